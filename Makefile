@@ -1,0 +1,47 @@
+# Needs python3 (>= 3.11) and make, nothing else. The first call makes .venv; later calls are fast.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.installed
+PIP := -m pip --quiet --disable-pip-version-check
+
+.PHONY: demo test check bench docs clean constraints
+
+demo: $(READY)  ## private statistics of two real tables, and report.html beside each plan
+	@test -f examples/census/census2000.parquet -a -f examples/wages/wagepan.parquet || $(BIN)/python examples/make_data.py
+	@$(BIN)/tightrope release examples/census/plan.toml
+	@$(BIN)/tightrope release examples/wages/plan.toml
+
+test: $(READY)  ## every test, on both cores
+	@$(BIN)/python -m pytest -n 2
+
+check: $(READY)  ## lint, format, types, architecture, doctests
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m pytest --doctest-modules src/tightrope
+
+bench: $(READY)  ## every benchmark, one after the other
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+docs: $(READY)  ## the pages are plain Markdown; this checks that their links to files lead somewhere
+	@$(BIN)/python -m pytest tests/test_docs.py
+
+constraints:  ## resolve pyproject.toml anew and pin what comes out
+	@rm -rf .venv-constraints && $(PYTHON) -m venv .venv-constraints
+	@.venv-constraints/bin/python $(PIP) install -e '.[dev]'
+	@grep '^#' constraints.txt > constraints.new
+	@.venv-constraints/bin/python -m pip freeze --exclude-editable | grep -v '[@/]' >> constraints.new
+	@mv constraints.new constraints.txt && rm -rf .venv-constraints
+
+clean:  ## everything that make and the tools wrote
+	@rm -rf .venv .venv-constraints .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	@rm -f examples/*/*.parquet examples/*/report.html examples/*/certificate.json
+	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "Tightrope needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing). Try: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "Making the environment in .venv (once; a minute or two) ..."
+	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) cannot make environments. On Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python $(PIP) install -e '.[dev]' -c constraints.txt
+	@touch $@

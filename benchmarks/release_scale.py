@@ -1,0 +1,170 @@
+"""Ten million rows of five million persons: what an exact, bounded answer costs beside a plain GROUP BY.
+
+    PYTHONPATH=src python benchmarks/release_scale.py [--rows 10000000] [--folder DIR] [--repeat 5] [--memory-limit 1GB]
+
+Makes a Parquet file (half as many persons as rows, 3 % of them with more than three rows, 200 keys, 2 % NaN) and
+measures, each job in a process of its own and all in one run: a bare GROUP BY key, GROUP BY person alone, and
+``Table.collect`` of the row count, the usable count and the centred sum (a count and a mean by key) with three rows a
+person, keys discovered and given. Prints medians of wall and CPU seconds, ratios to GROUP BY person, and peak memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+KEYS = 200
+GOAL_SECONDS, GOAL_RATIO, GOAL_MEBIBYTES = 5.0, 3.0, 2048
+
+
+def generate(path: Path, rows: int) -> None:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    draw = np.random.default_rng(20_240_229)
+    persons = rows // 2
+    heavy = persons * 3 // 100
+    excess = 3 + draw.geometric(0.5, heavy)
+    light = draw.choice([1, 2, 3], persons - heavy, p=_light_shares(rows - int(excess.sum()), persons - heavy))
+    ids = np.repeat(draw.permutation(persons), np.concatenate([light, excess]))
+    spare = max(0, rows - len(ids))
+    ids = draw.permutation(np.concatenate([ids, draw.integers(0, persons, spare)]))[:rows]
+    income = draw.lognormal(10, 1, rows)
+    income[draw.random(rows) < 0.02] = np.nan
+    names = np.array([f"city {number:03d}" for number in range(KEYS)])
+    city = pa.DictionaryArray.from_arrays(draw.integers(0, KEYS, rows).astype(np.int32), names).cast(pa.string())
+    table = pa.table({"user_id": ids, "city": city, "income": income, "unused": draw.random(rows)})
+    pq.write_table(table, path)
+
+
+def _light_shares(rows: int, persons: int) -> list[float]:
+    """Shares of persons with 1, 2 and 3 rows such that they have this many rows on average."""
+    mean = rows / persons
+    return [(3 - mean) / 2 - 1 / 6, 1 / 3, (mean - 1) / 2 - 1 / 6]
+
+
+def by_key(path: Path, _limit: str | None) -> Callable[[], object]:
+    return _sql("SELECT city, count(*) FROM read_parquet(?) GROUP BY city", path)
+
+
+def by_person(path: Path, _limit: str | None) -> Callable[[], object]:
+    """The counts of all persons, computed but not fetched: fetching five million rows is not the engine's work."""
+    return _sql("SELECT count(*), max(n) FROM (SELECT count(*) n FROM read_parquet(?) GROUP BY user_id)", path)
+
+
+def _sql(query: str, path: Path) -> Callable[[], object]:
+    import duckdb
+
+    connection = duckdb.connect(config={"preserve_insertion_order": False})
+    return lambda: connection.execute(query, [str(path)]).fetchall()
+
+
+def collect(path: Path, limit: str | None, keys: tuple[tuple[object, ...], ...] | None = None) -> Callable[[], object]:
+    from tightrope.engines import FixedPoint, Measure, PersonBounds, Request, open_source
+
+    income = FixedPoint(0, 200_000, Decimal("0.01"), 10_000_000)
+    measures = (Measure("rows", None, None), Measure("usable", "income", None), Measure("sum", "income", income))
+    request = Request(("city",), keys, PersonBounds("user_id", 3, 3, 3), measures)
+    table = open_source(path)
+    if limit is not None:
+        table._backend.settings["memory_limit"] = limit
+    return lambda: table.collect(request)
+
+
+def collect_given(path: Path, limit: str | None) -> Callable[[], object]:
+    return collect(path, limit, tuple((f"city {number:03d}",) for number in range(KEYS)))
+
+
+def release(path: Path, _limit: str | None) -> Callable[[], object]:
+    """The whole way: open the table, plan count and mean by key, charge, collect, draw noise, certify."""
+    import tightrope as tr
+
+    def whole() -> object:
+        session = tr.Session(path, person="user_id", rows_per_person=3, budget=tr.Budget(epsilon=1, delta=1e-8))
+        plan = session.plan([tr.count(by="city"), tr.mean("income", between=(0, 200_000), by="city")])
+        return plan.release()
+
+    return whole
+
+
+JOBS = {
+    "GROUP BY key": by_key,
+    "GROUP BY person": by_person,
+    "collect, discovered keys": collect,
+    "collect, given keys": collect_given,
+    "release, whole way": release,
+}
+
+
+def cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def measure(job: str, path: Path, repeat: int, limit: str | None) -> dict[str, object]:
+    """Wall and CPU seconds of each repetition (the first also loads libraries and the file), and peak memory."""
+    wall, cpu = [], []
+    started, used = time.perf_counter(), cpu_seconds()
+    work = JOBS[job](path, limit)
+    for _ in range(repeat):
+        work()
+        wall.append(time.perf_counter() - started)
+        cpu.append(cpu_seconds() - used)
+        started, used = time.perf_counter(), cpu_seconds()
+    mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"wall": wall, "cpu": cpu, "mebibytes": mebibytes}
+
+
+def in_process(job: str, path: Path, options: argparse.Namespace) -> dict[str, list[float]]:
+    command = [sys.executable, __file__, "--job", job, "--file", str(path), "--repeat", str(options.repeat)]
+    command += ["--memory-limit", options.memory_limit] if options.memory_limit else []
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def report(path: Path, options: argparse.Namespace) -> None:
+    found = {job: in_process(job, path, options) for job in JOBS}
+    wall = {job: statistics.median(result["wall"]) for job, result in found.items()}
+    cpu = {job: statistics.median(result["cpu"]) for job, result in found.items()}
+    print(f"{'job':26} {'wall s':>7} {'first':>7} {'CPU s':>7} {'x person':>9} {'CPU x':>7} {'peak MiB':>9}")
+    for job, result in found.items():
+        ratios = wall[job] / wall["GROUP BY person"], cpu[job] / cpu["GROUP BY person"]
+        numbers = f"{wall[job]:7.2f} {result['wall'][0]:7.2f} {cpu[job]:7.2f} {ratios[0]:9.2f} {ratios[1]:7.2f}"
+        print(f"{job:26} {numbers} {result['mebibytes']:9.0f}")
+    for job in list(JOBS)[2:]:
+        ratio = wall[job] / wall["GROUP BY person"]
+        met = wall[job] <= GOAL_SECONDS and ratio <= GOAL_RATIO and found[job]["mebibytes"] <= GOAL_MEBIBYTES
+        goal = f"<= {GOAL_SECONDS:g} s, <= {GOAL_RATIO:g} x GROUP BY person, <= {GOAL_MEBIBYTES} MiB"
+        print(f"{job}: goal {goal}: {'met' if met else 'MISSED'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--folder", type=Path, help="where to keep the file; default: a temporary folder")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--memory-limit", help="DuckDB's memory_limit for collect, for example 1GB")
+    parser.add_argument("--job", choices=JOBS, help=argparse.SUPPRESS)
+    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.job:
+        print(json.dumps(measure(options.job, options.file, options.repeat, options.memory_limit)))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        path = (options.folder or Path(temporary)) / f"release_scale_{options.rows}.parquet"
+        if not path.exists():
+            generate(path, options.rows)
+        report(path, options)
+
+
+if __name__ == "__main__":
+    main()

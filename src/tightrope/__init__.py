@@ -1,0 +1,87 @@
+"""Tightrope: the least noise for the privacy you promise - and the proof.
+
+Importing is cheap: each name loads its module on first use (PEP 562).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tightrope.certificates import Budget, Guarantee
+    from tightrope.mechanisms.discrete_gaussian import discrete_gaussian
+    from tightrope.mechanisms.discrete_laplace import discrete_laplace
+    from tightrope.mechanisms.discrete_staircase import discrete_staircase
+    from tightrope.mechanisms.discrete_truncated_laplace import discrete_truncated_laplace
+    from tightrope.mechanisms.gaussian import gaussian
+    from tightrope.mechanisms.laplace import laplace
+    from tightrope.mechanisms.pairs import approx_dp, from_pair, from_points
+    from tightrope.mechanisms.randomized_response import randomized_response
+    from tightrope.mechanisms.staircase import staircase
+    from tightrope.mechanisms.truncated_laplace import truncated_laplace
+    from tightrope.privacy import Bounds, PrivacyLoss
+    from tightrope.release import Session, count, mean, sum
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Bounds": "privacy",
+    "Budget": "certificates",
+    "Guarantee": "certificates",
+    "PrivacyLoss": "privacy",
+    "Session": "release",
+    "approx_dp": "mechanisms.pairs",
+    "count": "release",
+    "discrete_gaussian": "mechanisms.discrete_gaussian",
+    "discrete_laplace": "mechanisms.discrete_laplace",
+    "discrete_staircase": "mechanisms.discrete_staircase",
+    "discrete_truncated_laplace": "mechanisms.discrete_truncated_laplace",
+    "from_pair": "mechanisms.pairs",
+    "from_points": "mechanisms.pairs",
+    "gaussian": "mechanisms.gaussian",
+    "laplace": "mechanisms.laplace",
+    "mean": "release",
+    "randomized_response": "mechanisms.randomized_response",
+    "staircase": "mechanisms.staircase",
+    "sum": "release",
+    "truncated_laplace": "mechanisms.truncated_laplace",
+}
+
+__all__ = [
+    "Bounds",
+    "Budget",
+    "Guarantee",
+    "PrivacyLoss",
+    "Session",
+    "approx_dp",
+    "count",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "discrete_staircase",
+    "discrete_truncated_laplace",
+    "from_pair",
+    "from_points",
+    "gaussian",
+    "laplace",
+    "mean",
+    "randomized_response",
+    "staircase",
+    "sum",
+    "truncated_laplace",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name, or the ``report`` sub-module, on first use."""
+    if name == "report":
+        return importlib.import_module("tightrope.report")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tightrope' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"tightrope.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "report"])

@@ -1,0 +1,8 @@
+"""``python -m tightrope`` is the command ``tightrope``."""
+
+from __future__ import annotations
+
+from tightrope.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""The command ``tightrope``: one module a command; what is heavy loads inside the command that needs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from tightrope import __version__
+from tightrope.cli import account, init, noise, plan, release
+from tightrope.cli.failures import one_line
+
+
+class Commands(TyperGroup):
+    """The group of commands; whatever goes wrong becomes one line and an exit code."""
+
+    def main(self, args: Sequence[str] | None = None, *_: Any, **settings: Any) -> Any:
+        """Run the command line and exit; ``--debug``, anywhere in it, shows tracebacks instead."""
+        given = list(sys.argv[1:] if args is None else args)
+        debug = "--debug" in given
+        for stream in (sys.stdout, sys.stderr):
+            _forgiving(stream)
+        with one_line(debug=debug):
+            words = [word for word in given if word != "--debug"]
+            code = super().main(words, **{**settings, "prog_name": "tightrope", "standalone_mode": False})
+            sys.stdout.flush()
+        sys.exit(code or 0)
+
+
+def _forgiving(stream: Any) -> None:
+    """Letters that the stream's encoding lacks are replaced: an old terminal must not lose an answer that was paid."""
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="replace")
+
+
+EXAMPLE = """\b
+Example, from a table to a private release:
+  tightrope init visits.parquet --person user_id   writes plan.toml
+  tightrope plan plan.toml                         how accurate it will be; spends nothing
+  tightrope release plan.toml                      draws the noise, writes report.html
+
+Exit codes: 0 done, 2 bad input, 3 budget refused, 1 anything else.
+"""
+app = typer.Typer(
+    name="tightrope",
+    cls=Commands,
+    epilog=EXAMPLE,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("init", epilog=init.EXAMPLE)(init.init)
+app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
+app.command("release", epilog=release.EXAMPLE)(release.release)
+app.command("noise", epilog=noise.EXAMPLE)(noise.noise)
+app.command("account", epilog=account.EXAMPLE)(account.account)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tightrope {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+    __: Annotated[bool, typer.Option("--debug", help="Show a traceback when something goes wrong.")] = False,
+) -> None:
+    """Private statistics with the least noise for the privacy you promise, and the proof."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """What the console script runs."""
+    app()

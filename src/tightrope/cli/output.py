@@ -1,0 +1,131 @@
+"""What commands write: JSON, tables, a sign of life, files. Plain text wherever nobody is looking at a terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PAGE = 110
+"""Columns of text where there is no terminal to ask."""
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """One JSON object on standard output; infinities and NaN are null."""
+    sys.stdout.write(json_text(data, ensure_ascii=True) + "\n")
+
+
+def json_text(data: Mapping[str, Any], *, ensure_ascii: bool = False) -> str:
+    r"""The data as JSON that every parser accepts.
+
+    >>> json_text({"worst": math.inf}, ensure_ascii=True)
+    '{\n  "worst": null\n}'
+    """
+    return json.dumps(_finite(data), allow_nan=False, ensure_ascii=ensure_ascii, indent=2)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def say(*lines: str) -> None:
+    """Lines of text on standard output, wrapped between words where they are long."""
+    page = _console()
+    for line in lines:
+        page.print(line)
+
+
+def heading(line: str) -> None:
+    """A line that stands out, with space above it."""
+    _console().print(f"\n{line}", style="bold")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
+    """A table of texts: the first ``left`` columns flush left, numbers flush right."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number < left else "right", no_wrap=number >= left)
+    for row in rows:
+        table.add_row(*map(printable, row))
+    _console().print(table)
+
+
+def printable(text: str) -> str:
+    r"""The text without control characters: keys come from data, and a terminal obeys what it is sent.
+
+    >>> printable("Oslo\x1b[2J")
+    'Oslo�[2J'
+    """
+    return "".join(letter if letter.isprintable() else "�" for letter in text)
+
+
+def _console() -> Console:
+    """Standard output as it is now: coloured on a terminal, plain text elsewhere. Nothing in a text is markup."""
+    from rich.console import Console
+
+    terminal = sys.stdout.isatty()
+    return Console(
+        file=sys.stdout, force_terminal=terminal, width=None if terminal else PAGE,
+        markup=False, highlight=False, emoji=False,
+    )  # fmt: skip
+
+
+@contextmanager
+def working(task: str) -> Iterator[None]:
+    """A spinner on standard error while something takes long; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(task):
+        yield
+
+
+def writable(folder: Path) -> Path:
+    """The folder, made if need be; ``InputError`` where nothing can be written. Asked before a budget is spent."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        remedy = "choose another one with --out"
+        raise InputError("folder", str(folder), f"one that can be written to ({error.strerror})", remedy) from None
+    return folder
+
+
+def write(path: Path, text: str) -> None:
+    """The file with exactly this text: whole or not at all, also when the program is stopped half-way."""
+    handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(part).chmod(0o666 & ~_umask())
+        Path(part).replace(path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    """The permissions that new files do not get: mkstemp makes files that only their owner can read."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,92 @@
+"""One person in a grouped answer: the worst way their rows may fall into groups (theory §4.3).
+
+A person with at most r rows, at most s in a group and in at most g groups may put c_1 + c_2 + … ≤ r rows into groups.
+The loss of a split is the composition of the losses of its parts, and the answer is dominated by the pointwise
+maximum of whole profiles over the splits: fixing one worst split is unsafe, because other answers shift the ε that
+matters. The maximum is built row by row, F_n = max_c L_c + F_{n−c}: it covers every split, and any order of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tightrope.errors import InputError
+from tightrope.numerics.checks import whole
+from tightrope.privacy.masses import Masses, Window, worst
+
+MOST_COMPOSITIONS = 2500
+"""Compositions that one person's worst split may take: 50 rows that may fall anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """At most ``rows`` rows of a person, ``rows_per_group`` in one group, ``groups`` groups."""
+
+    rows: int
+    rows_per_group: int
+    groups: int
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "rows_per_group", "groups"):
+            whole(name, getattr(self, name))
+        if self.compositions > MOST_COMPOSITIONS:
+            raise InputError(
+                "rows_per_person",
+                self.rows,
+                f"small enough that the ways of {self.rows} rows to fall into groups can be gone through",
+                "bound the person further: rows_per_group=1, a small groups_per_person, or fewer rows",
+            )
+
+    @property
+    def largest_part(self) -> int:
+        """Most rows in one group."""
+        return min(self.rows, self.rows_per_group)
+
+    @property
+    def most_rows(self) -> int:
+        """Most rows that count at all."""
+        return min(self.rows, self.largest_part * self.groups)
+
+    @property
+    def compositions(self) -> int:
+        """How many compositions of two laws the worst split takes."""
+        if self.groups == 1 or self.largest_part == 1:
+            return 1
+        levels = 1 if self.groups >= self.most_rows else self.groups
+        return levels * self.most_rows * self.largest_part
+
+
+def worst_split(part: Callable[[int], Masses], contribution: Contribution, window: Window) -> Masses:
+    """The law that dominates every split; ``part(c)`` is that of one group with c rows.
+
+    Laws for more rows must dominate those for fewer (so they do for unimodal noise), so only full splits count.
+    """
+    rows, largest = contribution.most_rows, contribution.largest_part
+    parts = [part(c) for c in range(1, largest + 1)]
+    if contribution.groups == 1:
+        return parts[largest - 1]
+    if largest == 1:
+        return parts[0] ** rows
+    if contribution.groups >= rows:
+        return _any_groups(parts, rows, window)
+    return _few_groups(parts, rows, contribution.groups, window)
+
+
+def _any_groups(parts: list[Masses], rows: int, window: Window) -> Masses:
+    """F_n = max over c of part c and F_{n−c}, n = 1..rows."""
+    best = [Masses.certain(window)]
+    for n in range(1, rows + 1):
+        best.append(worst([part * best[n - c] for c, part in enumerate(parts[:n], start=1)]))
+    return best[rows]
+
+
+def _few_groups(parts: list[Masses], rows: int, groups: int, window: Window) -> Masses:
+    """The same with at most ``groups`` parts: F_{g,n} = max over c of part c and F_{g−1,n−c}."""
+    certain = Masses.certain(window)
+    best = [certain] * (rows + 1)
+    for g in range(1, groups + 1):
+        reachable = range(1, min(rows, g * len(parts)) + 1)
+        best = [certain, *(worst([part * best[n - c] for c, part in enumerate(parts[:n], start=1)]) for n in reachable)]
+        best += [best[-1]] * (rows + 1 - len(best))
+    return best[rows]

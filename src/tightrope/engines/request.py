@@ -1,0 +1,140 @@
+"""What a release asks of an engine, and what comes back: plain data that names no engine."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+
+from tightrope.errors import InputError
+from tightrope.numerics import checks
+
+WIDEST = 2**62
+"""Largest fixed-point value of one row: the difference of any two still fits in 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonBounds:
+    """How much of one person is used: at most ``rows`` rows, ``rows_per_group`` in a group, and ``groups`` groups.
+
+    ``person`` names the column that says whose row it is. ``person=None``: each row is a person, nothing needs
+    bounding, and all three bounds are 1.
+    """
+
+    person: str | None
+    rows: int
+    rows_per_group: int
+    groups: int
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "rows_per_group", "groups"):
+            checks.whole(name, getattr(self, name))
+        if self.person is None and (self.rows, self.rows_per_group, self.groups) != (1, 1, 1):
+            bounds = (self.rows, self.rows_per_group, self.groups)
+            raise InputError("bounds", bounds, "(1, 1, 1) when each row is a person", "or name the person column")
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPoint:
+    """A number as an integer: ``R(x) = floor(clip(x, lower, upper) / step + 1/2) - centre``, in units of ``step``.
+
+    The arithmetic is that of IEEE doubles with ``float(step)``, here and in the engine: the same bits, so that a
+    sensitivity computed from ``to_units`` of the end points is the one that the engine's integers have. Half is
+    rounded up always: rounding half to even doubles the sensitivity of some sums (theory 4.3). ``R`` is monotone.
+
+    >>> cents = FixedPoint(lower=0, upper=100, step=Decimal("0.01"), centre=5_000)
+    >>> cents.to_units(0), cents.to_units(12.345), cents.to_units(1e9)
+    (-5000, -3765, 5000)
+    """
+
+    lower: float
+    upper: float
+    step: Decimal
+    centre: int
+
+    def __post_init__(self) -> None:
+        checks.finite("lower", self.lower)
+        checks.finite("upper", self.upper)
+        checks.positive("step", self.step)
+        if not self.lower < self.upper:
+            raise InputError("upper", self.upper, f"above lower={self.lower!r}")
+        if not float(self.step) > 0:
+            raise InputError("step", self.step, "a step that a double can hold", "use a larger step")
+        if isinstance(self.centre, bool) or not isinstance(self.centre, int):
+            raise InputError("centre", self.centre, "a whole number of steps")
+        self._refuse_overflow()
+
+    def _refuse_overflow(self) -> None:
+        """Every intermediate of every row fits in 64 bits, whatever the data."""
+        extremes = [abs(bound / float(self.step)) for bound in (self.lower, self.upper)]
+        if not (max(extremes) < WIDEST and abs(self.centre) <= WIDEST and self._largest() <= WIDEST):
+            raise InputError("step", self.step, "large enough that values stay below 2**62 steps", "use a larger step")
+
+    def _largest(self) -> int:
+        return max(abs(self.to_units(self.lower)), abs(self.to_units(self.upper)))
+
+    def to_units(self, x: float) -> int:
+        """``R(x)``, as the engine computes it. Infinities are clamped; NaN, which the engine drops, is refused."""
+        if math.isnan(x):
+            raise InputError("x", x, "a number", "rows with NaN are dropped before they reach fixed point")
+        clipped = min(max(float(x), float(self.lower)), float(self.upper))
+        return math.floor(clipped / float(self.step) + 0.5) - self.centre
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One integer per group.
+
+    ``column=None``: the number of rows. A column without ``fixed_point``: the number of usable values (neither NULL
+    nor NaN). With both: the sum of ``R(x)`` over the usable values.
+    """
+
+    name: str
+    column: str | None
+    fixed_point: FixedPoint | None
+
+    def __post_init__(self) -> None:
+        if self.column is None and self.fixed_point is not None:
+            raise InputError("column", self.column, "a column's name, because fixed_point is given")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to count and sum, by which keys, and how much of one person to use.
+
+    ``keys=None``: the groups are discovered: those that hold a row after bounding. ``keys`` given: rows of other
+    groups are dropped *before* bounding, so that they take nothing from a person's allowance.
+    """
+
+    by: tuple[str, ...]
+    keys: tuple[tuple[object, ...], ...] | None
+    bounds: PersonBounds
+    measures: tuple[Measure, ...]
+
+    def __post_init__(self) -> None:
+        _distinct("by", self.by)
+        checks.filled("measures", self.measures)
+        _distinct("measures", tuple(measure.name for measure in self.measures))
+        if self.keys is None:
+            return
+        checks.filled("keys", self.keys, "leave keys out to have them discovered")
+        for key in self.keys:
+            if not (isinstance(key, tuple) and len(key) == len(self.by)):
+                raise InputError("key", key, f"a tuple with one entry for each of by={self.by!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """The integers of every group: ``values[measure][i]`` belongs to ``keys[i]``.
+
+    Groups are sorted by key, ``None`` first. They are exact and private data: nothing but noise may be added to them
+    before anyone sees them.
+    """
+
+    keys: tuple[tuple[object, ...], ...]
+    values: dict[str, tuple[int, ...]]
+
+
+def _distinct(name: str, values: tuple[str, ...]) -> None:
+    if len(set(values)) != len(values):
+        raise InputError(name, values, "a list without repetitions")

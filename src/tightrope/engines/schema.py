@@ -1,0 +1,67 @@
+"""What a table looks like from outside: names and kinds of columns, never a value."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Literal
+
+from tightrope.errors import SchemaError
+
+Kind = Literal["integer", "number", "text", "boolean", "date", "timestamp", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name and what it can be used for.
+
+    ``integer`` holds every width of integer, ``number`` floats and decimals, ``text`` also enums, dictionaries and
+    UUIDs. ``other`` (lists, structs, binary, times of day, ...) can be neither a person, a key nor a value.
+    """
+
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a table, in the table's order."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """The column of this exact name; ``SchemaError`` lists what exists and suggests the closest.
+
+        >>> table = Schema((Column("age", "integer"), Column("city", "text")))
+        >>> table.column("age")
+        Column(name='age', kind='integer')
+        >>> table.column("cty")
+        Traceback (most recent call last):
+        tightrope.errors.SchemaError: expected column to be one of 'age', 'city', got column='cty'; did you mean 'city'?
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise SchemaError("column", name, f"one of {listed(self.names)}", nearest(name, self.names))
+
+
+def listed(names: tuple[str, ...], most: int = 30) -> str:
+    """The first names for an error text, in quotes.
+
+    >>> listed(("a", "b", "c"), most=2)
+    "'a', 'b' and 1 more"
+    """
+    shown = ", ".join(map(repr, names[:most]))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "(there is none)"
+
+
+def nearest(name: object, names: tuple[str, ...]) -> str:
+    """A question that suggests the closest name, or nothing when none is close."""
+    folded = {candidate.casefold(): candidate for candidate in names}
+    close = difflib.get_close_matches(str(name).casefold(), folded, n=1)
+    return f"did you mean {folded[close[0]]!r}?" if close else ""

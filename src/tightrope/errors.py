@@ -1,0 +1,64 @@
+"""Every exception that Tightrope raises on purpose.
+
+    TightropeError
+    ├── InputError (also ValueError)      an argument, a plan or a table is not what was asked for
+    │   ├── PlanError                     a plan file or a question
+    │   └── SchemaError                   a table lacks a column, or the column has another type
+    ├── BudgetRefused                     the release would exceed what was promised; nothing was spent
+    ├── PrecisionError                    a number could not be computed to the promised error
+    ├── EngineError                       the database engine failed; never carries a value from the data
+    └── MissingExtraError (also ImportError)  an optional library is not installed
+
+Messages say what was expected, what came (``name=value!r``) and what to try.
+"""
+
+from __future__ import annotations
+
+
+class TightropeError(Exception):
+    """Root of the tree: ``except TightropeError`` catches all of them."""
+
+
+class InputError(TightropeError, ValueError):
+    """An argument is not what was asked for.
+
+    Parameters: the argument's name, the value that came, what was expected, and what to try.
+
+    >>> print(InputError("epsilon", -1, "a positive number", "a typical value is 1"))
+    expected epsilon to be a positive number, got epsilon=-1; a typical value is 1
+    """
+
+    def __init__(self, name: str, value: object, expected: str, remedy: str = "") -> None:
+        self.name, self.value, self.expected, self.remedy = name, value, expected, remedy
+        shown = repr(value)
+        shown = shown if len(shown) <= 120 else shown[:117] + "..."
+        text = f"expected {name} to be {expected}, got {name}={shown}"
+        super().__init__(f"{text}; {remedy}" if remedy else text)
+
+
+class PlanError(InputError):
+    """A plan file, or a question in it, is wrong."""
+
+
+class SchemaError(InputError):
+    """A table lacks a column that a plan names, or the column has another type."""
+
+
+class BudgetRefused(TightropeError):  # noqa: N818 - a refusal is an answer, not a fault
+    """A release would exceed the budget. Nothing was drawn and nothing was spent."""
+
+
+class PrecisionError(TightropeError):
+    """A number could not be computed to the promised error; the text says what is possible."""
+
+
+class EngineError(TightropeError):
+    """The database engine failed. The text names the step, never a value from the data."""
+
+
+class MissingExtraError(TightropeError, ImportError):
+    """An optional library is needed: ``pip install 'tightrope[release]'``."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        self.library, self.extra = library, extra
+        super().__init__(f"{library} is needed for this and is not installed; try: pip install 'tightrope[{extra}]'")

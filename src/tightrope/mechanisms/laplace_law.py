@@ -1,0 +1,100 @@
+"""The loss of Laplace noise, whole or truncated: two atoms at ±ε and an exponential density between them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.numerics.complex_log import log1p
+from tightrope.privacy.cells import MOST, Cells
+from tightrope.privacy.law import Complexes, Floats, LossLaw
+
+OVERFLOW = 300.0
+ROUND_OFF = 2.0**-53
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceLaw(LossLaw):
+    """Mass δ at +∞, ½ − δ at +ε, (½ − δ)e^{−ε} at −ε, density (s/4) e^{(l−ε)/2} between (theory §3); its own reverse.
+
+    s = 1 + 2δ/(e^ε − 1). δ = 0 is the Laplace mechanism with ε = Δ/b; δ > 0 the truncated one.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    @property
+    def infinite_mass(self) -> float:
+        return self.delta
+
+    @property
+    def opposite_mass(self) -> float:
+        return self.delta
+
+    @property
+    def largest(self) -> float:
+        return self.epsilon
+
+    @property
+    def _excess(self) -> float:
+        """S − 1."""
+        return 2 * self.delta / math.expm1(self.epsilon) if self.delta else 0.0
+
+    def reverse(self) -> LaplaceLaw:
+        return self
+
+    def profile(self, epsilon: Floats) -> Floats:
+        """δ + (½ − δ)(1 − u²) + (s/2)(1 − u)² with u = e^{(ε' − ε)/2} between ±ε; 1 − e^{ε'} below."""
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        gap = np.minimum(epsilon, self.epsilon) - self.epsilon
+        lost = -np.expm1(gap / 2)
+        inside = self.delta + (0.5 - self.delta) * -np.expm1(gap) + (1 + self._excess) / 2 * lost**2
+        beyond = 0.0 - np.expm1(np.minimum(epsilon, 0.0)) + self.delta * np.exp(np.minimum(epsilon, 0.0))
+        return np.where(epsilon < -self.epsilon, beyond, inside)
+
+    def log_moment(self, z: Complexes) -> Complexes:
+        """Log M(z), as log(1 + (M − 1)) where nothing overflows so that small ε keeps its digits."""
+        if float(np.max(z.real)) * self.epsilon > OVERFLOW:
+            return self._far(z)
+        up, down = np.expm1(z * self.epsilon), np.expm1(-(z + 1) * self.epsilon)
+        rest = ((z + 1) * up + z * down) / (2 * z + 1)
+        rest = rest - self.delta * (up + down + 2) + self._excess / 2 * (up - down) / (2 * z + 1)
+        return log1p(np.asarray(rest, dtype=np.complex128))
+
+    def _far(self, z: Complexes) -> Complexes:
+        """The same with e^{zε} pulled out."""
+        down = np.exp(-(2 * z + 1) * self.epsilon)
+        inner = (0.5 - self.delta) * (1 + down) + (1 + self._excess) / 2 * (1 - down) / (2 * z + 1)
+        return np.asarray(z * self.epsilon + np.log(inner))
+
+    def moment_error(self, c: float) -> float:
+        """The first-order terms of M − 1 cancel: what is left knows them to a rounding."""
+        return 8 * ROUND_OFF * (1 + c) * self.epsilon
+
+    def decay(self, c: float, y: float) -> float:
+        """The atoms do not decay; the density does, like 1/|2z + 1|."""
+        down = math.exp(-(2 * c + 1) * self.epsilon)
+        density = (1 + self._excess) / 2 / abs(complex(2 * c + 1, 2 * y))
+        top = (0.5 - self.delta + density) * (1 + down)
+        here = float(self.log_moment(np.array([complex(c)]))[0].real) - c * self.epsilon
+        return min(1.0, math.exp(math.log(top) - here))
+
+    def cells(self, step: float) -> Cells:
+        """The two atoms, and equal intervals with their exact masses."""
+        edges = np.linspace(-self.epsilon, self.epsilon, min(MOST, max(1, math.ceil(2 * self.epsilon / step))) + 1)
+        left, half = edges[:-1], np.diff(edges) / 2
+        weight = (1 + self._excess) / 2
+        p = weight * np.exp((left - self.epsilon) / 2) * np.expm1(half)
+        q = weight * np.exp(-(left + self.epsilon) / 2) * -np.expm1(-half)
+        atom = 0.5 - self.delta
+        ends, down = np.array([self.epsilon, -self.epsilon]), math.exp(-self.epsilon)
+        return Cells(
+            np.concatenate([ends, left]),
+            np.concatenate([ends, edges[1:]]),
+            np.concatenate([[atom, atom * down], p]),
+            np.concatenate([[atom * down, atom], q]),
+            self.delta,
+            self.delta,
+        )

@@ -1,0 +1,111 @@
+"""A privacy-loss law with finitely many atoms: what every integer mechanism and every list of points has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.privacy.cells import Cells
+from tightrope.privacy.law import Complexes, Floats, LossLaw
+
+CHUNK = 1 << 21
+"""Cells of an (atoms × nodes) table held at once: 32 MiB of complex numbers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atoms(LossLaw):
+    """Finite losses (ascending, distinct) with their masses under P, and the two infinite masses.
+
+    Masses under Q follow as ``masses * exp(-losses)``. ``slack`` bounds the rounding error of each loss (nats): a
+    bound on δ at ε is evaluated at ε ∓ slack.
+    """
+
+    losses: Floats
+    masses: Floats
+    infinite_mass: float = 0.0
+    opposite_mass: float = 0.0
+    slack: float = 0.0
+
+    @classmethod
+    def gather(
+        cls,
+        losses: Floats,
+        masses: Floats,
+        *,
+        infinite_mass: float = 0.0,
+        opposite_mass: float = 0.0,
+        slack: float = 0.0,
+    ) -> Self:
+        """Atoms from unsorted losses; equal losses are added up and empty ones dropped."""
+        keep = masses > 0
+        distinct, where = np.unique(losses[keep], return_inverse=True)
+        added = np.bincount(where, weights=masses[keep], minlength=len(distinct)).astype(np.float64)
+        return cls(distinct, added, infinite_mass, opposite_mass, slack)
+
+    @classmethod
+    def of_pair(cls, p: Floats, q: Floats, *, slack: float = 0.0) -> Self:
+        """Atoms of the pair of distributions ``p``, ``q`` of shape [n] (same outcomes, in the same order)."""
+        both = (p > 0) & (q > 0)
+        losses = np.log(p[both]) - np.log(q[both])
+        infinite, opposite = math.fsum(p[(q == 0)]), math.fsum(q[(p == 0)])
+        logs = np.abs(np.log(p[both])) + np.abs(np.log(q[both]))
+        slack = max(slack, 4e-16 * float(np.max(logs, initial=1.0)))
+        return cls.gather(losses, p[both], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
+
+    def __post_init__(self) -> None:
+        if self.losses.shape != self.masses.shape or self.losses.ndim != 1:
+            raise InputError("masses", self.masses.shape, f"one mass a loss, shape {self.losses.shape}")
+
+    @property
+    def largest(self) -> float:
+        return float(self.losses[-1]) if len(self.losses) else -math.inf
+
+    def log_moment(self, z: Complexes) -> Complexes:
+        """Log Σ p_i e^{z l_i}, with the largest exponent pulled out."""
+        flat = np.asarray(z, dtype=np.complex128).ravel()
+        rows = max(1, CHUNK // max(1, len(self.losses)))
+        parts = [self._log_moment(flat[i : i + rows]) for i in range(0, len(flat), rows)]
+        return np.concatenate(parts).reshape(np.shape(z))
+
+    def _log_moment(self, z: Complexes) -> Complexes:
+        peak = np.max(z.real[:, None] * self.losses, axis=1)
+        total = np.exp(z[:, None] * self.losses - peak[:, None]) @ self.masses
+        return np.asarray(np.log(total) + peak, dtype=np.complex128)
+
+    def moment_error(self, c: float) -> float:
+        """One rounding of the sum, and of its largest exponent."""
+        return 1e-15 * (1 + c * float(np.max(np.abs(self.losses), initial=0.0)))
+
+    def cells(self, step: float) -> Cells:
+        """Cells of width zero: a finite law needs no cutting."""
+        del step
+        q = self._opposite
+        return Cells(self.losses, self.losses, self.masses, q, self.infinite_mass, self.opposite_mass, self.slack)
+
+    @property
+    def _opposite(self) -> Floats:
+        """Masses under Q: p e^{−loss}, no more than one."""
+        return np.asarray(np.minimum(self.masses * np.exp(np.minimum(-self.losses, 700.0)), 1.0))
+
+    def raised(self) -> Atoms:
+        """The same masses with every loss raised by the slack: an upper bound that needs no slack."""
+        return Atoms(self.losses + self.slack, self.masses, self.infinite_mass, self.opposite_mass)
+
+    def reverse(self) -> Atoms:
+        masses = self._opposite
+        return Atoms(-self.losses[::-1], masses[::-1], self.opposite_mass, self.infinite_mass, self.slack)
+
+    def profile(self, epsilon: Floats) -> Floats:
+        """δ(ε) = δ_∞ + Σ_{l>ε} p (1 − e^{ε−l}): only positive terms."""
+        flat = np.atleast_1d(np.asarray(epsilon, dtype=np.float64)).ravel()
+        values = [self._delta(float(e)) for e in flat]
+        return np.array(values).reshape(np.shape(epsilon))
+
+    def _delta(self, epsilon: float) -> float:
+        first = int(np.searchsorted(self.losses, epsilon, side="right"))
+        gains = -np.expm1(epsilon - self.losses[first:])
+        return self.infinite_mass + float(np.dot(self.masses[first:], gains))

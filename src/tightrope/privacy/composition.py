@@ -1,0 +1,82 @@
+"""Losses that add up: a multiset of laws, one direction each, with parameters fixed in advance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from tightrope.privacy.gaussian import GaussianLaw
+from tightrope.privacy.law import Complexes, LossLaw
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Composition:
+    """Sum of independent losses: ``counts[i]`` copies of ``laws[i]``."""
+
+    laws: tuple[LossLaw, ...]
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, law: LossLaw) -> Self:
+        return cls((law,), (1,))
+
+    def __add__(self, other: Composition) -> Composition:
+        """Equal laws are counted together; all Gaussians become one."""
+        counted: dict[LossLaw, int] = {}
+        for law, count in [*zip(self.laws, self.counts, strict=True), *zip(other.laws, other.counts, strict=True)]:
+            counted[law] = counted.get(law, 0) + count
+        return _merged(counted)
+
+    def __mul__(self, count: int) -> Composition:
+        if count == 0:
+            return Composition((), ())
+        return _merged({law: count * n for law, n in zip(self.laws, self.counts, strict=True)})
+
+    def reverse(self) -> Composition:
+        return Composition(tuple(law.reverse() for law in self.laws), self.counts)
+
+    @property
+    def infinite_mass(self) -> float:
+        """1 − Π(1 − δ_i)^k, without cancellation."""
+        if self.counts == (1,):
+            return self.laws[0].infinite_mass
+        return any_of((law.infinite_mass, n) for law, n in self._pairs())
+
+    @property
+    def largest(self) -> float:
+        """Supremum of the finite total loss."""
+        return math.fsum(n * law.largest for law, n in self._pairs()) if self.laws else 0.0
+
+    def log_moment(self, z: Complexes) -> Complexes | None:
+        """K = Σ k_i K_i; None when one law does not know its own."""
+        parts = [(law.log_moment(z), n) for law, n in self._pairs()]
+        known = [n * moment for moment, n in parts if moment is not None]
+        return sum(known, 0 * z) if len(known) == len(parts) else None
+
+    def moment_error(self, c: float) -> float:
+        """Rounding error of the summed K on Re z = c."""
+        return math.fsum(n * law.moment_error(c) for law, n in self._pairs())
+
+    def log_decay(self, c: float, y: float) -> float:
+        """Log of a bound on |M(c+iy')|/M(c) for |y'| ≥ y."""
+        factors = [(law.decay(c, y), n) for law, n in self._pairs()]
+        return math.fsum(n * (math.log(factor) if factor > 0 else -math.inf) for factor, n in factors)
+
+    def _pairs(self) -> list[tuple[LossLaw, int]]:
+        return list(zip(self.laws, self.counts, strict=True))
+
+
+def any_of(chances: Iterable[tuple[float, int]]) -> float:
+    """1 − Π(1 − p)^n, without cancellation."""
+    logs = [n * math.log1p(-p) if p < 1 else -math.inf for p, n in chances]
+    return 0.0 - math.expm1(math.fsum(logs))
+
+
+def _merged(counted: dict[LossLaw, int]) -> Composition:
+    variance = math.fsum(n * law.mu**2 for law, n in counted.items() if isinstance(law, GaussianLaw))
+    rest = {law: n for law, n in counted.items() if not isinstance(law, GaussianLaw)}
+    if variance > 0:
+        rest[GaussianLaw(math.sqrt(variance))] = 1
+    return Composition(tuple(rest), tuple(rest.values()))

@@ -1,0 +1,82 @@
+"""One direction of a dominating pair, as the law of its privacy loss L = log dP/dQ under P.
+
+A law says what every engine may ask for; each engine takes what it can use. Losses are in nats.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from tightrope.privacy.cells import Cells
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+
+class LossLaw(ABC):
+    """Law of the privacy loss of one ordered pair (P, Q), under P.
+
+    ``infinite_mass`` is P(L = +∞): the probability of an output that Q never gives.
+    ``opposite_mass`` is Q(L = −∞): the probability under Q of an output that P never gives.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def infinite_mass(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def opposite_mass(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """Supremum of the finite losses; ∞ where they are unbounded."""
+
+    @abstractmethod
+    def cells(self, step: float) -> Cells:
+        """The law cut into cells no wider than ``step`` nats, as far as ``cells.MOST`` reach; atoms have width zero."""
+
+    @abstractmethod
+    def reverse(self) -> LossLaw:
+        """The law of log dQ/dP under Q."""
+
+    @property
+    def slack(self) -> float:
+        """Bound on the rounding error of each loss, in nats."""
+        return 0.0
+
+    def log_moment(self, z: Complexes) -> Complexes | None:
+        """K(z) = log E[e^{zL}; L < ∞] for Re z > 0, on any branch (theory §3); None where it is not known."""
+        del z
+        return None
+
+    def moment_error(self, c: float) -> float:
+        """A bound on the rounding error of K(z) on Re z = c; a few units in the last place of K unless a law says."""
+        moment = self.log_moment(np.array([complex(c)]))
+        return 0.0 if moment is None else 1e-15 * abs(float(moment[0].real))
+
+    def decay(self, c: float, y: float) -> float:
+        """A number that |M(c+iy')| / M(c) does not exceed for |y'| ≥ y; 1 where nothing is known."""
+        del c, y
+        return 1.0
+
+    def profile(self, epsilon: Floats) -> Floats | None:
+        """δ(ε) in closed form, where there is one, to a few units in the last place; None otherwise."""
+        del epsilon
+        return None
+
+    def profile_error(self, epsilon: Floats) -> Floats:
+        """Relative error that ``profile`` does not exceed; a few units in the last place unless a law says more."""
+        return np.full(np.shape(epsilon), 2e-15)
+
+    def power(self, count: int) -> LossLaw | None:
+        """The law of ``count`` independent losses added up, where it has the same form; None otherwise."""
+        return self if count == 1 else None

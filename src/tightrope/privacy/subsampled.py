@@ -1,0 +1,134 @@
+"""Poisson sampling of any law: each record takes part with probability q, independently (theory §2, add-remove).
+
+A is the output law without the record, B with it. Removing it compares (1−q)A + qB with A; adding it compares A
+with (1−q)A + qB. The two directions compose separately; the worse is taken at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.privacy.cells import Cells
+from tightrope.privacy.law import Floats, LossLaw
+
+ROUND_OFF = 2.0**-53
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonRemove(LossLaw):
+    """Law of ((1−q)A + qB, A), from ``base``, the law of (B, A)."""
+
+    base: LossLaw
+    rate: float
+
+    @property
+    def infinite_mass(self) -> float:
+        return self.rate * self.base.infinite_mass
+
+    @property
+    def opposite_mass(self) -> float:
+        return self.base.opposite_mass if self.rate == 1 else 0.0
+
+    @property
+    def largest(self) -> float:
+        if self.base.largest > 30:
+            return self.base.largest + math.log(self.rate) + math.log1p(math.exp(-self.base.largest) / self.rate)
+        return math.log1p(self.rate * math.expm1(self.base.largest))
+
+    @property
+    def slack(self) -> float:
+        """A loss moves by no more than the base's."""
+        return self.base.slack
+
+    def profile(self, epsilon: Floats) -> Floats | None:
+        """E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q; 1 − γ where γ' ≤ 0."""
+        inner, _ = self._inner(epsilon)
+        base = self.base.profile(inner)
+        return None if base is None else np.where(np.expm1(epsilon) > -self.rate, self.rate * base, -np.expm1(epsilon))
+
+    def profile_error(self, epsilon: Floats) -> Floats:
+        """The base's at ε', and what the rounding of ε' may change."""
+        return carried_error(self.base, *self._inner(epsilon))
+
+    def _inner(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """ε' = log γ' and a bound on its rounding error."""
+        excess = np.expm1(np.minimum(epsilon, 30.0))
+        reached = np.maximum(excess / self.rate, -1 + 1e-16)
+        inner = np.where(epsilon > 30, epsilon - math.log(self.rate), np.log1p(reached))
+        return inner, ROUND_OFF * 4 * (1 + np.abs(inner) + np.abs(reached) / (1 + reached))
+
+    def cells(self, step: float) -> Cells:
+        """The loss moves by less than the base's, so cells of the base serve."""
+        return self.base.cells(step).poisson_remove(self.rate)
+
+    def reverse(self) -> LossLaw:
+        return PoissonAdd(self.base.reverse(), self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonAdd(LossLaw):
+    """Law of (A, (1−q)A + qB), from ``base``, the law of (A, B)."""
+
+    base: LossLaw
+    rate: float
+
+    @property
+    def infinite_mass(self) -> float:
+        return self.base.infinite_mass if self.rate == 1 else 0.0
+
+    @property
+    def opposite_mass(self) -> float:
+        return self.rate * self.base.opposite_mass
+
+    @property
+    def largest(self) -> float:
+        """−log(1−q), or less where the base's loss is bounded."""
+        if self.rate == 1:
+            return self.base.largest
+        top = math.inf if self.base.infinite_mass > 0 else self.base.largest
+        return -math.log1p(self.rate * math.expm1(-top))
+
+    @property
+    def slack(self) -> float:
+        """A loss moves by no more than the base's."""
+        return self.base.slack
+
+    def profile(self, epsilon: Floats) -> Floats | None:
+        """E_γ(A ‖ (1−q)A + qB) = w E_γ'(A ‖ B) with w = 1 − γ(1−q) and γ' = γq/w; 0 where w ≤ 0."""
+        inner, _ = self._inner(epsilon)
+        base, weight = self.base.profile(inner), self._weight(epsilon)
+        return None if base is None else np.where(weight > 0, np.maximum(weight, 0) * base, 0.0)
+
+    def profile_error(self, epsilon: Floats) -> Floats:
+        """The base's at ε', and what the rounding of ε' and of w may change."""
+        inner, error = self._inner(epsilon)
+        return carried_error(self.base, inner, error) + error
+
+    def _weight(self, epsilon: Floats) -> Floats:
+        return np.asarray(-np.expm1(np.minimum(epsilon + math.log1p(-self.rate), 30.0)))
+
+    def _inner(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """ε' = log γ' and a bound on its rounding error: w cancels near ε = −log(1−q)."""
+        weight = np.maximum(self._weight(epsilon), 1e-300)
+        inner = epsilon + math.log(self.rate) - np.log(weight)
+        rounding = (np.abs(epsilon) + abs(math.log1p(-self.rate))) * np.exp(np.minimum(epsilon, 30.0)) / weight
+        return inner, ROUND_OFF * 4 * (2 + np.abs(inner) + np.abs(epsilon) + rounding)
+
+    def cells(self, step: float) -> Cells:
+        return self.base.cells(step).poisson_add(self.rate)
+
+    def reverse(self) -> LossLaw:
+        return PoissonRemove(self.base.reverse(), self.rate)
+
+
+def carried_error(base: LossLaw, inner: Floats, error: Floats) -> Floats:
+    """Relative error of the base's profile at ε', where ε' itself is off by as much as ``error``."""
+    here, before = base.profile(inner), base.profile(inner - error)
+    if here is None or before is None:
+        return np.zeros_like(inner)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.where(here > 0, (before - here) / here, 0.0)
+    return np.asarray(base.profile_error(inner) + 2 * moved + 4 * ROUND_OFF)

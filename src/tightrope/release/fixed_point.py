@@ -1,0 +1,35 @@
+"""The grid on which a column's values are added up: fine enough to cost nothing, coarse enough never to overflow."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from tightrope.engines.request import FixedPoint
+from tightrope.errors import PlanError
+
+DIGITS = 8
+"""Decimal digits of half the range that a value keeps: rounding to the grid is below 1e−8 of it."""
+WIDEST = 2.0**60
+"""Grid points from zero to the farther bound, at most."""
+
+
+def grid(between: tuple[float, float], *, centred: bool) -> FixedPoint:
+    """The fixed point of a column clamped to ``between``; a decimal step, so that decimal data lie on it exactly.
+
+    ``centred``: integers are counted from the midpoint (for means: half the sensitivity).
+    """
+    low, high = between
+    reach = (high - low) / 2 if centred else max(abs(low), abs(high))
+    if not math.isfinite(high - low):
+        raise PlanError("between", between, "a range that a double can hold", "use smaller bounds")
+    finest = math.ceil(math.log10(max(abs(low), abs(high)) / WIDEST))
+    step = Decimal(1).scaleb(max(math.floor(math.log10(reach)) - DIGITS, finest))
+    plain = FixedPoint(low, high, step, 0)
+    centre = (plain.to_units(low) + plain.to_units(high)) // 2 if centred else 0
+    return FixedPoint(low, high, step, centre)
+
+
+def row_sensitivity(fixed: FixedPoint) -> int:
+    """Most that one row, added or removed, changes the integer sum: the larger end, from the integers themselves."""
+    return max(abs(fixed.to_units(fixed.lower)), abs(fixed.to_units(fixed.upper)), 1)

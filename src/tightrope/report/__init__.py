@@ -1,0 +1,13 @@
+"""What a release says, for people: one self-contained HTML page, and pictures for a paper or a notebook.
+
+>>> from tightrope import report
+>>> report.html({"title": "census"}).startswith("<!doctype html>")
+True
+"""
+
+from __future__ import annotations
+
+from tightrope.report import plots
+from tightrope.report.page import html
+
+__all__ = ["html", "plots"]

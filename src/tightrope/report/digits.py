@@ -1,0 +1,117 @@
+"""Numbers for people: as many digits as the noise leaves meaning, thousands separators, and a stated direction.
+
+Every function works on the shortest decimal that names the float, so 0.582 rounded up to a tenth of a percent
+is 58.2 %, not 58.3 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from statistics import median
+
+NEAREST, UP, DOWN = ROUND_HALF_EVEN, ROUND_CEILING, ROUND_FLOOR
+MISSING = "–"
+LARGEST_DECIMALS = 9
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_WIDE = Context(prec=400)  # a float has at most 309 digits before the point
+
+
+def decimals_for(half_widths: Sequence[float]) -> int:
+    """Digits behind the point that keep two digits of the typical half-width, between 0 and 9.
+
+    >>> decimals_for([15.2]), decimals_for([2.2]), decimals_for([0.021]), decimals_for([])
+    (0, 1, 3, 2)
+    """
+    positive = [width for width in half_widths if width > 0]
+    if not positive:
+        return 2
+    return min(max(0, 1 - math.floor(math.log10(median(positive)))), LARGEST_DECIMALS)
+
+
+def fixed(value: float | None, decimals: int, rounding: str = NEAREST) -> str:
+    """``value`` with that many digits behind the point; an en dash where there is none.
+
+    >>> fixed(1234567.891, 1), fixed(-0.04, 1), fixed(-2.5, 0, DOWN), fixed(None, 2)
+    ('1,234,567.9', '0.0', '−3', '–')
+    """
+    if value is None:
+        return MISSING
+    if abs(value) >= 1e15:
+        return significant(value, 3, rounding)
+    rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), rounding, _WIDE)
+    return _signed(f"{abs(rounded):,f}", rounded)
+
+
+def significant(value: float | None, digits: int = 3, rounding: str = NEAREST) -> str:
+    """``value`` with at most that many significant digits; powers of ten outside 0.001 … 10¹⁵.
+
+    >>> significant(0.999999, 3, UP), significant(1e-8), significant(15.24, 2), significant(123456.7)
+    ('1', '1 × 10⁻⁸', '15', '123,457')
+    """
+    return MISSING if value is None else _significant(Decimal(repr(value)), digits, rounding)
+
+
+def percent(share: float | None, rounding: str = NEAREST) -> str:
+    """A share as a percentage: one digit behind the point, more where it would read 0 or 100.
+
+    >>> percent(0.6562, UP), percent(0.5), percent(0.582, UP), percent(0.00002, UP), percent(0.99995, UP)
+    ('65.7 %', '50 %', '58.2 %', '0.002 %', '99.995 %')
+    """
+    if share is None:
+        return MISSING
+    exact = Decimal(repr(share)) * 100
+    nearest_end = min(abs(exact), abs(100 - exact))
+    if nearest_end and nearest_end < Decimal("1e-6"):
+        return f"{_significant(exact, 3, rounding)} %" if exact < 1 else "100 %"
+    places = 1 if not nearest_end or nearest_end >= Decimal("0.1") else 1 - nearest_end.adjusted()
+    shown = fixed(float(exact), places, rounding)
+    return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown} %"
+
+
+def one_in(probability: float) -> str:
+    """A probability as a chance in words, never made to look smaller than it is.
+
+    >>> one_in(1e-8), one_in(0.003), one_in(1e-30)
+    ('1 in 100 million', '1 in 333', '1 in 10³⁰')
+    """
+    if probability <= 0:
+        return "never"
+    times = math.floor(Decimal(1) / Decimal(repr(probability)))
+    for unit, word in ((10**9, "billion"), (10**6, "million")):
+        if times >= unit and times < unit * 1000:
+            return f"1 in {fixed(times / unit, 0, DOWN)} {word}"
+    if times < 10**6:
+        return f"1 in {times:,}"
+    return f"1 in {power_of_ten(len(str(times)) - 1)}"
+
+
+def power_of_ten(exponent: int) -> str:
+    """A power of ten for an axis.
+
+    >>> power_of_ten(-6), power_of_ten(0)
+    ('10⁻⁶', '1')
+    """
+    return f"10{str(exponent).translate(_SUPERSCRIPT)}" if exponent else "1"
+
+
+def _significant(exact: Decimal, digits: int, rounding: str) -> str:
+    if not exact:
+        return "0"
+    keep = max(digits, exact.adjusted() + 1 if exact.adjusted() < 15 else digits)
+    rounded = Context(prec=keep, rounding=rounding).plus(exact).normalize()
+    if -3 <= rounded.adjusted() < 15:
+        return _signed(f"{abs(rounded):,f}", rounded)
+    return _signed(_power(rounded), rounded)
+
+
+def _signed(magnitude: str, value: Decimal) -> str:
+    return f"−{magnitude}" if value < 0 else magnitude
+
+
+def _power(value: Decimal) -> str:
+    exponent = value.adjusted()
+    mantissa = abs(value).scaleb(-exponent).normalize()
+    return f"{mantissa:f} × {power_of_ten(exponent)}"

@@ -1,0 +1,128 @@
+"""Pictures for a paper or a notebook: matplotlib figures, drawn without a screen.
+
+Each function returns a new Figure that belongs to no window and to no global state: save it with ``savefig``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tightrope.errors import InputError, MissingExtraError
+from tightrope.report import attacker
+from tightrope.report.answers import Answer, Row, read_answer
+from tightrope.report.document import as_number, number
+from tightrope.report.wording import heading
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_GROUPS = 60
+INK, ACCENT, QUIET = "#1c2430", "#17627f", "#76808c"
+
+
+def tradeoff_curve(certificate: Mapping[str, object]) -> Figure:
+    """Bound on the true- against the false-positive rate of any attacker, with the diagonal of a coin flip.
+
+    Raises InputError where the certificate states no guarantee, MissingExtraError without matplotlib.
+    """
+    points = attacker.curve(certificate)
+    if not points:
+        raise _nothing("certificate", certificate, "a certificate with epsilon and delta, total_variation or a profile")
+    figure, axes = _axes(4.2, 4.2, "false-positive rate", "true-positive rate, at most")
+    rates, caught = zip(*points, strict=True)
+    axes.fill_between(rates, rates, caught, color=ACCENT, alpha=0.12, linewidth=0)
+    axes.plot([0, 1], [0, 1], color=QUIET, linestyle="--", linewidth=1, label="coin flip")
+    axes.plot(rates, caught, color=ACCENT, linewidth=2, label="best attacker")
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axes.legend(loc="lower right", frameon=False)
+    return figure
+
+
+def privacy_profile(certificate: Mapping[str, object]) -> Figure:
+    """δ over ε, δ on a logarithmic axis, with the stated guarantee as a dot.
+
+    Raises InputError where the certificate holds no profile, MissingExtraError without matplotlib.
+    """
+    points = attacker.profile(certificate)
+    if not points:
+        raise _nothing("certificate", certificate, "a certificate with a profile")
+    figure, axes = _axes(5.2, 4.0, "ε", "δ")
+    axes.semilogy(*zip(*points, strict=True), color=ACCENT, linewidth=2)
+    epsilon, delta = number(certificate, "epsilon"), number(certificate, "delta")
+    if epsilon is not None and delta:
+        axes.plot([epsilon], [delta], "o", color=ACCENT)
+    return figure
+
+
+def answers_chart(answer: Mapping[str, object]) -> Figure:
+    """The values of one answer with their 95 % intervals: over the keys where these are numbers, else as a list.
+
+    A list shows the first 60 groups that have a value and says how many there are.
+    Raises InputError where no value is published, MissingExtraError without matplotlib.
+    """
+    read = read_answer(answer)
+    published = [row for row in read.rows if row.value is not None]
+    if not published:
+        raise _nothing("answer", answer, "an answer with at least one published value")
+    return _along_axis(read, published) if read.on_an_axis else _as_list(read, published)
+
+
+def _along_axis(answer: Answer, rows: list[Row]) -> Figure:
+    keyed = [(key, row) for row in rows if (key := as_number(row.keys[0])) is not None]
+    figure, axes = _axes(7.0, 4.0, _plain(answer.by[0]), _plain(heading(answer)))
+    axes.errorbar(
+        [key for key, _ in keyed], _values(r for _, r in keyed), yerr=_errors([r for _, r in keyed]), **_STYLE
+    )
+    return figure
+
+
+def _as_list(answer: Answer, rows: list[Row]) -> Figure:
+    shown = rows[:MOST_GROUPS]
+    figure, axes = _axes(7.0, 1.2 + 0.24 * len(shown), _plain(heading(answer)), "")
+    places = list(range(len(shown)))
+    axes.errorbar(_values(shown), places, xerr=_errors(shown), **_STYLE)
+    axes.set_yticks(places, [_plain(" · ".join(row.labels)) for row in shown])
+    axes.invert_yaxis()
+    if len(shown) < len(rows):
+        axes.set_title(f"the first {len(shown)} of {len(rows)} groups", loc="left", fontsize=9, color=QUIET)
+    return figure
+
+
+_STYLE: dict[str, Any] = {"fmt": "o", "color": ACCENT, "markersize": 4, "elinewidth": 1.2, "capsize": 0}
+
+
+def _axes(width: float, height: float, x_label: str, y_label: str) -> tuple[Figure, Axes]:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise MissingExtraError("matplotlib", "release") from missing
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_xlabel(x_label, color=INK)
+    axes.set_ylabel(y_label, color=INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    return figure, axes
+
+
+def _values(rows: Iterable[Row]) -> list[float]:
+    return [row.value for row in rows if row.value is not None]
+
+
+def _errors(rows: list[Row]) -> tuple[list[float], list[float]]:
+    """Lengths of the whiskers below and above, 0 where an end is missing."""
+    values = _values(rows)
+    below = [0.0 if row.lower is None else max(value - row.lower, 0.0) for row, value in zip(rows, values, strict=True)]
+    above = [0.0 if row.upper is None else max(row.upper - value, 0.0) for row, value in zip(rows, values, strict=True)]
+    return below, above
+
+
+def _plain(words: str) -> str:
+    """Text that matplotlib does not read as a formula."""
+    return words.replace("$", r"\$")
+
+
+def _nothing(name: str, value: object, expected: str) -> InputError:
+    return InputError(name, value, expected, "pass a part of what `tightrope release --json` prints")

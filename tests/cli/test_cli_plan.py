@@ -1,0 +1,56 @@
+"""tightrope plan: what it will cost and how accurate it will be, before anything is spent."""
+
+from __future__ import annotations
+
+import json
+
+
+def test_it_says_what_is_promised_and_how_accurate_it_will_be(run, folder):
+    shown = run("plan", folder / "plan.toml")
+    assert (shown.code, shown.err) == (0, "")
+    for words in ("Visits", "epsilon 1 at delta", "right at most", "count_by_city", "age: mean of age", "1,000",
+                  "withheld", "Nothing has been spent", "tightrope release"):  # fmt: skip
+        assert words in shown.out
+    assert "\x1b" not in shown.out
+
+
+def test_json_is_one_object_of_finite_numbers(run, folder):
+    shown = json.loads(run("plan", folder / "plan.toml", "--json").out, parse_constant=lambda name: 1 / 0)
+    assert shown["epsilon"] <= 1
+    assert [answer["name"] for answer in shown["answers"]] == ["count_by_city", "age"]
+    assert "table" not in shown
+
+
+def test_it_reads_no_data(run, folder):
+    """Rows that would break any query change nothing: only the schema is read."""
+    before = run("plan", folder / "plan.toml", "--json").out
+    import pyarrow
+    import pyarrow.parquet
+
+    empty = pyarrow.parquet.read_table(folder / "visits.parquet").slice(0, 0)
+    pyarrow.parquet.write_table(empty, folder / "visits.parquet")
+    assert run("plan", folder / "plan.toml", "--json").out == before
+
+
+def test_the_table_of_budgets(run, folder, monkeypatch):
+    monkeypatch.setattr("tightrope.release.plan.EPSILONS", ("0.5", "2"))
+    shown = run("plan", folder / "plan.toml", "--table")
+    assert shown.code == 0
+    line = next(line for line in shown.out.splitlines() if line.startswith("epsilon") and "0.5" in line)
+    assert line.split()[1:] == ["0.5", "2"]
+    assert "age (1,000)" in shown.out
+    table = json.loads(run("plan", folder / "plan.toml", "--table", "--json").out)["table"]
+    success = [row["attack_success"] for row in table]
+    assert success == sorted(success)
+
+
+def test_nonsense(run, folder):
+    text = (folder / "plan.toml").read_text(encoding="utf-8")
+    (folder / "wrong.toml").write_text(text.replace("between", "betwen"), encoding="utf-8")
+    run("plan", folder / "wrong.toml").refused_with("question 2", "'betwen'", "did you mean 'between'?")
+    (folder / "wrong.toml").write_text(text.replace('"age"', '"agee"', 1), encoding="utf-8")
+    run("plan", folder / "wrong.toml").refused_with("'agee'", "did you mean 'age'?")
+    (folder / "wrong.toml").write_text("[source\n", encoding="utf-8")
+    run("plan", folder / "wrong.toml").refused_with("valid TOML", "line 1")
+    run("plan", folder / "nowhere.toml").refused_with("nowhere.toml", "tightrope init")
+    run("plan", folder).refused_with("can be read")

@@ -1,0 +1,15 @@
+"""Hypothesis profiles: fixed seeds in CI, fresh ones elsewhere; time limits are the job's, not the example's."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+
+CALM = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+settings.register_profile("local", deadline=None, max_examples=25, suppress_health_check=CALM)
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
+# Failures are shown as they were found: shrinking asks the slow engines hundreds of times more.
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=12, phases=[Phase.explicit, Phase.generate])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "local"))

@@ -1,0 +1,35 @@
+"""Instants and days as keys: the hour that autumn repeats, and days that Python has no name for."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import duckdb
+import pandas as pd
+import pytest
+
+from tightrope.engines import Measure, PersonBounds, Request, open_source
+
+ROWS = (Measure("rows", None, None),)
+
+
+@pytest.mark.parametrize("bounds", [PersonBounds(None, 1, 1, 1), PersonBounds("person", 1, 1, 1)])
+def test_the_repeated_hour_is_two_keys(bounds):
+    first = pd.Timestamp("2024-10-27 00:30", tz="UTC").tz_convert("Europe/Berlin")
+    times = [first] * 5 + [first + pd.Timedelta(hours=1)]
+    table = open_source(pd.DataFrame({"t": times, "person": range(6)}))
+    found = table.collect(Request(("t",), None, bounds, ROWS))
+    assert found.values["rows"] == (5, 1)
+    assert [key[0].hour for key in found.keys] == [0, 1]
+
+
+def test_days_outside_the_calendar_are_a_missing_key(tmp_path):
+    path = tmp_path / "days.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT unnest([DATE '2020-01-01', DATE '12000-01-01', 'infinity'::DATE, NULL]) AS d"
+        )
+    table = open_source(path, table="t")
+    found = table.collect(Request(("d",), None, PersonBounds(None, 1, 1, 1), ROWS))
+    assert found.keys == ((None,), (dt.date(2020, 1, 1),))
+    assert found.values["rows"] == (3, 1)

@@ -1,0 +1,39 @@
+"""Sources of random words."""
+
+import numpy as np
+import pytest
+
+from tightrope.errors import InputError
+from tightrope.randomness.source import CHUNK, InsecureSeeded, OperatingSystem
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, CHUNK // 8, CHUNK // 8 + 3])
+def test_operating_system_gives_as_many_words_as_asked(n):
+    words = OperatingSystem().words(n)
+    assert words.shape == (n,)
+    assert words.dtype == np.uint64
+
+
+def test_operating_system_never_repeats():
+    words = np.concatenate([OperatingSystem().words(1000) for _ in range(3)])
+    assert len(np.unique(words)) == 3000
+
+
+def test_a_seed_repeats_and_calls_differ():
+    one, two = InsecureSeeded(5), InsecureSeeded(5)
+    first = one.words(100)
+    assert np.array_equal(first, two.words(100))
+    assert not np.array_equal(first, one.words(100))
+    assert not np.array_equal(first, InsecureSeeded(6).words(100))
+
+
+def test_every_bit_of_the_seeded_stream_is_fair():
+    words = InsecureSeeded(1).words(20_000)
+    ones = [int(((words >> np.uint64(bit)) & np.uint64(1)).sum()) for bit in range(64)]
+    assert max(abs(count - 10_000) for count in ones) < 5 * 71
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "1", None, True])
+def test_nonsense_seeds(seed):
+    with pytest.raises(InputError, match="seed"):
+        InsecureSeeded(seed)

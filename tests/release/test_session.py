@@ -1,0 +1,215 @@
+"""From a table to answers: what is spent, what is shown, and what never depends on the data."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tightrope as tr
+from tightrope.errors import BudgetRefused, InputError, PlanError, SchemaError
+
+BUDGET = tr.Budget(epsilon=4, delta=1e-6)
+
+
+@pytest.fixture
+def visits():
+    rng = np.random.default_rng(7)
+    people = np.repeat(np.arange(3000), rng.integers(1, 4, 3000))
+    return pd.DataFrame({
+        "person": people,
+        "city": rng.choice(["Ulm", "Bern", "Graz", None], len(people), p=[0.5, 0.3, 0.15, 0.05]),
+        "income": np.where(rng.random(len(people)) < 0.1, np.nan, rng.gamma(3, 12_000, len(people))),
+    })  # fmt: skip
+
+
+def session(visits, **changes):
+    arguments = {"person": "person", "rows_per_person": 3, "budget": BUDGET, **changes}
+    return tr.Session(visits, **arguments)
+
+
+def test_answers_are_near_the_truth_and_sorted(visits):
+    questions = [
+        tr.count(by="city"),
+        tr.mean("income", between=(0, 100_000), by="city"),
+        tr.sum("income", between=(0, 100_000)),
+    ]
+    answers = session(visits).plan(questions).release()
+    counts = {row["city"]: row["value"] for row in answers["count_by_city"].rows}
+    assert list(counts) == [None, "Bern", "Graz", "Ulm"]
+    truth = visits["city"].value_counts()
+    assert all(abs(counts[city] - truth[city]) < 80 for city in ("Bern", "Graz", "Ulm"))
+    assert abs(counts[None] - visits["city"].isna().sum()) < 80
+    income = visits["income"].clip(0, 100_000)
+    assert answers["sum_income"].rows[0]["value"] == pytest.approx(income.sum(), rel=0.03)
+    means = dict(zip(*(answers["mean_income_by_city"].frame[c] for c in ("city", "value")), strict=True))
+    assert means["Ulm"] == pytest.approx(income[visits["city"] == "Ulm"].mean(), rel=0.1)
+
+
+def test_the_same_plan_gives_the_same_answers_and_is_charged_once(visits):
+    opened = session(visits)
+    plan = opened.plan([tr.count()], share="0.5")
+    assert opened.spent["share"] == "0"
+    first = plan.release()
+    assert plan.release() is first
+    assert opened.spent["share"] == "0.5"
+
+
+def test_a_second_plan_beyond_the_budget_is_refused_and_costs_nothing(visits):
+    opened = session(visits)
+    opened.plan([tr.count()], share="0.7").release()
+    with pytest.raises(BudgetRefused, match=r"0\.3 is left"):
+        opened.plan([tr.count()], share="0.4").release()
+    assert opened.spent["share"] == "0.7"
+    opened.plan([tr.count()], share="0.3").release()
+    assert opened.spent["points"] == [["4.0", "0.0000010"]]
+
+
+def test_plans_do_not_read_the_data(visits, monkeypatch):
+    opened = session(visits)
+    monkeypatch.setattr(type(opened._table), "collect", lambda *_: pytest.fail("a plan read the data"))
+    plan = opened.plan([tr.count(by="city"), tr.mean("income", between=(0, 1e5), by="city")])
+    assert "Nothing has been spent" in str(plan)
+    assert len(plan.table([tr.Budget(epsilon=e, delta=1e-6) for e in (0.5, 1)])) == 2
+
+
+def test_plan_and_certificate_are_the_same_for_other_data(visits):
+    questions = [tr.count(by="city"), tr.sum("income", between=(0, 1e5))]
+    one = session(visits).plan(questions).release().certificate
+    other = session(visits.iloc[:50]).plan(questions).release().certificate
+    assert one == other
+
+
+def test_given_keys_that_are_absent_get_noise_around_zero_and_others_are_dropped(visits):
+    answers = session(visits).plan([tr.count(by="city", keys=["Ulm", "Nowhere"])]).release()
+    assert [row["city"] for row in answers[0].rows] == ["Nowhere", "Ulm"]
+    assert abs(answers[0].rows[0]["value"]) < 60
+
+
+def test_a_key_of_one_person_is_never_shown(visits):
+    lonely = pd.concat([visits, pd.DataFrame({"person": [99999], "city": ["Atlantis"], "income": [1.0]})])
+    for _ in range(5):
+        answers = session(lonely).plan([tr.count(by="city")]).release()
+        assert "Atlantis" not in set(answers[0].frame["city"])
+
+
+def test_the_threshold_is_the_largest_noise(visits):
+    plan = session(visits).plan([tr.count(by="city")])
+    accuracy = plan.accuracies()[0]
+    assert accuracy.threshold == plan.noises()[0][0].table.worst
+    assert accuracy.at(accuracy.threshold * 3)["suppressed"] == 0
+    assert 0 < accuracy.at(1)["suppressed"] <= 1
+
+
+def test_json_has_the_promised_shape(visits):
+    document = json.loads(
+        session(visits).plan([tr.count(by="city"), tr.mean("income", between=(0, 1e5))]).release().to_json()
+    )
+    certificate = document["certificate"]
+    assert 0 < certificate["epsilon"] <= 4 and certificate["delta"] == 1e-6
+    assert 0 < certificate["total_variation"] < 1 and float(certificate["epsilon_exact"]) == certificate["epsilon"]
+    assert {"name", "question", "rows", "error"} <= set(document["answers"][0])
+    assert {"city", "value", "lower", "upper"} == set(document["answers"][0]["rows"][0])
+    assert certificate["ledger"] == "not recorded in a ledger"
+
+
+def test_the_certificate_lets_anybody_recompute_the_guarantee(visits):
+    """One unbounded-person table, one count: rebuild the table from text and account for it."""
+    from tightrope.mechanisms.table import NoiseTable
+
+    opened = tr.Session(visits, person=None, budget=BUDGET)
+    certificate = opened.plan([tr.count(by="city")]).release().certificate
+    (entry,) = certificate["mechanisms"]
+    loss = NoiseTable.from_data(entry["table"]).loss(entry["table_steps_per_row"])
+    assert loss.delta(certificate["epsilon"]) <= certificate["delta"] * (1 + 1e-9)
+    assert loss.total_variation() == pytest.approx(certificate["total_variation"], rel=1e-9)
+
+
+def test_small_groups_get_a_withheld_mean_with_the_whole_range():
+    table = pd.DataFrame({"group": ["a"] * 2, "x": [1.0, 2.0]})
+    opened = tr.Session(table, person=None, budget=tr.Budget(epsilon="0.05", delta=1e-6))
+    plan = opened.plan([tr.mean("x", between=(0, 10), by="group", keys=[chr(i) for i in range(97, 117)])])
+    rows = plan.release()[0].rows
+    withheld = [row for row in rows if row["value"] is None]
+    assert withheld and all((row["lower"], row["upper"]) == (0, 10) for row in withheld)
+    assert all(0 <= row["lower"] <= row["value"] <= row["upper"] <= 10 for row in rows if row["value"] is not None)
+
+
+def test_nan_infinity_and_null_follow_the_rules():
+    table = pd.DataFrame({"x": [1.0, math.nan, math.inf, -math.inf, None] * 2000})
+    opened = tr.Session(table, person=None, budget=tr.Budget(epsilon=10, delta=1e-6))
+    answers = opened.plan([tr.count(), tr.sum("x", between=(0, 10)), tr.mean("x", between=(0, 10))]).release()
+    assert answers[0].rows[0]["value"] == pytest.approx(10_000, abs=30)
+    assert answers[1].rows[0]["value"] == pytest.approx(2000 * (1 + 10 + 0), rel=0.01)
+    assert answers[2].rows[0]["value"] == pytest.approx(11 / 3, rel=0.02)
+
+
+def test_decimal_data_far_from_zero_keep_their_digits():
+    table = pd.DataFrame({"x": 1_000_000 + np.arange(20_000) / 20_000})
+    answers = (
+        tr.Session(table, person=None, budget=BUDGET).plan([tr.mean("x", between=(1_000_000, 1_000_001))]).release()
+    )
+    assert answers[0].rows[0]["value"] == pytest.approx(1_000_000.5, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("question", "error"),
+    [
+        (lambda: tr.count(by="town"), SchemaError),
+        (lambda: tr.sum("salary", between=(0, 1)), SchemaError),
+        (lambda: tr.mean("city", between=(0, 1)), SchemaError),
+    ],
+)
+def test_unknown_columns_and_types_are_named(visits, question, error):
+    with pytest.raises(error, match=r"expected .* got "):
+        session(visits).plan([question()])
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: tr.sum("x", between=(1, 0)), lambda: tr.sum("x", between=(0, math.inf)), lambda: tr.sum("x", between=3),
+        lambda: tr.mean("x", between=(math.nan, 1)), lambda: tr.mean("", between=(0, 1)),
+        lambda: tr.count(by=["a", "a"]),
+        lambda: tr.count(by="value"), lambda: tr.count(keys=[1]), lambda: tr.count(by="a", keys=[]),
+        lambda: tr.count(by="a", keys="xyz"), lambda: tr.count(by=["a", "b"], keys=[1]),
+        lambda: tr.count(by="a", keys={"b": [1]}), lambda: tr.count(weight=0), lambda: tr.count(weight=math.nan),
+        lambda: tr.count(name=""), lambda: tr.count(by=3), lambda: tr.count(rows_per_group=0),
+    ],
+)  # fmt: skip
+def test_nonsense_questions_teach(bad):
+    with pytest.raises(InputError, match=r"expected .* got "):
+        bad()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"person": "nobody"}, {"person": 3}, {"rows_per_person": None}, {"rows_per_person": 0},
+        {"rows_per_person": 1.5},
+        {"rows_per_person": True}, {"rows_per_group": -1}, {"groups_per_person": 0}, {"budget": 1},
+        {"person": None, "rows_per_person": 3},
+    ],
+)  # fmt: skip
+def test_nonsense_sessions_teach(visits, changes):
+    with pytest.raises(InputError, match=r"expected .* got "):
+        session(visits, **changes)
+
+
+@pytest.mark.parametrize("questions", [[], "count", [1], tr.count()])
+def test_questions_are_a_list(visits, questions):
+    with pytest.raises(PlanError):
+        session(visits).plan(questions)
+
+
+def test_two_questions_of_one_name_are_refused(visits):
+    with pytest.raises(PlanError, match="different name"):
+        session(visits).plan([tr.count(), tr.count()])
+
+
+def test_pure_privacy_is_refused_with_the_remedy(visits):
+    with pytest.raises(InputError, match="1e-12"):
+        session(visits, budget=tr.Budget(epsilon=1, delta=0)).plan([tr.count()])

@@ -1,0 +1,170 @@
+"""The page: complete, escaped, self-contained, the same every time, and patient with what is missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+import release_sample as sample
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tightrope import report
+from tightrope.errors import InputError, MissingExtraError
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+class Checker(HTMLParser):
+    """Fails on tags that do not match; collects names, ids and references."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.ids: list[str] = []
+        self.references: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        named = dict(attrs)
+        self.ids += [named["id"] or ""] if "id" in named else []
+        self.references += [named[key] or "" for key in ("href", "src") if key in named]
+        self.references += [f"#{name}" for name in (named.get("aria-labelledby") or "").split()]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def checked(page: str) -> Checker:
+    checker = Checker()
+    checker.feed(page)
+    checker.close()
+    assert not checker.open
+    assert len(checker.ids) == len(set(checker.ids))
+    assert all(reference[1:] in checker.ids for reference in checker.references)
+    return checker
+
+
+def words(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page.partition("<body>")[2]).split())
+
+
+def test_the_whole_sample_is_well_formed_and_self_contained() -> None:
+    page = report.html(sample.everything())
+    assert {"header", "main", "nav", "footer", "table", "caption", "svg"} <= set(checked(page).seen)
+    assert not {"script", "link", "img", "iframe"} & set(checked(page).seen)
+    assert not re.search(r"https?:|url\(|@import|NaN|nan%|inf%|None", page)
+
+
+def test_the_typical_page_is_small_and_always_the_same() -> None:
+    page = report.html(sample.census())
+    assert len(page.encode()) < 200_000
+    assert report.html(sample.census()) == page
+
+
+def test_the_promise_in_plain_words() -> None:
+    said = words(report.html(sample.census()))
+    assert "right at most 65.7 % of the time" in said  # 0.6562, rounded up
+    assert "no result becomes more than 2.72 times as likely" in said
+    assert "at most 1 in 100 million" in said
+    assert "Adding or removing one person with all their rows" in said
+
+
+def test_answers_with_their_intervals() -> None:
+    said = words(report.html(sample.everything()))
+    assert "29,501 ± 14 95 % interval: 29,487 to 29,515" in said
+    assert "California 2,449 15 2,434 2,464" in said
+    assert "withheld – 2.000 10.000" in said
+    assert "keys are shown when their noisy count exceeds 37" in said
+    assert "540 groups" in said and "An arrow head marks" in said
+
+
+def test_untrusted_text_is_escaped_everywhere() -> None:
+    evil = "<script>alert(1)</script>\"'>"
+    document = _poisoned(sample.everything(), evil)
+    page = report.html(document)
+    assert "<script" not in page and page.count("&lt;script&gt;") > 100
+    checked(page)
+
+
+def _poisoned(value: Any, evil: str) -> Any:
+    """Every text replaced, and every column renamed, by the evil one."""
+    if isinstance(value, dict):
+        kept = {key if key != "state" else evil: _poisoned(inner, evil) for key, inner in value.items()}
+        return kept | {"by": [evil]} if value.get("by") == ["state"] else kept
+    if isinstance(value, list):
+        return [_poisoned(inner, evil) for inner in value]
+    return evil if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("key", list(sample.certificate()))
+@pytest.mark.parametrize("worth", ["missing", None, [], {}, "?", float("nan"), float("inf")])
+def test_any_field_of_the_certificate_may_fail(key: str, worth: Any) -> None:
+    document = sample.census()
+    document["certificate"].pop(key) if worth == "missing" else document["certificate"].update({key: worth})
+    assert not re.search(r"\bnan\b|\binf\b", words(report.html(document)))
+
+
+@pytest.mark.parametrize("key", list(sample.total()))
+@pytest.mark.parametrize("worth", ["missing", None, [], {}, "?", float("nan"), [None], [{}], [[1]]])
+def test_any_field_of_an_answer_may_fail(key: str, worth: Any) -> None:
+    for made in (sample.means_by_education, sample.two_keys, sample.total):
+        broken = made()
+        broken.pop(key) if worth == "missing" else broken.update({key: worth})
+        checked(report.html({"answers": [broken]}))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.fixed_dictionaries({"k": JSON, "value": st.floats() | st.none(), "lower": JSON, "upper": JSON})))
+def test_any_rows_give_a_page_without_nan(rows: list[dict[str, Any]]) -> None:
+    page = report.html({"answers": [sample.answer("x", "x", "count", ["k"], rows)]})
+    assert not re.search(r'"(-?nan|-?inf)', page)
+    checked(page)
+
+
+def test_extreme_numbers_fit_on_an_axis() -> None:
+    values = [1e300, -1e300, 5e-324, 0.0, 1e16, 1e16 + 2]
+    rows = [sample.row(value, half, k=i) for i, (value, half) in enumerate(zip(values, reversed(values), strict=True))]
+    for chosen in (rows, rows[2:4] * 3, rows[4:] * 3):
+        named = [{**row, "k": i} for i, row in enumerate(chosen)]
+        assert "nan" not in report.html({"answers": [sample.answer("x", "x", "mean", ["k"], named)]})
+
+
+def test_the_longest_tables_are_cut_and_say_so() -> None:
+    page = report.html({"answers": [sample.many_groups(2100)]})
+    assert "The first 2000 of 2100 groups" in words(page)
+
+
+def test_only_a_mapping_is_a_document() -> None:
+    with pytest.raises(InputError, match="document"):
+        report.html([])  # type: ignore[arg-type]
+
+
+def test_importing_loads_neither_jinja_nor_matplotlib() -> None:
+    code = "import sys, tightrope.report; print([m for m in ('jinja2', 'matplotlib', 'numpy') if m in sys.modules])"
+    path = {"PYTHONPATH": ":".join(sys.path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
+def test_without_jinja_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"jinja2.*tightrope\[release\]"):
+        report.html({})
