@@ -23,6 +23,8 @@ TOLERANCE = 1e-14
 """Aliasing and truncation allowed, relative to δ."""
 FIRST_BLOCK, LAST_BLOCK = 64, 512
 MOST_NODES = 1 << 17
+UNDERFLOW = -760.0
+"""E to this power is 0 in double precision, with room for rounding."""
 NEAR = 1.5 ** -np.arange(2.0, 18.0)
 RATIOS = np.sort(np.concatenate([np.exp(np.linspace(-7, 2.5, 20)), 1 + NEAR, 1 - NEAR]))
 """Where the Chernoff bound is tried, as multiples of the saddle: dense around it, because K may rise like a wall."""
@@ -61,6 +63,8 @@ def delta(total: Composition, epsilon: float) -> tuple[float, float]:
     infinite = total.infinite_mass
     if epsilon >= total.largest:
         return infinite, 4 * ROUND_OFF * infinite
+    if _vanishes(total, epsilon):
+        return infinite, math.ulp(0.0) + 4 * ROUND_OFF * infinite
     saddle = _saddle(total, epsilon)
     step, alias = _step(saddle)
     mean, size, rest = _integral(total, epsilon, saddle, step)
@@ -73,6 +77,17 @@ def delta(total: Composition, epsilon: float) -> tuple[float, float]:
     if not scale * mean > 2 * error:
         raise PrecisionError(f"the integral keeps no digit at epsilon={epsilon!r}: {scale * mean!r} within {error!r}")
     return infinite + scale * mean, error + 4 * ROUND_OFF * infinite
+
+
+def _vanishes(total: Composition, epsilon: float) -> bool:
+    """Whether some δ − δ_∞ ≤ e^{K(c) − cε} proves it to be below the smallest double, before a far saddle is sought."""
+    for c in (1.0, 4.0, 16.0, 64.0):
+        moment = float(_real_moment(total, np.array([c]))[0])
+        if moment - c * epsilon < UNDERFLOW:
+            return True
+        if moment > c * epsilon:
+            return False
+    return False
 
 
 def _real_moment(total: Composition, points: Floats) -> Floats:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError, PrecisionError
 from tightrope.numerics.checks import finite, whole
+from tightrope.privacy import tradeoff
 from tightrope.privacy.bounds import Bounds
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.engine import Engine, choose
@@ -22,7 +23,6 @@ from tightrope.privacy.neighbours import Neighbours
 from tightrope.privacy.search import least_epsilon
 from tightrope.privacy.subsampled import PoissonAdd, PoissonRemove
 from tightrope.privacy.subsampled_gaussian import PoissonGaussian
-from tightrope.privacy.tradeoff import type_two_error
 
 MOST_RUNS = 10**12
 
@@ -198,16 +198,24 @@ class PrivacyLoss:
         >>> round(gaussian(scale=1).loss.tradeoff(0.05), 6)
         0.740489
         """
-        return self._each("false_positive_rate", false_positive_rate, self._type_two)
+        return self._each("false_positive_rate", false_positive_rate, lambda t: 1.0 - self._caught(t))
 
     def true_positive_rate(self, false_positive_rate: ArrayLike) -> float | Floats:
-        """Upper bound on how often an attack with this false-positive rate is right about a member: 1 − tradeoff."""
-        return self._each("false_positive_rate", false_positive_rate, lambda t: 1.0 - self._type_two(t))
+        """Upper bound on how often an attack with this false-positive rate is right about a member.
 
-    def _type_two(self, rate: float) -> float:
+        1 − f(t) = inf_ε δ(ε) + e^ε t, to full relative accuracy however small t is; see ``tradeoff``.
+
+        >>> from tightrope import gaussian
+        >>> print(f"{gaussian(scale=1).loss.true_positive_rate(1e-12):.6e}")
+        7.973580e-10
+        """
+        return self._each("false_positive_rate", false_positive_rate, self._caught)
+
+    def _caught(self, rate: float) -> float:
         if not 0 <= rate <= 1:
             raise InputError("false_positive_rate", rate, "a probability in [0, 1]")
-        return min(type_two_error(_upper(engine), rate) for engine in self._both())
+        directions = zip((self.remove, self.add), self._both(), strict=False)
+        return max(tradeoff.true_positive_rate(_upper(e), rate, d.infinite_mass) for d, e in directions)
 
     @staticmethod
     def _each(name: str, values: ArrayLike, answer: Callable[[float], float]) -> float | Floats:
