@@ -22,7 +22,7 @@ check: $(READY)  ## lint, format, types, architecture, doctests
 	@$(BIN)/python -m pytest --doctest-modules src/tightrope
 
 bench: $(READY)  ## every benchmark, one after the other
-	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
 docs: $(READY)  ## the pages are plain Markdown; this checks that their links to files lead somewhere
 	@$(BIN)/python -m pytest tests/test_docs.py

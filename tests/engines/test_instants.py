@@ -6,6 +6,7 @@ import datetime as dt
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from tightrope.engines import Measure, PersonBounds, Request, open_source
@@ -33,3 +34,11 @@ def test_days_outside_the_calendar_are_a_missing_key(tmp_path):
     found = table.collect(Request(("d",), None, PersonBounds(None, 1, 1, 1), ROWS))
     assert found.keys == ((None,), (dt.date(2020, 1, 1),))
     assert found.values["rows"] == (3, 1)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_instants_beyond_what_microseconds_reach_are_a_missing_key(unit):
+    counted = pa.array([0, 2**62], pa.int64()).cast(pa.timestamp(unit))
+    found = open_source(pa.table({"t": counted})).collect(Request(("t",), None, PersonBounds(None, 1, 1, 1), ROWS))
+    assert found.keys == ((None,), (dt.datetime(1970, 1, 1),))
+    assert found.values["rows"] == (1, 1)

@@ -219,9 +219,22 @@ def test_an_ibis_expression_must_treat_rows_one_by_one():
     ibis = load("ibis")
     people = ibis.memtable(pa.table(FRAME))
     assert open_source(people.filter(people["person"] == 1)).collect(ask()).values["rows"] == (2,)
-    for cut in (people.limit(2), people.head(1), people.sample(0.5)):
-        with pytest.raises(InputError, match="limit or sample"):
-            open_source(cut)
+    across = [
+        people.limit(2),
+        people.sample(0.5),
+        people.distinct(),
+        people.union(people),
+        people.join(people.view(), "person"),
+        people.group_by("person").agg(n=people.count()),
+        people.mutate(n=people["person"].count()),
+        people.mutate(n=ibis.row_number()),
+        people.mutate(n=ibis.random()),
+        people.filter(people["person"] == people["person"].max()),
+        people.filter(people["person"].isin(people["person"])),
+    ]
+    for table in across:
+        with pytest.raises(InputError, match="one by one"):
+            open_source(table)
     with pytest.raises(EngineError, match="back end"):
         open_source(ibis.table({"a": "int64"}, name="nowhere"))
 

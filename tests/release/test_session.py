@@ -213,3 +213,12 @@ def test_two_questions_of_one_name_are_refused(visits):
 def test_pure_privacy_is_refused_with_the_remedy(visits):
     with pytest.raises(InputError, match="1e-12"):
         session(visits, budget=tr.Budget(epsilon=1, delta=0)).plan([tr.count()])
+
+
+def test_a_forked_copy_of_a_session_cannot_spend(visits):
+    opened = session(visits)
+    plan = opened.plan([tr.count()], share="0.5")
+    opened._spent.process += 1
+    with pytest.raises(BudgetRefused, match="forked"):
+        plan.release()
+    assert opened.spent["share"] == "0"

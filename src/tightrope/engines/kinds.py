@@ -63,7 +63,7 @@ def comparable(column: ir.Column) -> ir.Column:
     if is_wide(dtype) or dtype.is_uuid() or dtype.is_null():
         return column.cast("string")
     if dtype.is_timestamp() and (dtype.scale != NANOSECONDS or dtype.timezone is not None):
-        return _within_calendar(column.cast(dtype.copy(scale=6, timezone=dtype.timezone and "UTC")))
+        return _within_calendar(column.try_cast(dtype.copy(scale=6, timezone=dtype.timezone and "UTC")))
     return _within_calendar(column) if dtype.is_date() else column  # nanoseconds end in 2262
 
 

@@ -25,8 +25,9 @@ def open_source(source: object, *, table: str | None = None, types: Mapping[str,
         table: the name of the table, for a DuckDB file and only there.
         types: the kinds of a CSV file's columns, for example ``{"income": "number"}``; others are text. Only for CSV.
 
-    An ibis expression must treat rows one by one (select, filter, mutate): a ``limit`` or ``sample`` lets one person
-    decide whether another's row is there, and is refused.
+    An ibis expression must treat rows one by one (select, filter, mutate): through a limit, sample, join, window,
+    aggregate or set operation one person can decide what another's row says, and it is refused. A view of a DuckDB
+    file and a lazy polars frame are taken as the tables that they compute.
 
     Raises ``InputError`` or ``SchemaError`` for what cannot be read, ``MissingExtraError`` without ibis.
 
@@ -66,11 +67,26 @@ def _open_file(path: Path, table: str | None, types: Mapping[str, str]) -> Table
 
 
 def _open_ibis(expression: Any) -> Table:
-    operations = load("ibis.expr.operations")
-    if expression.op().find((operations.Limit, operations.Sample)):
-        raise InputError("source", "an ibis table with limit or sample", "one that treats rows one by one", "remove it")
+    stray = _not_by_row(expression)
+    if stray:
+        raise InputError("source", stray, "an ibis table that treats rows one by one", "create the table first")
     backend = guarded("find the back end of the ibis table", expression.get_backend)
     return Table(schema_of(expression.schema()), "ibis", backend, lambda _: expression)
+
+
+_TABLES = ("DatabaseTable", "InMemoryTable", "UnboundTable")
+_ROW_BY_ROW = (*_TABLES, "Project", "Filter", "DropColumns", "DropNull", "FillNull")
+"""Relations in which whether and how a row appears depends on that row alone."""
+_ACROSS = ("Reduction", "Analytic", "WindowFunction", "Subquery", "Impure")
+"""Values that look at other rows, or that nobody could compute again."""
+
+
+def _not_by_row(expression: Any) -> list[str]:
+    """The operations of an expression through which one person's rows reach another's: limits, windows, joins, ..."""
+    operations = load("ibis.expr.operations")
+    across = tuple(getattr(operations, kind) for kind in _ACROSS)
+    relations = {type(node).__name__ for node in expression.op().find(operations.Relation)}
+    return sorted((relations - set(_ROW_BY_ROW)) | {type(node).__name__ for node in expression.op().find(across)})
 
 
 _FRAMES: Mapping[tuple[str, str], Callable[[Any], Table]] = {

@@ -74,7 +74,8 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
 def from_pair(p: ArrayLike, q: ArrayLike) -> LossOnly:
     """The loss of telling distribution ``p`` from ``q``, both of shape [n] over the same outcomes.
 
-    Laws whose sum is within 1e−9 of one are renormalised, others refused (``InputError``).
+    Laws whose sum is within 1e−9 of one are renormalised, others refused (``InputError``). Where it matters which is
+    which – ``poisson_sample`` – ``p`` is the output *with* the record and ``q`` the output without it.
 
     >>> round(from_pair([0.75, 0.25], [0.25, 0.75]).loss.total_variation(), 12)
     0.5

@@ -23,8 +23,8 @@ def true_positive_rate(delta_at: Callable[[float], float], rate: float, infinite
         return delta_at(epsilon) + math.exp(epsilon + math.log(rate))
 
     low, middle, high = _around(caught, -math.log(rate))
-    options = {"xatol": PRECISION * max(1.0, abs(middle))}
-    found = optimize.minimize_scalar(caught, bounds=(low, high), method="bounded", options=options)
+    width = PRECISION * max(1.0, abs(middle))
+    found = optimize.minimize_scalar(caught, bounds=(low, high), method="bounded", options={"xatol": width})
     return min(1.0, float(found.fun), caught(middle), caught(low), caught(high))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,9 +32,15 @@ class Spent:
 
     total: Decimal = Decimal(0)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    process: int = field(default_factory=os.getpid)
 
     def charge(self, share: Decimal) -> None:
-        """Take a share, or raise ``BudgetRefused`` and take nothing."""
+        """Take a share, or raise ``BudgetRefused`` and take nothing; in the process that opened the session only."""
+        if os.getpid() != self.process:
+            raise BudgetRefused(
+                f"this session was opened in process {self.process}, and a forked copy would spend its budget again; "
+                f"release in the process that opened it"
+            )
         with self.lock:
             if not self.total + share <= 1:
                 left = 1 - self.total

@@ -1,6 +1,6 @@
 """Ten million rows of five million persons: what an exact, bounded answer costs beside a plain GROUP BY.
 
-    PYTHONPATH=src python benchmarks/release_scale.py [--rows 10000000] [--folder DIR] [--repeat 5] [--memory-limit 1GB]
+    PYTHONPATH=src python benchmarks/release.py [--rows 10000000] [--folder DIR] [--repeat 5] [--memory-limit 1GB]
 
 Makes a Parquet file (half as many persons as rows, 3 % of them with more than three rows, 200 keys, 2 % NaN) and
 measures, each job in a process of its own and all in one run: a bare GROUP BY key, GROUP BY person alone, and
@@ -156,11 +156,13 @@ def main() -> None:
     parser.add_argument("--job", choices=JOBS, help=argparse.SUPPRESS)
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.folder:
+        options.folder.mkdir(parents=True, exist_ok=True)
     if options.job:
         print(json.dumps(measure(options.job, options.file, options.repeat, options.memory_limit)))
         return
     with tempfile.TemporaryDirectory() as temporary:
-        path = (options.folder or Path(temporary)) / f"release_scale_{options.rows}.parquet"
+        path = (options.folder or Path(temporary)) / f"release_{options.rows}.parquet"
         if not path.exists():
             generate(path, options.rows)
         report(path, options)
