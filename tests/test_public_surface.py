@@ -16,6 +16,7 @@ PROMISED = {
     "PrivacyLoss",
     "Session",
     "approx_dp",
+    "calibrate",
     "count",
     "discrete_gaussian",
     "discrete_laplace",

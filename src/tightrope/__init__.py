@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tightrope.certificates import Budget, Guarantee
+    from tightrope.design.calibrate import calibrate
+    from tightrope.mechanisms.bounded_range import bounded_range
     from tightrope.mechanisms.discrete_gaussian import discrete_gaussian
     from tightrope.mechanisms.discrete_laplace import discrete_laplace
     from tightrope.mechanisms.discrete_staircase import discrete_staircase
@@ -32,6 +34,8 @@ _HOMES = {
     "PrivacyLoss": "privacy",
     "Session": "release",
     "approx_dp": "mechanisms.pairs",
+    "bounded_range": "mechanisms.bounded_range",
+    "calibrate": "design.calibrate",
     "count": "release",
     "discrete_gaussian": "mechanisms.discrete_gaussian",
     "discrete_laplace": "mechanisms.discrete_laplace",
@@ -48,6 +52,8 @@ _HOMES = {
     "truncated_laplace": "mechanisms.truncated_laplace",
 }
 
+_SUBMODULES = ("report", "training")
+
 __all__ = [
     "Bounds",
     "Budget",
@@ -55,6 +61,8 @@ __all__ = [
     "PrivacyLoss",
     "Session",
     "approx_dp",
+    "bounded_range",
+    "calibrate",
     "count",
     "discrete_gaussian",
     "discrete_laplace",
@@ -73,9 +81,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name, or the ``report`` sub-module, on first use."""
-    if name == "report":
-        return importlib.import_module("tightrope.report")
+    """Load a public name, or a sub-module, on first use."""
+    if name in _SUBMODULES:
+        return importlib.import_module(f"tightrope.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'tightrope' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"tightrope.{_HOMES[name]}"), name)
@@ -84,4 +92,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "report"])
+    return sorted([*__all__, *_SUBMODULES])

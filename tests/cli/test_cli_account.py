@@ -41,14 +41,25 @@ def test_it_is_the_sum_of_the_steps(run, steps):
     assert data["total_variation"] == loss.total_variation()
     assert "fixed in advance" in data["statement"]
     assert data["steps"][0] == {
-        "mechanism": "gaussian", "parameters": {"scale": 20}, "count": 100, "poisson_rate": None,
+        "mechanism": "gaussian", "parameters": {"scale": 20}, "count": 100, "poisson_rate": None, "subset": None,
+        "erase": None,
     }  # fmt: skip
+    for row in (*data["epsilon_at_delta"], *data["delta_at_epsilon"]):
+        assert row["relative_width"] == (row["upper"] - row["lower"]) / row["upper"]
+
+
+def test_lists_of_questions(run, steps):
+    words = ("--delta", "1e-6", "--delta", "1e-9", "--epsilon", "1", "--epsilon", "2")
+    data = json.loads(run("account", steps(STEPS), *words, "--json").out)
+    assert [row["delta"] for row in data["epsilon_at_delta"]] == [1e-6, 1e-9]
+    assert [row["epsilon"] for row in data["delta_at_epsilon"]] == [1, 2]
 
 
 def test_text(run, steps):
     shown = run("account", steps(STEPS))
     assert (shown.code, shown.err) == (0, "")
-    for words in ("gaussian", "scale 20", "100", "Epsilon at delta", "…", "members recognised", "engine",
+    for words in ("gaussian", "scale 20", "everybody", "100", "Epsilon at delta", "…", "relative width",
+                  "members recognised", "engine",
                   "Parameters fixed in advance"):  # fmt: skip
         assert words in shown.out
     assert "\x1b" not in shown.out
@@ -62,8 +73,24 @@ def test_a_poisson_rate(steps):
     assert (found.add.laws, found.add.counts) == (expected.add.laws, expected.add.counts)
 
 
+def test_a_subset_and_an_erasure(run, steps):
+    path = steps('[[step]]\nmechanism = "laplace"\nscale = 2\nsubset = [10, 100]\nerase = 0.25\n')
+    expected = tr.laplace(scale=2).loss.subset_sample(10, 100).erase(0.25)
+    found = composed(read_steps(path))
+    assert (found.remove.laws, found.neighbours) == (expected.remove.laws, expected.neighbours)
+    shown = run("account", path, "--delta", "1e-3")
+    for words in ("10 of 100", "25 %", "replace-one"):
+        assert words in shown.out
+    assert json.loads(run("account", path, "--json").out)["steps"][0]["subset"] == [10, 100]
+
+
+def test_a_pair(steps):
+    path = steps('[[step]]\nmechanism = "from_pair"\np = [0.75, 0.25]\nq = [0.25, 0.75]\n')
+    assert composed(read_steps(path)).total_variation() == pytest.approx(0.5, rel=1e-12)
+
+
 VALUES = {"scale": "2", "epsilon": "0.5", "delta": "1e-6", "points": "[[1, 1e-6], [0.5, 1e-3]]", "sensitivity": "1",
-          "gamma": "0.4", "k": "3", "total_variation": "0.2"}  # fmt: skip
+          "gamma": "0.4", "k": "3", "total_variation": "0.2", "p": "[0.7, 0.3]", "q": "[0.6, 0.4]"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(PARAMETERS))
@@ -101,6 +128,15 @@ def test_infinite_epsilon_is_null(run, steps):
         ("[[step]]\nmechanism = 'from_points'\npoints = []", "points=[]"),
         ("[[step]]\nmechanism = 'randomized_response'\nepsilon = 1\npoisson_rate = 0.1", "neighbours"),
         ("nonsense\nx = 1", "line 1"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = 3", "say subset = [256, 60000]"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = [5, 3]", "step 1 m=5"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = [1.5, 3]", "step 1 m=1.5"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = [1, 3]\npoisson_rate = 0.1", "the only way"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nerase = 1.5", "step 1 probability=1.5"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nerase = 'no'", "step 1 probability='no'"),
+        ("[[step]]\nmechanism = 'from_pair'\np = [1]", "step 1 q"),
+        ("[[step]]\nmechanism = 'from_pair'\np = [1, 0]\nq = [1]", "step 1 q"),
+        ("[[step]]\nmechanism = 'from_pair'\np = [0.5, 0.1]\nq = [0.5, 0.5]", "sum of p"),
     ],
 )
 def test_nonsense_in_the_file(run, steps, text, said):

@@ -11,6 +11,7 @@ import tightrope as tr
 from tightrope.privacy import contour, grid
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.engine import choose
+from tightrope.privacy.gridded import Gridded
 
 G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, delta=1e-6).loss
 
@@ -28,13 +29,15 @@ G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, d
         (10 * tr.staircase(epsilon=0.5).loss, "recurrence"),
         (T + tr.approx_dp(0.5).loss, "lattice"),
         (5 * tr.from_points([(1, 1e-6), (0.5, 1e-3)]).loss, "lattice"),
-        (tr.gaussian(scale=100).loss, "contour"),
+        (tr.gaussian(scale=100).loss, "closed form"),
         (G + L, "contour"),
         (1000 * L, "contour"),
         (1000 * G.poisson_sample(0.01), "contour"),
         (2 * L, "grid"),
-        (T + tr.approx_dp(math.pi / 10).loss, "grid"),
-        (10 * T.poisson_sample(0.1), "grid"),
+        (T + tr.approx_dp(math.pi / 10).loss, "enumeration"),
+        (10 * T.poisson_sample(0.1), "enumeration"),
+        (300 * T.poisson_sample(0.1), "grid"),
+        (50 * G.subset_sample(1, 100), "contour"),
         (T.poisson_sample(1), "closed form"),
     ],
 )
@@ -46,11 +49,11 @@ def test_the_engine_that_fits(loss: tr.PrivacyLoss, engine: str) -> None:
 @pytest.mark.parametrize("epsilon", [-2.0, 0.0, 0.3, 2.0, 9.0])
 def test_contour_against_the_closed_form_of_a_gaussian(mu: float, epsilon: float) -> None:
     total = tr.gaussian(scale=1, sensitivity=mu).loss.remove
-    value, error = contour.delta(total, epsilon)
+    first = contour.Contour(total, Gridded(total)).delta(epsilon)
     lower, upper = choose(total).delta(epsilon)
-    assert value - error <= upper
-    assert value + error >= lower
-    assert error <= 1e-9 * value + 1e-300
+    assert first[0] <= upper
+    assert first[1] >= lower
+    assert first[1] - first[0] <= 1e-9 * first[0] + 1e-300
 
 
 @pytest.mark.parametrize("count", [1, 3, 40, 1000])
@@ -61,12 +64,10 @@ def test_the_grid_brackets_exact_triples(count: int, share: float) -> None:
     total = (count * tr.approx_dp(step_loss, delta=1e-7, total_variation=0.05).loss).remove
     epsilon = share * count * step_loss
     exact = choose(total).delta(epsilon)
-    step = step_loss / (500 * math.sqrt(2))
-    high, over = grid.above(total, step).delta(epsilon)
-    low, under = grid.below(total, step).delta(epsilon)
-    assert low - under <= exact[1]
-    assert high + over >= exact[0]
-    assert high - low <= 2 * count * step
+    low, high = grid.grid(total, 300).delta(epsilon)
+    assert low <= exact[1]
+    assert high >= exact[0]
+    assert high - low <= 1e-2 * count
 
 
 def test_splitting_keeps_both_masses() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tightrope.cli.attack import attack_table, relative_width, show_attack, width_of
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ def _accounted(steps: Sequence[Step], loss: PrivacyLoss, epsilons: list[float], 
         "delta_at_epsilon": [_bracket("epsilon", at, "delta", loss.delta_bounds) for at in epsilons],
         "total_variation": eta,
         "attack_success": (1 + eta) / 2,
-        "attack": [
-            {"false_positive_rate": rate, "true_positive_rate": loss.true_positive_rate(rate)} for rate in RATES
-        ],
+        "attack": attack_table(loss, RATES),
         "neighbours": str(loss.neighbours),
         "engine": loss.engine,
         "statement": FIXED,
@@ -78,44 +77,46 @@ def _accounted(steps: Sequence[Step], loss: PrivacyLoss, epsilons: list[float], 
 def _bracket(given: str, at: float, name: str, bounds: Callable[[float], Bounds]) -> dict[str, float]:
     """The upper end under the plain name: it is the one that is safe to state."""
     lower, upper = bounds(at)
-    return {given: at, name: float(upper), "lower": float(lower), "upper": float(upper)}
+    bracket = {"lower": float(lower), "upper": float(upper)}
+    return {given: at, name: float(upper), **bracket, "relative_width": width_of(bracket)}
 
 
 def _show(data: Mapping[str, Any]) -> None:
     from tightrope.cli.output import heading, print_table, say
-    from tightrope.report.digits import percent
 
     heading("Steps")
-    print_table(
-        ["mechanism", "parameters", "Poisson rate", "count"], [_step_line(step) for step in data["steps"]], left=2
-    )
+    columns = ["mechanism", "parameters", "each run sees", "erased", "count"]
+    print_table(columns, [_step_line(step) for step in data["steps"]], left=3)
     if data["epsilon_at_delta"]:
         heading("Epsilon at delta (safe to state; the truth is in the bracket)")
         print_table(
-            ["delta", "epsilon", "bracket"], [_bound_line(row, "delta", "epsilon") for row in data["epsilon_at_delta"]]
+            ["delta", "epsilon", "bracket", "relative width"],
+            [_bound_line(row, "delta", "epsilon") for row in data["epsilon_at_delta"]],
         )
     if data["delta_at_epsilon"]:
         heading("Delta at epsilon (safe to state; the truth is in the bracket)")
         print_table(
-            ["epsilon", "delta", "bracket"], [_bound_line(row, "epsilon", "delta") for row in data["delta_at_epsilon"]]
+            ["epsilon", "delta", "bracket", "relative width"],
+            [_bound_line(row, "epsilon", "delta") for row in data["delta_at_epsilon"]],
         )
     heading("What an attacker gains")
-    rates = [
-        [percent(row["false_positive_rate"]), percent(row["true_positive_rate"], "ROUND_CEILING")]
-        for row in data["attack"]
-    ]
-    print_table(["false alarms", "members recognised, at most"], rows=rates, left=0)
-    right = percent(data["attack_success"], "ROUND_CEILING")
-    say(f"total variation {data['total_variation']:.6g}: a guess about membership is right at most {right}.")
+    show_attack(data)
     say(f"\nneighbours: {data['neighbours']}; engine: {data['engine']}", data["statement"])
 
 
 def _step_line(step: Mapping[str, Any]) -> list[str]:
-    from tightrope.report.digits import MISSING
+    from tightrope.report.digits import MISSING, percent
 
     parameters = ", ".join(f"{name} {value}" for name, value in step["parameters"].items())
-    rate = MISSING if step["poisson_rate"] is None else f"{step['poisson_rate']:g}"
-    return [step["mechanism"], parameters, rate, f"{step['count']:,}"]
+    erased = MISSING if step["erase"] is None else percent(step["erase"])
+    return [step["mechanism"], parameters, _sample(step), erased, f"{step['count']:,}"]
+
+
+def _sample(step: Mapping[str, Any]) -> str:
+    """Which records take part in a run."""
+    if step["subset"] is not None:
+        return "{:,} of {:,}".format(*step["subset"])
+    return "everybody" if step["poisson_rate"] is None else f"each with chance {step['poisson_rate']:g}"
 
 
 def _bound_line(row: Mapping[str, float], given: str, name: str) -> list[str]:
@@ -123,7 +124,7 @@ def _bound_line(row: Mapping[str, float], given: str, name: str) -> list[str]:
     from tightrope.report.digits import DOWN, UP
 
     bracket = f"{_digits(row['lower'], 12, DOWN)} … {_digits(row['upper'], 12, UP)}"
-    return [f"{row[given]:g}", _digits(row[name], 6, UP), bracket]
+    return [f"{row[given]:g}", _digits(row[name], 6, UP), bracket, relative_width(row)]
 
 
 def _digits(value: float, digits: int, rounding: str) -> str:

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
-from tightrope.cli import account, init, noise, plan, release
+from tightrope.cli import account, dpsgd, init, noise, plan, release
 from tightrope.cli.failures import one_line
 
 
@@ -58,6 +58,7 @@ app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
 app.command("release", epilog=release.EXAMPLE)(release.release)
 app.command("noise", epilog=noise.EXAMPLE)(noise.noise)
 app.command("account", epilog=account.EXAMPLE)(account.account)
+app.command("dpsgd", epilog=dpsgd.EXAMPLE)(dpsgd.dpsgd)
 
 
 def _version(asked: bool) -> None:

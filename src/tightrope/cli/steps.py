@@ -12,7 +12,7 @@ from typing import Any
 
 from tightrope.errors import InputError, PlanError
 from tightrope.privacy import PrivacyLoss
-from tightrope.release.plan_file import Section, Typed, placed, read_toml
+from tightrope.release.toml_file import Section, Typed, placed, read_toml
 
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "gaussian": ("scale", "sensitivity"),
@@ -26,36 +26,42 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "randomized_response": ("epsilon", "k"),
     "approx_dp": ("epsilon", "delta", "total_variation"),
     "from_points": ("points",),
+    "from_pair": ("p", "q"),
 }
 """Every mechanism of ``tightrope`` that a step may name, with its parameters."""
 OPTIONAL = ("sensitivity", "gamma", "k", "total_variation")
-COMMON = ("mechanism", "count", "poisson_rate")
+COMMON = ("mechanism", "count", "poisson_rate", "subset", "erase")
 EXAMPLE = 'write one like: [[step]] mechanism = "gaussian" scale = 20 count = 100 (one line each)'
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``count`` runs of one mechanism, each on a Poisson sample where there is a rate."""
+    """``count`` runs of one mechanism, each on a sample of the records and then erased, where that is asked."""
 
     mechanism: str
     parameters: Mapping[str, Any]
     count: int
     poisson_rate: float | None
+    subset: tuple[Any, Any] | None
+    erase: float | None
 
     @property
     def loss(self) -> PrivacyLoss:
         """The privacy loss of all runs, with **parameters fixed in advance**."""
         make: Callable[..., Any] = getattr(importlib.import_module("tightrope"), self.mechanism)
-        given = dict(self.parameters)
-        once: PrivacyLoss = (make(given["points"]) if "points" in given else make(**given)).loss
-        sampled = once if self.poisson_rate is None else once.poisson_sample(self.poisson_rate)
-        return self.count * sampled
+        once: PrivacyLoss = make(**self.parameters).loss
+        if self.poisson_rate is not None:
+            once = once.poisson_sample(self.poisson_rate)
+        if self.subset is not None:
+            once = once.subset_sample(*self.subset)
+        return self.count * (once if self.erase is None else once.erase(self.erase))
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
             "mechanism": self.mechanism, "parameters": dict(self.parameters), "count": self.count,
-            "poisson_rate": self.poisson_rate,
+            "poisson_rate": self.poisson_rate, "subset": None if self.subset is None else list(self.subset),
+            "erase": self.erase,
         }  # fmt: skip
 
 
@@ -87,8 +93,20 @@ def _step(place: str, entry: object) -> Step:
     for needed in PARAMETERS[name]:
         if needed not in given and needed not in (*OPTIONAL, *(("delta",) if name == "approx_dp" else ())):
             raise PlanError(f"{place} {needed}", None, f"a number: {name} needs it", f"say {needed} = ...")
-    rate = own.entries.get("poisson_rate")
-    return Step(name, given, own.whole("count") or 1, _plain(rate))
+    rate, erase = (_plain(own.entries.get(key)) for key in ("poisson_rate", "erase"))
+    return Step(name, given, own.whole("count") or 1, rate, _subset(own), erase)
+
+
+def _subset(step: Section) -> tuple[Any, Any] | None:
+    """How many records of how many; ``PrivacyLoss.subset_sample`` checks the numbers."""
+    pair = _plain(step.entries.get("subset"))
+    if pair is None:
+        return None
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise PlanError(f"{step.place} subset", pair, "two whole numbers", "say subset = [256, 60000]: 256 of 60000")
+    if "poisson_rate" in step.entries:
+        raise PlanError(f"{step.place} subset", pair, "the only way to sample", "leave out subset or poisson_rate")
+    return pair[0], pair[1]
 
 
 def _loss(place: str, step: Step) -> PrivacyLoss:

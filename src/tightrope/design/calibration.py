@@ -56,7 +56,7 @@ def families(budget: Budget, *, sensitivity: int = 1) -> list[Calibrated]:
     ['least noise (closed form)', 'discrete Laplace', 'discrete staircase']
     """
     sensitivity = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first")
-    points = [(_below(epsilon), _below(delta)) for epsilon, delta in budget.points]
+    points = [(below(epsilon), below(delta)) for epsilon, delta in budget.points]
     searches = _searches(points, sensitivity)
     return [_tried(name, searches[name]) for name in ORDER if name in searches] + [
         Calibrated(name, None, "needs delta > 0") for name in BOUNDED if name not in searches
@@ -138,7 +138,7 @@ def _tried(name: str, search: Callable[[], IntegerMechanism]) -> Calibrated:
         return Calibrated(name, None, str(error))
 
 
-def _below(exact: Decimal) -> float:
+def below(exact: Decimal) -> float:
     """The largest float that is not above the decimal."""
     nearest = float(exact)
     return nearest if Fraction(nearest) <= Fraction(exact) else math.nextafter(nearest, 0.0)

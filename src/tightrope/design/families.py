@@ -74,7 +74,7 @@ class Weights:
         both = (p > 0) & (q > 0)
         losses = np.log(p[both]) - np.log(q[both])
         lost = 0.0 if self.ratio is not None else math.fsum(p[~both])
-        return Cells(losses, losses, p[both], q[both], lost, lost)
+        return Cells.atoms(losses, p[both], lost, lost)
 
 
 class Family(ABC):

@@ -59,7 +59,7 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
     values = np.array(sorted(masses))
     shares = np.array([masses[loss] / overlap.whole for loss in values.tolist()])
     infinite = lonely / overlap.whole
-    return Atoms(values, shares, infinite, infinite, slack)
+    return Atoms(values, shares, infinite, infinite, slack, inexact=2.3e-16)
 
 
 def _overlap(table: NoiseTable, shift: int) -> Overlap:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from tightrope.mechanisms.continuous import Continuous
 from tightrope.mechanisms.laplace_law import LaplaceLaw
@@ -22,7 +23,9 @@ class Laplace(Continuous):
     @property
     def loss(self) -> PrivacyLoss:
         """Dominates all shifts up to the sensitivity."""
-        return PrivacyLoss.of(LaplaceLaw(self.sensitivity / self.scale))
+        epsilon = self.sensitivity / self.scale
+        exact = Fraction(self.sensitivity) / Fraction(self.scale) == Fraction(epsilon)
+        return PrivacyLoss.of(LaplaceLaw(epsilon, rounding=0.0 if exact else 2.0**-53))
 
     @property
     def mean_absolute_error(self) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.numerics.complex_log import log1p
-from tightrope.privacy.cells import MOST, Cells
+from tightrope.privacy.cells import Cells, multiples
 from tightrope.privacy.law import Complexes, Floats, LossLaw
 
 OVERFLOW = 300.0
@@ -24,6 +24,7 @@ class LaplaceLaw(LossLaw):
 
     epsilon: float
     delta: float = 0.0
+    rounding: float = 0.0
 
     @property
     def infinite_mass(self) -> float:
@@ -69,9 +70,17 @@ class LaplaceLaw(LossLaw):
         inner = (0.5 - self.delta) * (1 + down) + (1 + self._excess) / 2 * (1 - down) / (2 * z + 1)
         return np.asarray(z * self.epsilon + np.log(inner))
 
-    def moment_error(self, c: float) -> float:
+    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """The first-order terms of M − 1 cancel: what is left knows them to a rounding."""
-        return 8 * ROUND_OFF * (1 + c) * self.epsilon
+        shrunk = np.exp(np.minimum(moment.real, 0.0))
+        steep = np.maximum(1.0, (1 + np.abs(z)) / np.abs(2 * z + 1))
+        small = 2 * np.abs(z) * np.abs(z + 1) / np.abs(z + 0.5) * self.epsilon
+        return np.asarray(8 * ROUND_OFF * np.minimum(small, (4 + np.abs(z.real) * self.epsilon) * steep) / shrunk)
+
+    @property
+    def slack(self) -> float:
+        """ε itself may be a rounded quotient."""
+        return self.rounding * self.epsilon
 
     def decay(self, c: float, y: float) -> float:
         """The atoms do not decay; the density does, like 1/|2z + 1|."""
@@ -82,19 +91,23 @@ class LaplaceLaw(LossLaw):
         return min(1.0, math.exp(math.log(top) - here))
 
     def cells(self, step: float) -> Cells:
-        """The two atoms, and equal intervals with their exact masses."""
-        edges = np.linspace(-self.epsilon, self.epsilon, min(MOST, max(1, math.ceil(2 * self.epsilon / step))) + 1)
-        left, half = edges[:-1], np.diff(edges) / 2
-        weight = (1 + self._excess) / 2
-        p = weight * np.exp((left - self.epsilon) / 2) * np.expm1(half)
-        q = weight * np.exp(-(left + self.epsilon) / 2) * -np.expm1(-half)
-        atom = 0.5 - self.delta
-        ends, down = np.array([self.epsilon, -self.epsilon]), math.exp(-self.epsilon)
-        return Cells(
-            np.concatenate([ends, left]),
-            np.concatenate([ends, edges[1:]]),
-            np.concatenate([[atom, atom * down], p]),
-            np.concatenate([[atom * down, atom], q]),
-            self.delta,
-            self.delta,
-        )
+        return self.cut(multiples(-self.epsilon, self.epsilon, step))
+
+    def cut(self, edges: Floats) -> Cells:
+        """The two atoms, and intervals with their exact masses."""
+        atom, ends = 0.5 - self.delta, np.array([self.epsilon, -self.epsilon])
+        atoms = Cells.atoms(ends, np.array([atom, atom * math.exp(-self.epsilon)]), self.delta, self.delta)
+        return atoms.joined(exponential_cells(self.epsilon, (1 + self._excess) / 2, edges))
+
+
+def exponential_cells(epsilon: float, weight: float, edges: Floats) -> Cells:
+    """Cells with these edges of the density (weight/2) e^{(l−ε)/2} on [−ε, ε].
+
+    A cell of half-width t at a has P-mass w (e^t − 1) and e^a·Q-mass w (1 − e^{−t}), w = weight e^{(a−ε)/2}, so
+    w · 4 sinh²(t/2) / (1 − e^{−2t}) goes to its upper end.
+    """
+    edges = np.unique(np.concatenate([[-epsilon, epsilon], edges[np.abs(edges) < epsilon]]))
+    half = np.diff(edges) / 2
+    scale = weight * np.exp((edges[:-1] - epsilon) / 2)
+    high = scale * 4 * np.sinh(half / 2) ** 2 / -np.expm1(-2 * half)
+    return Cells(edges[:-1], edges[1:], scale * np.expm1(half) - high, high, 0.0, 0.0)

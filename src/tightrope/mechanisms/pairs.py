@@ -83,7 +83,7 @@ def from_pair(p: ArrayLike, q: ArrayLike) -> LossOnly:
     first, second = _distribution("p", p), _distribution("q", q)
     if first.shape != second.shape:
         raise InputError("q", second.shape, f"of the shape of p, {first.shape}", "list the same outcomes in both")
-    return LossOnly(PrivacyLoss.of(Atoms.of_pair(first, second, slack=1e-15)))
+    return LossOnly(PrivacyLoss.of(Atoms.of_pair(first, second, slack=5e-16)))
 
 
 def _distribution(name: str, values: ArrayLike) -> Floats:

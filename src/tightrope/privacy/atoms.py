@@ -29,6 +29,8 @@ class Atoms(LossLaw):
     infinite_mass: float = 0.0
     opposite_mass: float = 0.0
     slack: float = 0.0
+    inexact: float = 0.0
+    """Relative rounding error of the infinite masses, and of the others beyond a few units in the last place."""
 
     @classmethod
     def gather(
@@ -50,15 +52,21 @@ class Atoms(LossLaw):
     def of_pair(cls, p: Floats, q: Floats, *, slack: float = 0.0) -> Self:
         """Atoms of the pair of distributions ``p``, ``q`` of shape [n] (same outcomes, in the same order)."""
         both = (p > 0) & (q > 0)
-        losses = np.log(p[both]) - np.log(q[both])
+        with np.errstate(over="ignore", divide="ignore"):
+            ratio = p[both] / q[both]
+        plain = (ratio > 1e-300) & (ratio < 1e300)
+        losses = np.where(plain, np.log(np.where(plain, ratio, 1.0)), np.log(p[both]) - np.log(q[both]))
         infinite, opposite = math.fsum(p[(q == 0)]), math.fsum(q[(p == 0)])
-        logs = np.abs(np.log(p[both])) + np.abs(np.log(q[both]))
-        slack = max(slack, 4e-16 * float(np.max(logs, initial=1.0)))
+        slack += 4e-16 * (1 + float(np.max(np.abs(losses), initial=0.0)))
         return cls.gather(losses, p[both], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
 
     def __post_init__(self) -> None:
         if self.losses.shape != self.masses.shape or self.losses.ndim != 1:
             raise InputError("masses", self.masses.shape, f"one mass a loss, shape {self.losses.shape}")
+
+    @property
+    def infinite_error(self) -> float:
+        return self.inexact
 
     @property
     def largest(self) -> float:
@@ -76,15 +84,16 @@ class Atoms(LossLaw):
         total = np.exp(z[:, None] * self.losses - peak[:, None]) @ self.masses
         return np.asarray(np.log(total) + peak, dtype=np.complex128)
 
-    def moment_error(self, c: float) -> float:
-        """One rounding of the sum, and of its largest exponent."""
-        return 1e-15 * (1 + c * float(np.max(np.abs(self.losses), initial=0.0)))
+    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+        """One rounding of the sum, and of its largest exponent, relative to what is left of it."""
+        top = float(self.log_moment(z.real[:1].astype(np.complex128))[0].real)
+        size = float(np.max(np.abs(self.losses), initial=0.0))
+        return np.asarray(1e-15 * (1 + np.abs(z) * size) * np.exp(np.minimum(top - moment.real, 700.0)))
 
     def cells(self, step: float) -> Cells:
         """Cells of width zero: a finite law needs no cutting."""
         del step
-        q = self._opposite
-        return Cells(self.losses, self.losses, self.masses, q, self.infinite_mass, self.opposite_mass, self.slack)
+        return Cells.atoms(self.losses, self.masses, self.infinite_mass, self.opposite_mass, self.slack)
 
     @property
     def _opposite(self) -> Floats:
@@ -97,13 +106,16 @@ class Atoms(LossLaw):
 
     def reverse(self) -> Atoms:
         masses = self._opposite
-        return Atoms(-self.losses[::-1], masses[::-1], self.opposite_mass, self.infinite_mass, self.slack)
+        return Atoms(-self.losses[::-1], masses[::-1], self.opposite_mass, self.infinite_mass, self.slack, self.inexact)
 
     def profile(self, epsilon: Floats) -> Floats:
         """δ(ε) = δ_∞ + Σ_{l>ε} p (1 − e^{ε−l}): only positive terms."""
         flat = np.atleast_1d(np.asarray(epsilon, dtype=np.float64)).ravel()
         values = [self._delta(float(e)) for e in flat]
         return np.array(values).reshape(np.shape(epsilon))
+
+    def profile_error(self, epsilon: Floats) -> Floats:
+        return np.full(np.shape(epsilon), 2e-15 + self.inexact)
 
     def _delta(self, epsilon: float) -> float:
         first = int(np.searchsorted(self.losses, epsilon, side="right"))

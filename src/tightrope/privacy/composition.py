@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from tightrope.privacy.gaussian import GaussianLaw
-from tightrope.privacy.law import Complexes, LossLaw
+from tightrope.privacy.law import Complexes, Floats, LossLaw
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +47,11 @@ class Composition:
         return any_of((law.infinite_mass, n) for law, n in self._pairs())
 
     @property
+    def slack(self) -> float:
+        """Bound on the rounding error of the summed loss, in nats."""
+        return math.fsum(n * law.slack for law, n in self._pairs())
+
+    @property
     def largest(self) -> float:
         """Supremum of the finite total loss."""
         return math.fsum(n * law.largest for law, n in self._pairs()) if self.laws else 0.0
@@ -55,9 +62,14 @@ class Composition:
         known = [n * moment for moment, n in parts if moment is not None]
         return sum(known, 0 * z) if len(known) == len(parts) else None
 
-    def moment_error(self, c: float) -> float:
-        """Rounding error of the summed K on Re z = c."""
-        return math.fsum(n * law.moment_error(c) for law, n in self._pairs())
+    def moments(self, z: Complexes) -> tuple[Complexes, Floats]:
+        """K on a line of equal Re z, every law's known, and a bound on its error at each z."""
+        total, error = np.zeros(np.shape(z), dtype=np.complex128), np.zeros(np.shape(z))
+        for law, count in self._pairs():
+            moment = law.log_moment(z)
+            if moment is not None:
+                total, error = total + count * moment, error + count * law.moment_error(z, moment)
+        return total, error
 
     def log_decay(self, c: float, y: float) -> float:
         """Log of a bound on |M(c+iy')|/M(c) for |y'| ≥ y."""

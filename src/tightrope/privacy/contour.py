@@ -1,54 +1,41 @@
 """δ(ε) as a contour integral through the saddle point: full relative accuracy at any δ, cost free of k (theory §3).
 
-δ(ε) = δ_∞ + (1/2πi) ∫ e^{K(z) − zε} / (z(z+1)) dz over Re z = c > 0. The trapezoidal rule with step h aliases by
-Σ_{n≠0} e^{2πnc/h} δ₀(ε + 2πn/h), all terms positive; each is bounded by Chernoff at every c', the best of which is
-taken, and h shrinks until the bound passes.
+δ(ε) = δ_∞ + (1/2πi) ∫ e^{K(z) − zε} / (z(z+1)) dz over Re z = c > 0, and 1 − δ(ε) is minus the same for −1 < c < 0,
+which is better below the mean loss. The trapezoidal rule with step h aliases by Σ_{n≠0} e^{2πnc/h} δ₀(ε + 2πn/h), all
+terms positive; each is bounded by Chernoff at every c', the best of which is taken, and h shrinks until the bound
+passes. Lines and steps are taken from grids and kept: neighbouring ε share the moments, which are all that costs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import optimize
 
 from tightrope.errors import PrecisionError
 from tightrope.privacy.composition import Composition
+from tightrope.privacy.interval import Engine, Interval, outward
 from tightrope.privacy.law import Complexes, Floats
 
 ROUND_OFF = 2.0**-53
 TOLERANCE = 1e-14
 """Aliasing and truncation allowed, relative to δ."""
-FIRST_BLOCK, LAST_BLOCK = 64, 512
+FIRST_BLOCK, LAST_BLOCK = 64, 1024
 MOST_NODES = 1 << 17
 UNDERFLOW = -760.0
 """E to this power is 0 in double precision, with room for rounding."""
+FINENESS = 6
+"""Lines are at c = e^{i/6}, or at c = −1/(1 + e^{−(i + ½)/6})."""
+FARTHEST = 40 * FINENESS
+SHRINK = 0.8
 NEAR = 1.5 ** -np.arange(2.0, 18.0)
 RATIOS = np.sort(np.concatenate([np.exp(np.linspace(-7, 2.5, 20)), 1 + NEAR, 1 - NEAR]))
 """Where the Chernoff bound is tried, as multiples of the saddle: dense around it, because K may rise like a wall."""
-
-
-@dataclass(frozen=True, slots=True)
-class Saddle:
-    """The point c, the height K(c) − cε, and Chernoff data on a grid of other real points."""
-
-    c: float
-    height: float
-    others: Floats
-    log_bounds: Floats
-
-    def alias(self, step: float) -> float:
-        """Log of a bound on the aliasing, relative to e^{height}: both signs, geometric sums over n ≥ 1."""
-        shift = 2 * math.pi / step
-        total = -math.inf
-        for sign in (1, -1):
-            good = (self.others - self.c) * sign > 1e-12
-            rate = np.abs(self.others[good] - self.c) * shift
-            terms = self.log_bounds[good] - self.height - rate - np.log(-np.expm1(-rate))
-            total = float(np.logaddexp(total, np.min(terms, initial=math.inf)))
-        return total
+PARTS = np.concatenate([[1.0, 0.97, 0.9, 0.8, 0.65], NEAR])
+"""And between the poles, as parts of the way to either."""
+Place = tuple[bool, int]
+"""Whether a line lies between the poles, and its index."""
 
 
 def applies(total: Composition) -> bool:
@@ -58,116 +45,224 @@ def applies(total: Composition) -> bool:
     return total.log_decay(0.01, 3e4) < -34
 
 
-def delta(total: Composition, epsilon: float) -> tuple[float, float]:
-    """δ(ε) and a bound on its absolute error."""
-    infinite = total.infinite_mass
-    if epsilon >= total.largest:
-        return infinite, 4 * ROUND_OFF * infinite
-    if _vanishes(total, epsilon):
-        return infinite, math.ulp(0.0) + 4 * ROUND_OFF * infinite
-    saddle = _saddle(total, epsilon)
-    step, alias = _step(saddle)
-    mean, size, rest = _integral(total, epsilon, saddle, step)
-    scale = math.exp(saddle.height)
-    cumulant = abs(saddle.height) + abs(saddle.c * epsilon)
-    rounding = (cumulant + 256) * ROUND_OFF * 4 + total.moment_error(saddle.c)
-    error = scale * (math.exp(alias) + rest + size * rounding)
-    if error == 0 and mean > 0:  # δ − δ_∞ is below the smallest double
-        return infinite, math.ulp(0.0) + 4 * ROUND_OFF * infinite
-    if not scale * mean > 2 * error:
-        raise PrecisionError(f"the integral keeps no digit at epsilon={epsilon!r}: {scale * mean!r} within {error!r}")
-    return infinite + scale * mean, error + 4 * ROUND_OFF * infinite
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """The line Re z = c: K(c), and Chernoff data on other real points: log(e^{K(c')} c'^c' / (1+c')^{1+c'})."""
+
+    c: float
+    cumulant: float
+    others: Floats
+    log_bounds: Floats
+    nodes: dict[int, Nodes] = field(default_factory=dict)
+
+    def alias(self, epsilon: float, step: float) -> float:
+        """Log of a bound on the aliasing, relative to e^{K(c) − cε}: both signs, geometric sums over n ≥ 1."""
+        shift, total = 2 * math.pi / step, -math.inf
+        bounds = self.log_bounds - self.others * epsilon - (self.cumulant - self.c * epsilon)
+        for sign in (1, -1):
+            good = (self.others - self.c) * sign > 1e-12 * abs(self.c)
+            rate = np.abs(self.others[good] - self.c) * shift
+            terms = bounds[good] - rate - np.log(-np.expm1(-rate))
+            total = float(np.logaddexp(total, np.min(terms, initial=math.inf)))
+        return total
+
+    def step(self, epsilon: float) -> tuple[int, float, float]:
+        """The widest step of the grid whose aliasing passes: its index, itself, its aliasing."""
+        # The integral is about e^{height} / (|c(c+1)| · width), so ask for the tolerance relative to that.
+        size = abs(self.c) * (1 + self.c)
+        allowed = math.log(TOLERANCE) - math.log(size * 20.0 * (1 + abs(self.c)))
+        for index in range(160):
+            step = 4.0 * (1 + abs(self.c)) * SHRINK**index
+            alias = self.alias(epsilon, step)
+            if alias <= allowed:
+                return index, step, alias
+        raise PrecisionError(f"no step keeps the aliasing below {TOLERANCE} at saddle c={self.c:.3g}")
 
 
-def _vanishes(total: Composition, epsilon: float) -> bool:
-    """Whether some δ − δ_∞ ≤ e^{K(c) − cε} proves it to be below the smallest double, before a far saddle is sought."""
-    for c in (1.0, 4.0, 16.0, 64.0):
-        moment = float(_real_moment(total, np.array([c]))[0])
-        if moment - c * epsilon < UNDERFLOW:
-            return True
-        if moment > c * epsilon:
-            return False
-    return False
+@dataclass(slots=True, eq=False)
+class Nodes:
+    """Nodes z = c + ihn of one line and step, K there and a bound on its error, as far as they were needed."""
+
+    z: Complexes
+    cumulant: Complexes
+    error: Floats
+
+    @classmethod
+    def none(cls) -> Nodes:
+        """No node yet."""
+        return cls(np.zeros(0, dtype=np.complex128), np.zeros(0, dtype=np.complex128), np.zeros(0))
+
+    def reach(self, total: Composition, c: float, step: float, count: int) -> None:
+        """Know at least ``count`` nodes."""
+        while len(self.z) < count:
+            start = len(self.z)
+            block = min(max(FIRST_BLOCK, start), LAST_BLOCK)
+            z = np.asarray(c + 1j * step * np.arange(start, start + block), dtype=np.complex128)
+            cumulant, error = total.moments(z)
+            self.cumulant = np.concatenate([self.cumulant, cumulant])
+            self.error = np.concatenate([self.error, error])
+            self.z = np.concatenate([self.z, z])
 
 
-def _real_moment(total: Composition, points: Floats) -> Floats:
-    moment = total.log_moment(points.astype(np.complex128))
-    if moment is None:
-        raise PrecisionError(f"one of the {len(total.laws)} laws has no moment function")
-    return np.asarray(moment.real)
+@dataclass(frozen=True, slots=True, eq=False)
+class Contour(Engine):
+    """The integral, or another engine where it keeps no digit."""
+
+    total: Composition
+    instead: Engine
+    lines: dict[Place, Line] = field(default_factory=dict)
+    heights: dict[Place, float] = field(default_factory=dict)
+    mirror: list[Contour] = field(default_factory=list)
+    name = "contour"
+
+    def delta(self, epsilon: float) -> Interval:
+        infinite = self.total.infinite_mass
+        if epsilon >= self.total.largest + self.total.slack:
+            return outward(infinite, 4 * ROUND_OFF * infinite)
+        if self._vanishes(epsilon):
+            return outward(infinite, math.ulp(0.0) + 4 * ROUND_OFF * infinite)
+        try:
+            return self._within(epsilon)
+        except PrecisionError:
+            return self._otherwise(epsilon)
+
+    def _otherwise(self, epsilon: float) -> Interval:
+        """By the other engine, and by Chernoff's bound, which always holds: δ₀ ≤ e^{K(c) − cε} c^c/(1+c)^{1+c}."""
+        infinite = self.total.infinite_mass
+        place = self._saddle(epsilon, (False, 0))
+        c = _at(place)
+        bound = self._cumulant(place) - c * epsilon + c * math.log(c) - (1 + c) * math.log1p(c)
+        above = min(1.0, infinite + math.exp(min(bound, 0.0)) * (1 + 1e-9))
+        try:
+            low, high = self.instead.delta(epsilon)
+        except PrecisionError:
+            low, high = infinite * (1 - 4 * ROUND_OFF), 1.0
+        return low, max(low, min(high, above))
+
+    def _within(self, epsilon: float) -> Interval:
+        """Above the mean loss δ − δ_∞; above the mean under Q 1 − δ; below it the reverse direction's δ."""
+        if epsilon >= self._mean(0.0):
+            value, error = self._integral(epsilon, (False, 0))
+            infinite = self.total.infinite_mass
+            low, high = outward(infinite + value, error + 4 * ROUND_OFF * infinite)
+            return max(low, infinite * (1 - 4 * ROUND_OFF)), high
+        if epsilon >= self._mean(-1.0):
+            value, error = self._integral(epsilon, (True, 0))
+            return outward(1 - value, error + 4 * ROUND_OFF)
+        if not self.mirror:
+            reverse = self.total.reverse()
+            self.mirror.append(Contour(reverse, self.instead))
+        low, high = self.mirror[0]._within(-epsilon)
+        base, factor = -math.expm1(epsilon), math.exp(epsilon)
+        return outward(base + factor * low, 8 * ROUND_OFF)[0], outward(base + factor * high, 8 * ROUND_OFF)[1]
+
+    def _mean(self, at: float) -> float:
+        """About K'(0) = E_P L or K'(−1) = E_Q L: it only decides between methods."""
+        ends = np.array([at - 0.01, at] if at == 0 else [at, at + 0.01])
+        low, high = _moment(self.total, ends.astype(np.complex128)).real
+        return float(high - low) / 0.01
+
+    def _integral(self, epsilon: float, start: Place) -> tuple[float, float]:
+        """The integral over the best line on one side of 0, positive, and a bound on its error."""
+        line = self._line(self._saddle(epsilon, start))
+        index, step, alias = line.step(epsilon)
+        nodes = line.nodes.setdefault(index, Nodes.none())
+        height = line.cumulant - line.c * epsilon
+        value, wobble, rest = self._sum(line, step, nodes, epsilon)
+        scale = math.exp(min(height, 700.0))
+        # Losses off by the slack move δ by no more than slack · P(L > ε − slack), and Chernoff bounds that.
+        moved = self.total.slack * math.exp(abs(line.c) * self.total.slack)
+        error = scale * (math.exp(alias) + rest + wobble + moved)
+        if error == 0 and value > 0:
+            return 0.0, math.ulp(0.0)
+        if not scale * value > 2 * error:
+            raise PrecisionError(f"no digit is kept at epsilon={epsilon!r}: {scale * value!r} within {error!r}")
+        return scale * value, error
+
+    def _sum(self, line: Line, step: float, nodes: Nodes, epsilon: float) -> tuple[float, float, float]:
+        """(h/2π) Σ over c + ihn: the value, its rounding, and a bound on what lies beyond the last node.
+
+        Beyond |Im z| = T the integrand is at most decay(c, T)/|z(z+1)|, so the rest is below decay/T · (1 + h/T)/π.
+        """
+        if self.total.log_decay(line.c, step * MOST_NODES) > math.log(TOLERANCE):
+            raise PrecisionError(f"the integrand does not die within {MOST_NODES} nodes of width {step:.3g}")
+        value, wobble, start = 0.0, 0.0, 0
+        height, sign = line.cumulant - line.c * epsilon, math.copysign(1.0, line.c)
+        while start < MOST_NODES:
+            stop = start + min(max(FIRST_BLOCK, start), LAST_BLOCK)
+            nodes.reach(self.total, line.c, step, stop)
+            z, cumulant = nodes.z[start:stop], nodes.cumulant[start:stop]
+            terms = np.exp(cumulant - z * epsilon - height) / (z * (z + 1)) * (sign * step / math.pi)
+            terms[0] /= 2 if start == 0 else 1
+            value += math.fsum(terms.real)
+            exponents = np.abs(cumulant) + np.abs(z) * abs(epsilon) + abs(height) + 64
+            wobble += float(np.dot(np.abs(terms), 2 * ROUND_OFF * exponents + nodes.error[start:stop]))
+            start, reach = stop, step * stop
+            rest = math.exp(self.total.log_decay(line.c, reach)) / reach * (1 + step / reach) / math.pi
+            if rest < TOLERANCE * abs(value):
+                return value, wobble, rest
+        raise PrecisionError(f"the integrand has not died after {MOST_NODES} nodes of width {step:.3g}")
+
+    def _vanishes(self, epsilon: float) -> bool:
+        """Whether some δ − δ_∞ ≤ e^{K(c) − cε} proves it to be below the smallest double."""
+        for index in (0, FINENESS, 2 * FINENESS, 4 * FINENESS):
+            cumulant, level = self._cumulant((False, index)), math.exp(index / FINENESS) * epsilon
+            if cumulant - level < UNDERFLOW:
+                return True
+            if cumulant > level:
+                return False
+        return False
+
+    def _cumulant(self, place: Place) -> float:
+        """K at the place; ∞ where it is not finite."""
+        if place not in self.heights:
+            self.heights[place] = self._finite(_at(place))
+        return self.heights[place]
+
+    def _finite(self, c: float) -> float:
+        try:
+            value = float(_moment(self.total, np.array([complex(c)]))[0].real)
+        except PrecisionError:
+            return math.inf
+        return value if math.isfinite(value) else math.inf
+
+    def _saddle(self, epsilon: float, start: Place) -> Place:
+        """The line that minimises K(c) − cε − log |c| − log(1 + c): descend in strides that halve."""
+
+        def height(place: Place) -> float:
+            c = _at(place)
+            return self._cumulant(place) - c * epsilon - math.log(abs(c)) - math.log1p(c)
+
+        (between, here), stride = start, 4 * FINENESS
+        while stride:
+            around = [i for i in (here - stride, here + stride) if abs(i) <= FARTHEST]
+            best = min(around, key=lambda index: height((between, index)))
+            if height((between, best)) < height((between, here)):
+                here = best
+            else:
+                stride //= 2
+        if not math.isfinite(height((between, here))):
+            raise PrecisionError(f"no saddle point was found at epsilon={epsilon!r}")
+        return between, here
+
+    def _line(self, place: Place) -> Line:
+        if place not in self.lines:
+            c = _at(place)
+            others = np.concatenate([c - c * PARTS, c - (1 + c) * PARTS]) if place[0] else c * RATIOS
+            moments = _moment(self.total, others.astype(np.complex128)).real
+            peaks = np.zeros_like(others) if place[0] else others * np.log(others) - (1 + others) * np.log1p(others)
+            bounds = np.where(np.isfinite(moments), moments + peaks, np.inf)
+            self.lines[place] = Line(c, self._cumulant(place), others, bounds)
+        return self.lines[place]
 
 
-def _saddle(total: Composition, epsilon: float) -> Saddle:
-    """Minimise K(c) − cε − log c − log(1+c), and tabulate log(e^{K − c'ε} c'^c' / (1+c')^{1+c'}) around it."""
-
-    def height(log_c: float) -> float:
-        c = math.exp(log_c)
-        return float(_real_moment(total, np.array([c]))[0]) - c * epsilon - log_c - math.log1p(c)
-
-    try:
-        found = optimize.minimize_scalar(height, bracket=_bracket(height), options={"xtol": 1e-3})
-    except ValueError:
-        raise PrecisionError(f"no saddle point was found at epsilon={epsilon!r}") from None
-    c = math.exp(float(found.x))
-    others = c * RATIOS
-    moments = _real_moment(total, others) - others * epsilon
-    peaks = others * np.log(others) - (1 + others) * np.log1p(others)
-    at_c = float(_real_moment(total, np.array([c]))[0]) - c * epsilon
-    return Saddle(c, at_c, others, np.where(np.isfinite(moments), moments + peaks, np.inf))
+def _at(place: Place) -> float:
+    between, index = place
+    return -1 / (1 + math.exp(-(index + 0.5) / FINENESS)) if between else math.exp(index / FINENESS)
 
 
-def _bracket(height: Callable[[float], float]) -> tuple[float, float, float]:
-    """Three values of log c with the middle one lowest."""
-    low, here, high = -1.0, 0.0, 1.0
-    below, value, above = height(low), height(here), height(high)
-    while below < value and low > -40:
-        low, here, high, value, above = low - 2, low, here, below, value
-        below = height(low)
-    while above < value and high < 40:
-        low, here, high, value = here, high, high + 1, above
-        above = height(high)
-    return low, here, high
-
-
-def _step(saddle: Saddle) -> tuple[float, float]:
-    """The widest step whose aliasing passes, with that aliasing (log, relative to e^{height})."""
-    # δ is about e^{height} / (c(c+1) · width), so ask for the tolerance relative to that.
-    width = 20.0 * (1 + saddle.c)
-    allowed = math.log(TOLERANCE) - math.log(saddle.c) - math.log1p(saddle.c) - math.log(width)
-    step = 4.0 * (1 + saddle.c)
-    alias = saddle.alias(step)
-    while alias > allowed:
-        step *= 0.8
-        alias = saddle.alias(step)
-        if step < 1e-9:
-            raise PrecisionError(f"no step keeps the aliasing below {TOLERANCE} at saddle c={saddle.c:.3g}")
-    return step, alias
-
-
-def _integrand(total: Composition, z: Complexes, epsilon: float, height: float) -> Complexes:
+def _moment(total: Composition, z: Complexes) -> Complexes:
     moment = total.log_moment(z)
     if moment is None:
         raise PrecisionError(f"one of the {len(total.laws)} laws has no moment function")
-    return np.asarray(np.exp(moment - z * epsilon - height) / (z * (z + 1)))
-
-
-def _integral(total: Composition, epsilon: float, saddle: Saddle, step: float) -> tuple[float, float, float]:
-    """(h/2π) Σ over c + ihn: the value, the sum of moduli, and a bound on what lies beyond the last node.
-
-    Beyond |Im z| = T the integrand is at most decay(c, T)/|z(z+1)|, so the rest is below decay/T · (1 + h/T)/π.
-    """
-    value, size, start, block = 0.0, 0.0, 0, FIRST_BLOCK
-    if total.log_decay(saddle.c, step * MOST_NODES) > math.log(TOLERANCE):
-        raise PrecisionError(f"the integrand does not die within {MOST_NODES} nodes of width {step:.3g}")
-    while start < MOST_NODES:
-        nodes = np.asarray(saddle.c + 1j * step * np.arange(start, start + block), dtype=np.complex128)
-        terms = _integrand(total, nodes, epsilon, saddle.height) * step / math.pi
-        terms[0] /= 2 if start == 0 else 1
-        value += math.fsum(terms.real)
-        size += float(np.sum(np.abs(terms)))
-        start, block = start + block, min(2 * block, LAST_BLOCK)
-        reach = step * start
-        rest = math.exp(total.log_decay(saddle.c, reach)) / reach * (1 + step / reach) / math.pi
-        if rest < TOLERANCE * abs(value):
-            return value, size, rest
-    raise PrecisionError(f"the integrand has not died after {MOST_NODES} nodes of width {step:.3g}")
+    return moment

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from tightrope.privacy.cells import MOST, Cells
+from tightrope.privacy.cells import Cells, multiples
 from tightrope.privacy.law import Complexes, Floats, LossLaw
 
 ROOT_HALF = math.sqrt(0.5)
 REACH = 38.0
 """Standard deviations beyond which the normal law has no double-precision mass."""
+NARROW = 0.5
+"""Below this μ the two tails of the profile are nearly equal, and their difference is integrated instead."""
+WIDEST = 0.25
+"""Cells are no wider than this many standard deviations, so that eight nodes integrate the density to rounding."""
+NODES, WEIGHTS = (np.asarray(values, dtype=np.float64) for values in np.polynomial.legendre.leggauss(8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +42,6 @@ class GaussianLaw(LossLaw):
     def reverse(self) -> GaussianLaw:
         return self
 
-    def power(self, count: int) -> GaussianLaw:
-        """k-fold μ-GDP is √k·μ-GDP."""
-        return GaussianLaw(self.mu * math.sqrt(count))
-
     def log_moment(self, z: Complexes) -> Complexes:
         return np.asarray(self.mu**2 * (z + z * z) / 2)
 
@@ -49,42 +50,57 @@ class GaussianLaw(LossLaw):
         del c
         return math.exp(-((self.mu * y) ** 2) / 2)
 
-    def profile(self, epsilon: Floats) -> Floats | None:
-        """δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2); left to the contour where that cancels (small μ)."""
+    def profile(self, epsilon: Floats) -> Floats:
+        """δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), mirrored below 0."""
         epsilon = np.asarray(epsilon, dtype=np.float64)
-        if self.mu < 0.02:
-            return None
         positive = self._positive(np.abs(epsilon))
-        return np.where(epsilon >= 0, positive, 1 - np.exp(np.minimum(epsilon, 0)) * (1 - positive))
+        return np.where(epsilon >= 0, positive, -np.expm1(np.minimum(epsilon, 0)) + np.exp(-np.abs(epsilon)) * positive)
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        """Rounding of the exponent ε²/2μ², of the difference of two tails that are μ apart, and of what is near 1."""
+        """Rounding of the exponent (ε/μ − μ/2)²/2, of 1 − t·m(t) far out, and of two tails where μ is large."""
         size = np.minimum(np.abs(epsilon), 1e9)
-        reach = size / self.mu + self.mu
-        absolute = 6e-16 * np.exp(-(np.clip(size / self.mu - self.mu / 2, 0, 37) ** 2) / 2)
-        value = np.maximum(self._positive(size), 1e-300)
-        return np.asarray(1e-15 * (4 + reach**2 + 4 * reach / self.mu) + absolute / value)
+        low = size / self.mu - self.mu / 2
+        exponent = np.abs(low) * (size / self.mu + self.mu)
+        apart = 0.0 if self.mu < NARROW else 8 / self.mu
+        return np.asarray(1e-15 * (8 + exponent + 2 * low**2 + apart * (1 + np.abs(low))))
 
     def _positive(self, epsilon: Floats) -> Floats:
-        """Both normal tails share the factor e^{−x²/2}: the scaled complementary error function keeps every digit."""
+        """φ(a) (m(a) − m(b)), a = ε/μ − μ/2, b = a + μ, m Mills' ratio; ∫ (1 − t m(t)) dt where that cancels."""
         low, high = epsilon / self.mu - self.mu / 2, epsilon / self.mu + self.mu / 2
-        outer = np.clip(low, 0, 1e9)
-        scaled = special.erfcx(outer * ROOT_HALF) - special.erfcx(high * ROOT_HALF)
-        far = 0.5 * np.exp(-(outer**2) / 2) * scaled
-        near = special.ndtr(-low) - np.exp(epsilon + special.log_ndtr(-high))
+        outer = np.clip(low, -REACH, 1e9)
+        with np.errstate(over="ignore"):
+            density = np.exp(-(outer**2) / 2) / math.sqrt(2 * math.pi)
+            if self.mu < NARROW:
+                t = outer[..., None] + self.mu / 2 * (1 + NODES)
+                return np.asarray(density * (self.mu / 2) * ((1 - t * _mills(t)) @ WEIGHTS))
+            far = density * (_mills(np.maximum(outer, 0)) - _mills(high))
+            near = special.ndtr(-low) - np.exp(epsilon + special.log_ndtr(-high))
         return np.where(low > 0, far, near)
 
     def cells(self, step: float) -> Cells:
-        """Normal masses of intervals of loss; the far tails are merged upwards into +∞ and the lowest cell."""
-        mean, reach = self.mu**2 / 2, REACH * self.mu
-        count = min(MOST, max(2, math.ceil(2 * (reach + mean) / step)))
-        edges = np.linspace(-mean - reach, mean + reach, count + 1)
-        p = _normal_masses((edges - mean) / self.mu)
-        q = _normal_masses((edges + mean) / self.mu)
-        return Cells(edges[:-1], edges[1:], p, q, 0.0, 0.0)
+        """Intervals of loss; what lies ``REACH`` standard deviations out counts as lost."""
+        reach = self.mu**2 / 2 + REACH * self.mu
+        return self.cut(multiples(-reach, reach, step))
+
+    def cut(self, edges: Floats) -> Cells:
+        """Masses by quadrature of positive terms on each cell; none is wider than ``WIDEST`` allows."""
+        reach = self.mu**2 / 2 + REACH * self.mu
+        close = np.linspace(-reach, reach, math.ceil(2 * reach / (WIDEST * self.mu)) + 1)
+        edges = np.unique(np.concatenate([close, edges[np.abs(edges) < reach]]))
+        width = np.diff(edges)
+        x = (edges[:-1] - self.mu**2 / 2) / self.mu
+        low, high = np.zeros_like(width), np.zeros_like(width)
+        for node, weight in zip(NODES, WEIGHTS, strict=True):
+            inside = width * (1 + node) / 2
+            mass = weight / 2 * np.exp(-((x + inside / self.mu) ** 2) / 2) * width / (self.mu * math.sqrt(2 * math.pi))
+            share = np.expm1(-inside) / np.expm1(-width)
+            low += mass * (1 - share)
+            high += mass * share
+        ends = (edges[0] - self.mu**2 / 2) / self.mu, (edges[-1] - self.mu**2 / 2) / self.mu
+        lost = float(special.ndtr(ends[0]) + special.ndtr(-ends[1]))
+        return Cells(edges[:-1], edges[1:], low, high, lost, 0.0)
 
 
-def _normal_masses(edges: Floats) -> Floats:
-    """Masses of the intervals between standardised edges, each from the tail that keeps its digits."""
-    left, right = edges[:-1], edges[1:]
-    return np.where(right <= 0, special.ndtr(right) - special.ndtr(left), special.ndtr(-left) - special.ndtr(-right))
+def _mills(t: Floats) -> Floats:
+    """(1 − Φ(t)) / φ(t)."""
+    return np.asarray(math.sqrt(math.pi / 2) * special.erfcx(t * ROOT_HALF))

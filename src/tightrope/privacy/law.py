@@ -44,6 +44,11 @@ class LossLaw(ABC):
     def cells(self, step: float) -> Cells:
         """The law cut into cells no wider than ``step`` nats, as far as ``cells.MOST`` reach; atoms have width zero."""
 
+    def cut(self, edges: Floats) -> Cells | None:
+        """The law cut at these losses (ascending), and where it must be; None where it cannot be cut at will."""
+        del edges
+        return None
+
     @abstractmethod
     def reverse(self) -> LossLaw:
         """The law of log dQ/dP under Q."""
@@ -58,10 +63,15 @@ class LossLaw(ABC):
         del z
         return None
 
-    def moment_error(self, c: float) -> float:
-        """A bound on the rounding error of K(z) on Re z = c; a few units in the last place of K unless a law says."""
-        moment = self.log_moment(np.array([complex(c)]))
-        return 0.0 if moment is None else 1e-15 * abs(float(moment[0].real))
+    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+        """A bound on the error of ``moment`` = K(z) on a line of equal Re z; some units in the last place."""
+        del z
+        return np.asarray(1e-15 * np.abs(moment))
+
+    @property
+    def infinite_error(self) -> float:
+        """Relative rounding error of the infinite masses, where they were computed."""
+        return 0.0
 
     def decay(self, c: float, y: float) -> float:
         """A number that |M(c+iy')| / M(c) does not exceed for |y'| ≥ y; 1 where nothing is known."""
@@ -76,7 +86,3 @@ class LossLaw(ABC):
     def profile_error(self, epsilon: Floats) -> Floats:
         """Relative error that ``profile`` does not exceed; a few units in the last place unless a law says more."""
         return np.full(np.shape(epsilon), 2e-15)
-
-    def power(self, count: int) -> LossLaw | None:
-        """The law of ``count`` independent losses added up, where it has the same form; None otherwise."""
-        return self if count == 1 else None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Self, overload
 
 import numpy as np
@@ -13,26 +11,28 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError, PrecisionError
 from tightrope.numerics.checks import finite, whole
-from tightrope.privacy import tradeoff
+from tightrope.numerics.checks import probability as probability_in_unit
+from tightrope.privacy import sampling, tradeoff
 from tightrope.privacy.bounds import Bounds
 from tightrope.privacy.composition import Composition
-from tightrope.privacy.engine import Engine, choose
-from tightrope.privacy.gaussian import GaussianLaw
+from tightrope.privacy.curves import Curves
+from tightrope.privacy.elementwise import each
+from tightrope.privacy.engine import choose
+from tightrope.privacy.gaussian_limit import GaussianLimit
+from tightrope.privacy.interval import Engine
 from tightrope.privacy.law import Floats, LossLaw
 from tightrope.privacy.neighbours import Neighbours
 from tightrope.privacy.search import least_epsilon
-from tightrope.privacy.subsampled import PoissonAdd, PoissonRemove
-from tightrope.privacy.subsampled_gaussian import PoissonGaussian
 
 MOST_RUNS = 10**12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PrivacyLoss:
+class PrivacyLoss(Curves):
     """Law of the privacy loss of a dominating pair, both directions, in nats.
 
     ``+`` and ``k *`` compose. Composition holds for adaptively chosen *mechanisms*, with **parameters fixed in
-    advance**: a parameter chosen after seeing earlier outputs needs a filter (theory §2).
+    advance**: a parameter chosen after seeing earlier outputs needs a filter (``tightrope.privacy.filters``).
 
     ``neighbours`` says which change of the data is meant; adding losses of different relations raises ``InputError``.
 
@@ -90,15 +90,47 @@ class PrivacyLoss:
         if not 0 < rate <= 1:
             raise InputError("rate", rate, "a sampling rate in (0, 1]", "1 means that everyone takes part")
         relation = self.neighbours.with_other(Neighbours.ADD_REMOVE)
-        if rate == 1:
-            return PrivacyLoss(self.remove, self.add, relation)
-        remove, add = _single(self.remove), _single(self.add)
-        return PrivacyLoss(Composition.of(_remove(remove, rate)), Composition.of(_add(add, rate)), relation)
+        return PrivacyLoss(*sampling.poisson(self.remove, self.add, rate), relation)
+
+    def subset_sample(self, m: int, n: int) -> PrivacyLoss:
+        """The mechanism run on m of n records, drawn without replacement (GI Prop. 1, theory §2).
+
+        δ_p(ε) = p δ(log(1 + (e^ε − 1)/p)) for ε ≥ 0 with p = m/n. Neighbours: replace one record, n is public; the
+        sensitivity of the mechanism must speak of replacing, too (for a clipped sum: twice the clipping norm). Sample
+        each step before composing. Raises ``InputError`` unless 1 ≤ m ≤ n, and for a pair with unequal directions.
+
+        >>> from tightrope import approx_dp
+        >>> loss = approx_dp(1, delta=1e-5).loss.subset_sample(10, 1000)
+        >>> round(loss.epsilon(2e-7), 9), round(loss.total_variation(), 12)
+        (0.017036498, 0.004621225361)
+        """
+        size, population = whole("m", m), whole("n", n)
+        if not size <= population:
+            raise InputError("m", m, f"at most n={n}", "a subset is no larger than the whole")
+        relation = self.neighbours.with_other(Neighbours.REPLACE_ONE)
+        return PrivacyLoss(*sampling.subset_of(self.remove, self.add, size / population), relation)
+
+    def erase(self, probability: float) -> PrivacyLoss:
+        """The mechanism whose output is withheld with this probability, whatever the data say (GI Prop. 2).
+
+        δ_e(ε) = (1 − p) δ(ε) + p (1 − e^ε)₊. Erase each step before composing. Raises ``InputError`` unless 0 ≤ p ≤ 1.
+
+        >>> from tightrope import laplace
+        >>> round(laplace(scale=1).loss.erase(0.5).total_variation() / laplace(scale=1).loss.total_variation(), 12)
+        0.5
+        """
+        checked = probability_in_unit("probability", probability)
+        return PrivacyLoss(*sampling.erase(self.remove, self.add, checked), self.neighbours)
 
     @property
     def infinite_mass(self) -> float:
         """Least δ at any ε: the probability that an output gives somebody away with certainty."""
         return max(self.remove.infinite_mass, self.add.infinite_mass)
+
+    @property
+    def statement(self) -> str:
+        """What was fixed in advance: what this loss says holds under it. Filters say what holds without it."""
+        return "mechanisms may be chosen adaptively; parameters must have been fixed in advance"
 
     @property
     def engine(self) -> str:
@@ -113,17 +145,22 @@ class PrivacyLoss:
             self._engines["both"] = tuple(choose(direction) for direction in directions)
         return self._engines["both"]
 
+    def _brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """[lower, upper] of δ(ε), the worse direction, shape [n] each."""
+        found = [engine.deltas(epsilons) for engine in self._both()]
+        trivial = 0.0 - np.expm1(np.minimum(epsilons, 0.0))  # 1 − e^ε: no pair has less
+        low = np.max([np.nextafter(trivial, -1.0) * (trivial > 0), *(low for low, _ in found)], axis=0)
+        high = np.max([np.nextafter(trivial, 2.0) * (trivial > 0), *(high for _, high in found)], axis=0)
+        unseen = (high == 0) & (epsilons < max(self.remove.largest, self.add.largest))
+        high = np.where(unseen, math.ulp(0.0), high)  # positive, but below the smallest double
+        if not np.all(low <= high):
+            at = float(epsilons[np.argmin(low <= high)])
+            raise PrecisionError(f"delta at epsilon={at!r} could not be enclosed: its bounds contradict each other")
+        return np.minimum(low, 1.0), np.minimum(high, 1.0)
+
     def _interval(self, epsilon: float) -> tuple[float, float]:
-        """[lower, upper] of δ(ε), the worse direction."""
-        found = [engine.delta(epsilon) for engine in self._both()]
-        trivial = 0.0 - math.expm1(min(epsilon, 0.0))  # 1 − e^ε: no pair has less
-        low = max(math.nextafter(trivial, -1.0) if trivial else 0.0, *(low for low, _ in found))
-        high = max(math.nextafter(trivial, 2.0) if trivial else 0.0, *(high for _, high in found))
-        if high == 0 and epsilon < max(self.remove.largest, self.add.largest):
-            high = math.ulp(0.0)  # positive, but below the smallest double
-        if not low <= high:
-            raise PrecisionError(f"delta at epsilon={epsilon!r} could not be enclosed: {low!r} > {high!r}")
-        return min(low, 1.0), min(1.0, high)
+        low, high = self._brackets(np.array([epsilon]))
+        return float(low[0]), float(high[0])
 
     @overload
     def delta(self, epsilon: float) -> float: ...
@@ -138,12 +175,12 @@ class PrivacyLoss:
         >>> round(laplace(scale=1).loss.delta(0.5), 12)
         0.221199216929
         """
-        return self._each("epsilon", epsilon, lambda e: self._interval(e)[1])
+        return each("epsilon", epsilon, lambda e: self._brackets(e)[1])
 
     def delta_bounds(self, epsilon: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around δ(ε); see ``delta``."""
-        lower = self._each("epsilon", epsilon, lambda e: self._interval(e)[0])
-        return Bounds(lower, self._each("epsilon", epsilon, lambda e: self._interval(e)[1]))
+        lower = each("epsilon", epsilon, lambda e: self._brackets(e)[0])
+        return Bounds(lower, each("epsilon", epsilon, lambda e: self._brackets(e)[1]))
 
     @overload
     def epsilon(self, delta: float) -> float: ...
@@ -158,12 +195,15 @@ class PrivacyLoss:
         >>> round((10 * approx_dp(0.1).loss).epsilon(1e-6), 9)
         0.999370906
         """
-        return self._each("delta", delta, lambda d: self._least(d, private=True))
+        return each("delta", delta, lambda d: self._all_least(d, private=True))
 
     def epsilon_bounds(self, delta: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around the least ε ≥ 0; see ``epsilon``."""
-        lower = self._each("delta", delta, lambda d: self._least(d, private=False))
-        return Bounds(lower, self._each("delta", delta, lambda d: self._least(d, private=True)))
+        lower = each("delta", delta, lambda d: self._all_least(d, private=False))
+        return Bounds(lower, each("delta", delta, lambda d: self._all_least(d, private=True)))
+
+    def _all_least(self, deltas: Floats, *, private: bool) -> Floats:
+        return np.array([self._least(delta, private=private) for delta in deltas.tolist()])
 
     def _least(self, delta: float, *, private: bool) -> float:
         if not 0 <= delta < 1:
@@ -179,76 +219,20 @@ class PrivacyLoss:
             return math.nextafter(top, 0.0) if not private else top if proven else math.inf
         return least_epsilon(lambda e: self._interval(e)[end], delta, private=private)
 
-    def total_variation(self) -> float:
-        """Upper bound on η = δ(0) = TV(P, Q): how much better than a coin an attacker can do.
+    def gaussian_limit(self) -> GaussianLimit:
+        """The Gaussian that this composition is near, and a bracket of the trade-off curve around it (GI Thm 3).
 
-        >>> from tightrope import gaussian
-        >>> round(gaussian(scale=1).loss.total_variation(), 9)
-        0.382924923
+        Not a guarantee by itself: ``tradeoff_bounds`` of what is returned is. The direction with the larger μ.
+        Raises ``InputError`` for a loss that can be infinite, or that is always 0.
+
+        >>> from tightrope import approx_dp
+        >>> round((10_000 * approx_dp(0.01).loss).gaussian_limit().mu, 4)
+        1.0
         """
-        return self._interval(0.0)[1]
+        same = self.remove.laws == self.add.laws and self.remove.counts == self.add.counts
+        return GaussianLimit.of(*((self.remove,) if same else (self.remove, self.add)))
 
-    def tradeoff(self, false_positive_rate: ArrayLike) -> float | Floats:
-        """Lower bound on the type-II error of every attack with this type-I error (the trade-off function).
-
-        f(t) = sup_ε 1 − δ(ε) − e^ε t for each direction, the smaller of the two (theory §1). Raises ``InputError``
-        unless 0 ≤ t ≤ 1.
-
-        >>> from tightrope import gaussian
-        >>> round(gaussian(scale=1).loss.tradeoff(0.05), 6)
-        0.740489
-        """
-        return self._each("false_positive_rate", false_positive_rate, lambda t: 1.0 - self._caught(t))
-
-    def true_positive_rate(self, false_positive_rate: ArrayLike) -> float | Floats:
-        """Upper bound on how often an attack with this false-positive rate is right about a member.
-
-        1 − f(t) = inf_ε δ(ε) + e^ε t, to full relative accuracy however small t is; see ``tradeoff``.
-
-        >>> from tightrope import gaussian
-        >>> print(f"{gaussian(scale=1).loss.true_positive_rate(1e-12):.6e}")
-        7.973580e-10
-        """
-        return self._each("false_positive_rate", false_positive_rate, self._caught)
-
-    def _caught(self, rate: float) -> float:
-        if not 0 <= rate <= 1:
-            raise InputError("false_positive_rate", rate, "a probability in [0, 1]")
+    def _caught(self, rate: float) -> tuple[float, float]:
         directions = zip((self.remove, self.add), self._both(), strict=False)
-        return max(tradeoff.true_positive_rate(_upper(e), rate, d.infinite_mass) for d, e in directions)
-
-    @staticmethod
-    def _each(name: str, values: ArrayLike, answer: Callable[[float], float]) -> float | Floats:
-        """Scalars in, float out; arrays in, arrays out."""
-        try:
-            flat = np.asarray(values)
-        except ValueError:
-            raise InputError(name, values, "a number, or an array of numbers") from None
-        if flat.ndim == 0:
-            return float(answer(finite(name, flat.item() if isinstance(values, np.ndarray) else values)))
-        if flat.size == 0:
-            raise InputError(name, values, "a number, or an array with at least one entry")
-        answers = [answer(finite(name, value)) for value in flat.ravel().tolist()]
-        return np.array(answers, dtype=np.float64).reshape(flat.shape)
-
-
-def _upper(engine: Engine) -> Callable[[float], float]:
-    return lambda epsilon: engine.delta(epsilon)[1]
-
-
-def _single(total: Composition) -> LossLaw:
-    """The one law of a step; compositions cannot be sampled after the fact."""
-    if total.counts != (1,):
-        count = sum(total.counts)
-        raise InputError("loss", count, "a single step", f"sample each of the {count} steps first, then compose them")
-    return total.laws[0]
-
-
-@lru_cache(maxsize=256)
-def _remove(law: LossLaw, rate: float) -> LossLaw:
-    return PoissonGaussian(law.mu, rate, remove=True) if isinstance(law, GaussianLaw) else PoissonRemove(law, rate)
-
-
-@lru_cache(maxsize=256)
-def _add(law: LossLaw, rate: float) -> LossLaw:
-    return PoissonGaussian(law.mu, rate, remove=False) if isinstance(law, GaussianLaw) else PoissonAdd(law, rate)
+        found = [tradeoff.true_positive_rate(e.delta, rate, d.infinite_mass) for d, e in directions]
+        return max(low for low, _ in found), max(high for _, high in found)

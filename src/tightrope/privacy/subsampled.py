@@ -7,14 +7,16 @@ with (1−q)A + qB. The two directions compose separately; the worse is taken at
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.privacy.cells import Cells
+from tightrope.privacy.cells import Cells, multiples
 from tightrope.privacy.law import Floats, LossLaw
 
 ROUND_OFF = 2.0**-53
+Map = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,10 @@ class PoissonRemove(LossLaw):
         return math.log1p(self.rate * math.expm1(self.base.largest))
 
     @property
+    def infinite_error(self) -> float:
+        return self.base.infinite_error + 4e-16
+
+    @property
     def slack(self) -> float:
         """A loss moves by no more than the base's."""
         return self.base.slack
@@ -61,8 +67,8 @@ class PoissonRemove(LossLaw):
         return inner, ROUND_OFF * 4 * (1 + np.abs(inner) + np.abs(reached) / (1 + reached))
 
     def cells(self, step: float) -> Cells:
-        """The loss moves by less than the base's, so cells of the base serve."""
-        return self.base.cells(step).poisson_remove(self.rate)
+        """Cut where the sampled loss is a multiple of the step, l = log(1 + (e^λ − 1)/q); other laws as they come."""
+        return cut_for(self, step).poisson_remove(self.rate)
 
     def reverse(self) -> LossLaw:
         return PoissonAdd(self.base.reverse(), self.rate)
@@ -92,6 +98,10 @@ class PoissonAdd(LossLaw):
         return -math.log1p(self.rate * math.expm1(-top))
 
     @property
+    def infinite_error(self) -> float:
+        return self.base.infinite_error + 4e-16
+
+    @property
     def slack(self) -> float:
         """A loss moves by no more than the base's."""
         return self.base.slack
@@ -118,10 +128,38 @@ class PoissonAdd(LossLaw):
         return inner, ROUND_OFF * 4 * (2 + np.abs(inner) + np.abs(epsilon) + rounding)
 
     def cells(self, step: float) -> Cells:
-        return self.base.cells(step).poisson_add(self.rate)
+        """Cut where the sampled loss is a multiple of the step; the map is that of removing, mirrored."""
+        mirrored = _cut(
+            self.base, step, lambda loss: -_mapped(-loss, self.rate), lambda loss: -_unmapped(-loss, self.rate)
+        )
+        return mirrored.poisson_add(self.rate)
 
     def reverse(self) -> LossLaw:
         return PoissonRemove(self.base.reverse(), self.rate)
+
+
+def cut_for(law: PoissonRemove, step: float) -> Cells:
+    """The base of a sampled law, cut where the sampled loss is a multiple of the step, and at 0."""
+    return _cut(law.base, step, lambda loss: _mapped(loss, law.rate), lambda loss: _unmapped(loss, law.rate))
+
+
+def _cut(base: LossLaw, step: float, there: Map, back: Map) -> Cells:
+    """The base cut where its mapped loss is a multiple of the step."""
+    outline = base.cells(math.inf)
+    ends = there(np.array([np.min(outline.lower), np.max(outline.upper)]))
+    edges = back(multiples(float(ends[0]), float(ends[1]), step))
+    cut = base.cut(np.append(edges[np.isfinite(edges)], 0.0))
+    return base.cells(step) if cut is None else cut
+
+
+def _mapped(loss: Floats, rate: float) -> Floats:
+    return np.asarray(np.log1p(rate * np.expm1(np.minimum(loss, 600.0))))
+
+
+def _unmapped(loss: Floats, rate: float) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        small = np.log1p(np.expm1(np.minimum(loss, 600.0)) / rate)
+    return np.where(np.isnan(small), -np.inf, small)
 
 
 def carried_error(base: LossLaw, inner: Floats, error: Floats) -> Floats:

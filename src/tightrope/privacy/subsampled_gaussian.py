@@ -1,33 +1,41 @@
 """Poisson-sampled Gaussian: the step of DP-SGD (theory §2, §3; add-remove).
 
-With A = N(0, 1), B = N(μ, 1) and l(x) = log(1 − q + q e^{μx − μ²/2}), removing a record compares (1−q)A + qB with A
-(loss l) and adding one compares A with (1−q)A + qB (loss −l). The moment is an integral over x of an analytic
-function, so the trapezoidal rule converges exponentially; its step follows |Im z| and the zeros at Im x = π/μ.
+With A = N(0, 1), B = N(μ, 1) and l(x) = log g(x), g = 1 − q + q e^{μx − μ²/2}, removing a record compares (1−q)A + qB
+with A (loss l) and adding one compares A with (1−q)A + qB (loss −l). So M(z) is ∫ φ g^{z+1} or ∫ φ g^{−z}: analytic,
+and the trapezoidal rule converges exponentially. ``docs/proofs/sampled-gaussian.md`` bounds its error, what is cut off
+and the modulus far out.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
-from tightrope.numerics.complex_log import log1p
-from tightrope.privacy.cells import MOST, Cells
-from tightrope.privacy.gaussian import REACH, GaussianLaw
+from tightrope.errors import PrecisionError
+from tightrope.privacy.cells import Cells
+from tightrope.privacy.envelope import Envelope, FarBound
+from tightrope.privacy.gaussian import GaussianLaw
 from tightrope.privacy.law import Complexes, Floats, LossLaw
+from tightrope.privacy.moment_sum import FAR, OVERFLOW, log_sum
 from tightrope.privacy.subsampled import PoissonAdd, PoissonRemove
 
-CHUNK = 1 << 20
-"""Cells of a (nodes × quadrature points) table held at once: 16 MiB of complex numbers."""
-TAIL = 9.5
-"""Standard deviations kept on each side: the rest is below 1e−20 of the integral."""
-FARTHEST = 1e4
-"""The modulus is not measured beyond this |Im z|."""
+TAIL = 11.0
+"""Standard deviations kept on each side of the integrand: the rest is below 1e−26 of the integral."""
+DIGITS = 52.0
+"""The trapezoidal rule is off by e^{−52} of M(c) at most."""
+QUADRATURE = 1e-22
+"""Both together, relative to M(c)."""
+WIDE = np.linspace(0.02, 0.95, 40)
+"""Half-widths of the strip of analyticity that are tried, as a part of π/μ."""
+GRID = 8000
+AFFORDABLE = 1e6
+"""Points x times 2π at which the modulus is still looked up, to bound it."""
+MOST_POINTS = 1 << 20
 ROUND_OFF = 2.0**-53
-OVERFLOW = 300.0
-"""Real exponents beyond this are summed with their peak pulled out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,11 @@ class PoissonGaussian(LossLaw):
         small = np.log1p(self.rate * np.expm1(np.minimum(exponent, 30.0)))
         return np.where(exponent > 30, np.logaddexp(math.log(self.rate) + exponent, math.log1p(-self.rate)), small)
 
+    def share(self, x: Floats) -> Floats:
+        """σ = l'/μ: the share of the sampled part in the mixture."""
+        odds = math.log(self.rate) - math.log1p(-self.rate)
+        return np.asarray(special.expit(self.mu * x - self.mu**2 / 2 + odds))
+
     @property
     def _plain(self) -> PoissonRemove | PoissonAdd:
         base = GaussianLaw(self.mu)
@@ -80,7 +93,7 @@ class PoissonGaussian(LossLaw):
         order = np.argsort(np.abs(flat.imag), kind="stable")
         start = 0
         while start < len(order):
-            reach = 2 * abs(flat[order[start]].imag) + 64
+            reach = 1.5 * abs(flat[order[start]].imag) + 32
             block = order[start:][np.abs(flat[order[start:]].imag) <= reach]
             result[block] = self._block(flat[block])
             start += len(block)
@@ -88,71 +101,98 @@ class PoissonGaussian(LossLaw):
 
     def _block(self, z: Complexes) -> Complexes:
         """Quadrature fine enough for every node of the block."""
-        c, y = float(np.max(z.real)), float(np.max(np.abs(z.imag)))
-        low, high = -TAIL - 1, TAIL + 1 + (self.mu * (1 + c) if self.remove else 0.0)
-        frequency = y * self.mu + 10 + (25 + c / 2) * self.mu
-        count = max(32, math.ceil((high - low) * frequency / (2 * math.pi)))
-        x = np.asarray(low + (high - low) / count * np.arange(count + 1), dtype=np.float64)
-        loss = self.loss(x)
-        log_weight = -(x**2) / 2 - math.log(math.sqrt(2 * math.pi)) + math.log((high - low) / count)
-        if self.remove:
-            log_weight = log_weight + loss
-        signed = loss if self.remove else -loss
-        rows = max(1, CHUNK // len(x))
-        return np.concatenate([_moments(z[i : i + rows], signed, log_weight) for i in range(0, len(z), rows)])
+        x, log_weight = self._nodes(float(np.min(z.real)), float(np.max(z.real)), float(np.max(np.abs(z.imag))))
+        loss = self.loss(x) if self.remove else -self.loss(x)
+        return log_sum(z, loss, log_weight)
 
-    def moment_error(self, c: float) -> float:
-        """Each term of Σ w (e^{cl} − 1) is rounded; together they are no larger than c E|l| and K allow."""
-        at_c = abs(float(self.log_moment(np.array([complex(c)]))[0].real))
-        spread = math.sqrt(math.expm1(min(self.mu**2, 50.0)))
-        return 16 * ROUND_OFF * (at_c + min(1.0, c * self.rate * spread))
+    def exponent(self, c: float) -> float:
+        """The power p of g in M(c) = ∫ φ g^p."""
+        return c + 1 if self.remove else -c
+
+    def _nodes(self, least: float, most: float, y: float) -> tuple[Floats, Floats]:
+        """Points x and the logarithms of their weights under P, for least ≤ Re z ≤ most and |Im z| ≤ y."""
+        down, up = sorted((self.exponent(least), self.exponent(most)))
+        low, high = min(-TAIL, self._mode(down) - TAIL if down < 0 else 0.0), TAIL + self.mu * max(up, 0.0)
+        count = math.ceil((high - low) * self._frequency(down, y) / (2 * math.pi))
+        if not count <= MOST_POINTS:
+            raise PrecisionError(f"the moment at {most:.3g} + {y:.3g}i needs {count} points, more than {MOST_POINTS}")
+        x = np.asarray(low + (high - low) / count * np.arange(count + 1), dtype=np.float64)
+        log_weight = -(x**2) / 2 + math.log((high - low) / count / math.sqrt(2 * math.pi))
+        return x, log_weight + self.loss(x) if self.remove else log_weight
+
+    def _frequency(self, power: float, y: float) -> float:
+        """2π/h for which the rule is off by e^{−DIGITS} M(c).
+
+        In |Im x| ≤ a < π/μ the integrand is at most e^{a²/2 + |y|aμ} times its value at Re x, and cos(aμ/2)^p times
+        that where p < 0; so the error is below 2 e^{a²/2 + |y|aμ − 2πa/h} cos(aμ/2)^{min(p, 0)} M(c), for the best a.
+        """
+        a = np.minimum(WIDE * math.pi / self.mu, 20.0)
+        loss = min(power, 0.0) * np.log(np.cos(a * self.mu / 2))
+        return y * self.mu + float(np.min(a / 2 + (DIGITS + loss) / a))
+
+    def _mode(self, power: float) -> float:
+        """Where φ g^p, p < 0, is largest, to 0.1: it is log-concave, and falls at least like a normal law."""
+        low = power * self.mu - 1
+        root = optimize.brentq(lambda x: x - power * self.mu * float(self.share(np.array(x))), low, 1.0, xtol=0.1)
+        return float(root) - 0.2
+
+    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+        """Quadrature relative to M(c); rounding of Σ w (e^{zl} − 1) relative to Σ w |zl| max(1, e^{cl})."""
+        c = float(np.max(z.real))
+        at_c, size, _ = _facts(self, c)
+        rounding = 16 * ROUND_OFF * np.abs(z) * size
+        floor = (QUADRATURE + 16 * ROUND_OFF * (np.abs(z) * size > FAR)) * math.exp(min(at_c, 700.0))
+        apart = np.exp(np.clip(-moment.real, -700.0, 700.0))
+        steep = 64 * ROUND_OFF * (1 + np.abs(moment)) if abs(c) * self._largest_loss(c) > OVERFLOW else 0.0
+        return np.asarray((rounding + floor) * apart + steep + 4 * ROUND_OFF * np.abs(moment))
 
     def decay(self, c: float, y: float) -> float:
-        """Measured at y (the modulus falls with |y|; its certified envelope is not known here)."""
-        far = c + 1j * min(y, FARTHEST)
-        low, high = (self.log_moment(np.array([z], dtype=np.complex128))[0] for z in (far, complex(c)))
-        return math.exp(min(0.0, low.real - high.real))
+        """See ``envelope``."""
+        return _facts(self, c)[2].beyond(y)
 
     def cells(self, step: float) -> Cells:
-        """Intervals of x with losses no further apart than ``step`` and their exact normal masses."""
-        low, high = -REACH, self.mu + REACH
-        first, last = (float(self.loss(np.array(end))) for end in (low, high))
-        losses = np.linspace(first, last, min(MOST, max(2, math.ceil((last - first) / step))) + 1)
-        x = np.concatenate([[low], np.clip(self._inverse(losses[1:-1]), low, high), [high]])
-        x = np.unique(x)
-        a, b = _masses(x), _masses(x - self.mu)
-        mixed, loss = (1 - self.rate) * a + self.rate * b, self.loss(x)
-        if self.remove:
-            return Cells(loss[:-1], loss[1:], mixed, a, 0.0, 0.0)
-        return Cells(-loss[:0:-1], -loss[-2::-1], a[::-1], mixed[::-1], 0.0, 0.0)
+        return self._plain.cells(step)
 
-    def _inverse(self, loss: Floats) -> Floats:
-        """X with l(x) = loss."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.log(np.expm1(loss) / self.rate + 1)
-        return np.asarray(np.nan_to_num(ratio, nan=-np.inf) / self.mu + self.mu / 2)
+    def _largest_loss(self, c: float) -> float:
+        """The largest |l| on the points that M(c) is summed over."""
+        high = TAIL + self.mu * max(self.exponent(c), 0.0)
+        return max(float(self.loss(np.array(high))), -math.log1p(-self.rate))
 
+    def far(self, c: float, at_c: float) -> FarBound:
+        """What ``envelope`` needs far out: cut away x below a point; the density φ g^p / l' of the rest has two peaks.
 
-def _moments(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
-    """Log Σ w e^{zl}: near one as 1 + Σ w (e^{zl} − 1), far from it with the peak pulled out."""
-    if float(np.max(z.real) * np.max(np.abs(loss))) < OVERFLOW:
-        return log1p(_excess(z, loss) @ np.exp(log_weight))
-    peaks = np.max(z.real[:, None] * loss + log_weight, axis=1)
-    total = np.exp(z[:, None] * loss + (log_weight - peaks[:, None])) @ np.ones(len(loss))
-    return np.asarray(np.log(total) + peaks)
-
-
-def _excess(z: Complexes, loss: Floats) -> Complexes:
-    """e^{zl} − 1 [n, k] without cancellation: expm1(a) cos b − 2 sin²(b/2) + i e^a sin b."""
-    a, half = z.real[:, None] * loss, z.imag[:, None] * (loss / 2)
-    sine, growth = np.sin(half), np.expm1(a)
-    result = np.empty(a.shape, dtype=np.complex128)
-    result.real = growth - 2 * (1 + growth) * sine**2
-    result.imag = 2 * (1 + growth) * sine * np.cos(half)
-    return result
+        The logarithm of φ g^p has slope pμσ − x and that of l' has μ(1 − σ), so a fine grid tells masses and peaks.
+        """
+        power = self.exponent(c)
+        ends = (self._mode(power) if power < 0 else 0.0) - self.mu - TAIL, max(power, 0.0) * self.mu + TAIL
+        x = np.linspace(*ends, GRID)
+        apart, share = float(x[1] - x[0]), self.share(x)
+        steepness = abs(power) * self.mu * np.append(share[1:], 1.0) + np.abs(x) + self.mu + apart
+        logs = power * self.loss(x) - x**2 / 2 - math.log(2 * math.pi) / 2 - at_c + steepness * apart / 2
+        masses = np.cumsum(np.exp(np.minimum(logs, 600.0))) * apart + 1e-20
+        slopes = (
+            self.mu * x
+            - self.mu**2 / 2
+            + math.log(self.rate * self.mu)
+            - np.maximum(self.loss(x), math.log1p(-self.rate))
+        )
+        peaks = np.maximum.accumulate(np.exp(np.minimum(logs - slopes, 600.0))[::-1])[::-1]
+        return FarBound(np.append(0.0, masses[:-1]), 4 * peaks)
 
 
-def _masses(edges: Floats) -> Floats:
-    """Normal masses between edges, each from the tail that keeps its digits."""
-    left, right = edges[:-1], edges[1:]
-    return np.where(right <= 0, special.ndtr(right) - special.ndtr(left), special.ndtr(-left) - special.ndtr(-right))
+@lru_cache(maxsize=4096)
+def _facts(law: PoissonGaussian, c: float) -> tuple[float, float, Envelope]:
+    """K(c); Σ w |l| max(1, e^{cl}); the envelope of |M(c + iy)| / M(c)."""
+    x, log_weight = law._nodes(c, c, 0.0)
+    loss = law.loss(x) if law.remove else -law.loss(x)
+    at_c = float(law.log_moment(np.array([complex(c)]))[0].real)
+    size = float(np.sum(np.exp(np.minimum(log_weight + np.maximum(c * loss, 0.0), 700.0)) * np.abs(loss)))
+    order = np.argsort(loss)
+    tilted = np.exp(log_weight + c * loss - at_c)[order]
+
+    def modulus(y: Floats) -> Floats:
+        line = np.asarray(c + 1j * y, dtype=np.complex128)
+        return np.asarray(np.exp(np.minimum(law.log_moment(line).real - at_c, 0.0)))
+
+    farthest = AFFORDABLE / (law.mu * float(x[-1] - x[0]))
+    return at_c, size, Envelope.of(modulus, (tilted, loss[order]), law.far(c, at_c), farthest)

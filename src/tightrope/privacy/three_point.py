@@ -1,7 +1,8 @@
 """Composition of a (ε, δ, η) triple: every mass of the composed law by one positive recurrence (GI Thm 2, theory §2).
 
 With A = c e^ε, U_n = [x^{2k−n}] (c + αx + Ax²)^k satisfies A(n+1) U_{n+1} = α(k−n) U_n + c(2k−n+1) U_{n−1}: all
-terms are positive for n < k, so each mass has a relative error of at most 9ku, in the far tail too.
+terms are positive for n < k, so each mass has a relative error of at most 9ku, in the far tail too. So has the
+profile: with S_j = P(L > jh), δ_{j−1} = e^{−h} δ_j + (1 − e^{−h}) S_{j−1}, and it is linear in e^ε in between.
 """
 
 from __future__ import annotations
@@ -11,41 +12,57 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy import signal
 from scipy.special import logsumexp
 
 from tightrope.privacy.law import Floats
 
 ROUND_OFF = 2.0**-53
 RESCALE = 1e250
+MOST = 300_000
+"""Copies beyond which a transform is faster."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreePoint:
-    """k-fold sum of {+step: A, 0: α, −step: c} with A = c e^{step}; masses of j·step for j = −k..k, as logarithms."""
+    """k-fold sum of {+step: A, 0: α, −step: c} with A = c e^{step}; its total mass, and δ at j·step for j = −k..k."""
 
     step: float
     count: int
-    log_masses: Floats
+    mass: float
+    profile: Floats
 
-    def delta(self, epsilon: float) -> tuple[float, float]:
-        """Σ_{j·step > ε} P_j (1 − e^{ε − j·step}) and a bound on its absolute rounding error."""
-        losses = self.step * np.arange(-self.count, self.count + 1)
-        first = int(np.searchsorted(losses, epsilon, side="right"))
-        value = float(np.dot(np.exp(self.log_masses[first:]), -np.expm1(epsilon - losses[first:])))
-        return value, value * (9 * self.count + 64) * ROUND_OFF
+    @property
+    def error(self) -> float:
+        """Relative error of every δ."""
+        return (13 * self.count + 64) * ROUND_OFF
+
+    def delta(self, epsilon: Floats) -> Floats:
+        """δ(ε) at any ε, shape [n]."""
+        place = np.clip(np.floor(epsilon / self.step), -self.count, self.count - 1)
+        rest = np.minimum(epsilon - place * self.step, self.step)
+        share = np.clip(np.expm1(rest) / math.expm1(self.step), 0.0, 1.0)
+        index = place.astype(np.int64) + self.count
+        inside = (1 - share) * self.profile[index] + share * self.profile[index + 1]
+        below = np.minimum(epsilon + self.count * self.step, 0.0)
+        return np.asarray(np.exp(below) * inside - self.mass * np.expm1(below))
 
 
 @lru_cache(maxsize=64)
-def three_point(step: float, top: float, middle: float, count: int) -> ThreePoint:
-    """The composed law of ``count`` steps with masses ``top`` (loss +step), ``middle`` (0), ``top``·e^{−step} (−step).
+def three_point(step: float, masses: tuple[float, float], missing: float, count: int) -> ThreePoint:
+    """The composed law of ``count`` steps with ``masses`` at +step and 0, and the first's e^{−step} times at −step.
 
-    The total mass (top + middle + bottom)^count is known exactly, so it fixes the scale.
+    The total mass (1 − missing)^count is known exactly, so it fixes the scale.
     """
+    top, middle = masses
     bottom = top * math.exp(-step)
     positive = _upper_half(top, middle, bottom, count)[::-1]
     logs = np.concatenate([positive[:0:-1] - step * np.arange(count, 0, -1), positive])
-    total = float(logsumexp(logs))
-    return ThreePoint(step, count, logs - total + count * math.log(top + middle + bottom))
+    log_mass = count * math.log1p(-missing)
+    composed = np.exp(logs - float(logsumexp(logs)) + log_mass)
+    above = np.cumsum(composed[:0:-1])
+    profile, _ = signal.lfilter([-math.expm1(-step)], [1.0, -math.exp(-step)], above, zi=[0.0])
+    return ThreePoint(step, count, math.exp(log_mass), np.append(profile[::-1], 0.0))
 
 
 def _upper_half(top: float, middle: float, bottom: float, count: int) -> Floats:

@@ -7,32 +7,63 @@ from collections.abc import Callable
 
 from scipy import optimize
 
+Bracket = Callable[[float], tuple[float, float]]
 PRECISION = 1e-11
 """How closely the best ε is sought; at a kink of the profile the answer is off by this much of itself."""
+APART = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 5.0, 20.0)
+"""Distances in ε at which convexity is used for the lower bound; the best is taken."""
 
 
-def true_positive_rate(delta_at: Callable[[float], float], rate: float, infinite_mass: float) -> float:
-    """Upper bound on inf_ε δ(ε) + e^ε·rate, to full relative accuracy: any ε gives one, the search makes it tight.
+def true_positive_rate(delta_at: Bracket, rate: float, infinite_mass: float) -> tuple[float, float]:
+    """Bounds on inf_ε δ(ε) + e^ε·rate, to full relative accuracy.
 
-    The sum is convex in γ = e^ε, hence falls and then rises in ε.
+    Any ε gives an upper one, the search makes it tight. The sum is convex in γ = e^ε, hence falls and then rises.
     """
     if rate == 0:
-        return infinite_mass
+        return infinite_mass, infinite_mass
 
-    def caught(epsilon: float) -> float:
-        return delta_at(epsilon) + math.exp(epsilon + math.log(rate))
+    def caught(epsilon: float) -> tuple[float, float]:
+        low, high = delta_at(epsilon)
+        added = math.exp(epsilon + math.log(rate))
+        return low + added * (1 - 1e-15), high + added * (1 + 1e-15)
 
-    low, middle, high = _around(caught, -math.log(rate))
+    best, value = _least(lambda epsilon: caught(epsilon)[1], -math.log(rate))
+    return min(max(_below(caught, best, -math.log(rate)), rate), 1.0), min(value, 1.0)
+
+
+def _least(caught: Callable[[float], float], top: float) -> tuple[float, float]:
+    """The best ε and its sum; from ``top`` on the sum is at least one."""
+    low, middle, high = _around(caught, top)
     width = PRECISION * max(1.0, abs(middle))
     found = optimize.minimize_scalar(caught, bounds=(low, high), method="bounded", options={"xatol": width})
-    return min(1.0, float(found.fun), caught(middle), caught(low), caught(high))
+    return min(((e, caught(e)) for e in (float(found.x), low, middle, high)), key=lambda pair: pair[1])
 
 
 def _around(caught: Callable[[float], float], top: float) -> tuple[float, float, float]:
-    """An interval that holds the best ε, and the best point seen: from ``top`` on the sum is at least one."""
+    """An interval that holds the best ε, and the best point seen."""
     low, middle, high, width = top - 1, top, top, 1.0
     best, here = caught(middle), caught(low)
     while here < best:
         low, middle, high, best, width = low - 2 * width, low, middle, here, 2 * width
         here = caught(low)
     return low, middle, high
+
+
+def _below(caught: Bracket, best: float, top: float) -> float:
+    """A lower bound on the least sum, from its brackets at the best ε and on both sides.
+
+    Between the sides convexity bounds it by both chords drawn on; left of them it can sink on to γ = 0 no faster than
+    it does between, and right of them until γ = 1/rate, from where it is at least one.
+    """
+    here, found = caught(best), 0.0
+    for apart in APART:
+        left, right = caught(best - apart), caught(best + apart)
+        down, up = -math.expm1(-apart), math.expm1(apart)
+        drop = max((left[1] - here[0]) / down * up, (right[1] - here[0]) / up * down)
+        beyond = max(0.0, math.exp(min(top - best, 700.0)) - 1 - up)
+        ends = (
+            left[0] - max(0.0, here[1] - left[0]) * (1 - down) / down,
+            right[0] - max(0.0, here[1] - right[0]) * beyond / up,
+        )
+        found = max(found, min(here[0] - max(0.0, drop), *ends))
+    return found

@@ -70,6 +70,6 @@ def _curves(plan: Plan) -> dict[str, Any]:
         "profile": {"epsilon": epsilons, "delta": plan.loss.delta(epsilons).tolist()},
         "tradeoff": {
             "false_positive_rate": list(RATES),
-            "true_positive_rate": plan.loss.true_positive_rate(list(RATES)).tolist(),  # type: ignore[union-attr]
+            "true_positive_rate": plan.loss.true_positive_rate(list(RATES)).tolist(),
         },
     }

@@ -6,22 +6,20 @@
 from __future__ import annotations
 
 import datetime
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tightrope.certificates.budget import Budget, Number
 from tightrope.engines.schema import listed, nearest
 from tightrope.errors import InputError, PlanError
-from tightrope.numerics.checks import whole
 from tightrope.release import questions as ask
 from tightrope.release.plan import Plan
 from tightrope.release.questions import Question
 from tightrope.release.session import Session
+from tightrope.release.toml_file import Section, Typed, placed, read_toml
 
 MAKERS: Mapping[str, Callable[..., Question]] = {"count": ask.count, "sum": ask.sum, "mean": ask.mean}
 OF_ROWS = ("kind", "by", "keys", "weight", "name", "rows_per_group", "groups")
@@ -31,80 +29,6 @@ Scalar = (str, int, Decimal, datetime.date, datetime.datetime)
 PUBLIC = "say between = [lowest, highest], from what is publicly known and not from the data"
 START = "write a plan for your data with: tightrope init DATA --person COLUMN"
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
-
-
-class Typed(Decimal):
-    """A decimal that prints as it is typed."""
-
-    def __repr__(self) -> str:
-        return str(self).lower()
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One table of a TOML file: look-ups that check the type and say where they are."""
-
-    place: str
-    entries: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, place: str, value: object, known: tuple[str, ...]) -> Self:
-        """The table at ``place``; raises ``PlanError`` unless it is one, and for keys that are not ``known``."""
-        if not isinstance(value, Mapping):
-            raise PlanError(place, value, "a table of keys and values", f"it may hold {listed(known)}")
-        for key in value:
-            if key not in known:
-                raise PlanError(f"key in {place}", key, f"one of {listed(known)}", nearest(key, known))
-        return cls(place, value)
-
-    def text(self, key: str) -> str | None:
-        """The text of a key; None where it is left out."""
-        value = self.entries.get(key)
-        if value is not None and not (isinstance(value, str) and value.strip()):
-            raise PlanError(f"{self.place} {key}", value, "a text in quotes")
-        return value
-
-    def needed(self, key: str, expected: str, remedy: str) -> str:
-        """The text of a key that may not be left out."""
-        value = self.text(key)
-        if value is None:
-            raise PlanError(f"{self.place} {key}", value, expected, remedy)
-        return value
-
-    def whole(self, key: str) -> int | None:
-        """A whole number ≥ 1; None where it is left out."""
-        value = self.entries.get(key)
-        with placed(self.place):
-            return None if value is None else whole(key, value)
-
-    def flag(self, key: str) -> bool:
-        """True, or false where it is left out."""
-        value = self.entries.get(key, False)
-        if not isinstance(value, bool):
-            raise PlanError(f"{self.place} {key}", value, "true or false, without quotes")
-        return value
-
-
-@contextmanager
-def placed(place: str) -> Iterator[None]:
-    """Errors from within say where in the file they come from."""
-    try:
-        yield
-    except InputError as error:
-        name = error.name if error.name.startswith(place) else f"{place} {error.name}"
-        raise PlanError(name, error.value, error.expected, error.remedy) from None
-
-
-def read_toml(path: Path, remedy: str) -> dict[str, Any]:
-    """The tables of a TOML file, numbers with a point as exact decimals; ``PlanError`` where it cannot be read."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Typed)
-    except OSError as error:
-        raise PlanError("file", str(path), f"a file that can be read ({error.strerror})", remedy) from None
-    except UnicodeDecodeError:
-        raise PlanError("file", str(path), "a text file (TOML in UTF-8)", remedy) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise PlanError("file", str(path), "valid TOML", " ".join(str(error).split())) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ Each function returns a new Figure that belongs to no window and to no global st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError, MissingExtraError
@@ -37,6 +39,24 @@ def tradeoff_curve(certificate: Mapping[str, object]) -> Figure:
     axes.plot(rates, caught, color=ACCENT, linewidth=2, label="best attacker")
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.legend(loc="lower right", frameon=False)
+    return figure
+
+
+def tradeoff_curves(profiles: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
+    """Trade-off curves of several ways to account for one loss: type-II against type-I error, one line a name.
+
+    Each way is given by points (ε, δ), which bound the curve from below. Raises InputError where there are no points,
+    MissingExtraError without matplotlib.
+    """
+    if not profiles or not all(profiles.values()):
+        remedy = "give {'exact': [(0, 0.1), (1, 1e-5)]}"
+        raise InputError("profiles", profiles, "a dictionary from names to points (epsilon, delta)", remedy)
+    figure, axes = _axes(5.2, 4.6, "type-I error (false alarms)", "type-II error (members missed), at least")
+    for (name, points), (style, colour) in zip(profiles.items(), cycle(_LINES), strict=False):
+        missed = [1 - attacker.true_positive_rate(points, rate) for rate in _RATES]
+        axes.plot(_RATES, missed, linestyle=style, linewidth=1.5, color=colour, label=name)
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axes.legend(loc="upper right", frameon=False, fontsize=8)
     return figure
 
 
@@ -90,6 +110,8 @@ def _as_list(answer: Answer, rows: list[Row]) -> Figure:
     return figure
 
 
+_RATES = [(1 - math.cos(math.pi * i / 240)) / 2 for i in range(241)]
+_LINES = (("--", "#b0563b"), ("-.", "#c9962f"), ("--", "#5d7f3a"), (":", INK), ("-", ACCENT))
 _STYLE: dict[str, Any] = {"fmt": "o", "color": ACCENT, "markersize": 4, "elinewidth": 1.2, "capsize": 0}
 
 

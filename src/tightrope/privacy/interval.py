@@ -1,0 +1,39 @@
+"""What every engine returns: an interval that holds δ(ε)."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from tightrope.privacy.law import Floats
+
+Interval = tuple[float, float]
+
+
+class Engine(ABC):
+    """Computes δ(ε) of one composed direction as an interval that holds the truth."""
+
+    name: str
+
+    @abstractmethod
+    def delta(self, epsilon: float) -> Interval: ...
+
+    def deltas(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Both ends at many ε."""
+        ends = np.array([self.delta(epsilon) for epsilon in epsilons.tolist()]).reshape(-1, 2)
+        return ends[:, 0], ends[:, 1]
+
+
+def outward(value: float, error: float) -> Interval:
+    """Value ∓ error inside [0, 1], each end one step further out; an exact zero stays one."""
+    if value == error == 0:
+        return 0.0, 0.0
+    low, high = value - error, value + error
+    return max(0.0, math.nextafter(low, -1.0)), min(1.0, math.nextafter(high, 2.0))
+
+
+def joined(low: float, high: float, error: float) -> Interval:
+    """From two values, of which either may be off by the error."""
+    return outward(low, error)[0], outward(high, error)[1]

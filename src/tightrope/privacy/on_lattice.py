@@ -1,0 +1,114 @@
+"""Engines for laws with atoms on one lattice: the recurrence of a triple, and the tilted transform."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.privacy import three_point
+from tightrope.privacy.atoms import Atoms
+from tightrope.privacy.common_step import common_step, tolerance
+from tightrope.privacy.composition import Composition
+from tightrope.privacy.interval import Engine, Interval, joined, outward
+from tightrope.privacy.lattice import TINY, Lattice, LatticePart
+from tightrope.privacy.law import Floats
+
+Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
+FAINT = 1e-22
+"""Atoms below this mass do not decide the lattice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence(Engine):
+    """Copies of one three-point law, with an infinite mass."""
+
+    law: three_point.ThreePoint
+    infinite_mass: float
+    slack: float
+    name = "recurrence"
+
+    def delta(self, epsilon: float) -> Interval:
+        low, high = self.deltas(np.array([epsilon]))
+        return float(low[0]), float(high[0])
+
+    def deltas(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        low = self.law.delta(epsilons + self.slack) * (1 - self.law.error) + self.infinite_mass * (1 - 1e-15)
+        high = self.law.delta(epsilons - self.slack) * (1 + self.law.error) + self.infinite_mass * (1 + 1e-15)
+        return np.maximum(low - TINY, 0.0), np.minimum(high + TINY * (high > 0), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class OnLattice(Engine):
+    """A lattice sum, exact up to rounding and the slack of its losses."""
+
+    lattice: Lattice
+    slack: float
+    name = "lattice"
+
+    def delta(self, epsilon: float) -> Interval:
+        high, error = self.lattice.delta(epsilon - self.slack)
+        low, other = self.lattice.delta(epsilon + self.slack) if self.slack else (high, error)
+        return joined(low, high, max(error, other))
+
+
+@dataclass(frozen=True, slots=True)
+class BothSides(Engine):
+    """One lattice above and one below."""
+
+    upper: Lattice
+    lower: Lattice
+    slack: float
+    name: str
+
+    def delta(self, epsilon: float) -> Interval:
+        high, over = self.upper.delta(epsilon - self.slack)
+        low, under = self.lower.delta(epsilon + self.slack)
+        return outward(low, under)[0], outward(high, over)[1]
+
+
+def on_lattice(total: Composition) -> Engine | None:
+    """Recurrence for one triple, lattice for atoms on a common lattice; None where there is none.
+
+    Atoms off the lattice that hold next to nothing (rounded tails of integer tables) count as lost above, and as
+    nothing below.
+    """
+    laws = [law for law in total.laws if isinstance(law, Atoms)]
+    if len(laws) < len(total.laws):
+        return None
+    step = common_step([law.losses[law.masses > FAINT] for law in laws])
+    if step is None:
+        return None
+    placed = [_placed(law, step) for law in laws]
+    counts = total.counts
+    slack = total.slack + math.fsum(n * moved for (*_, moved, _), n in zip(placed, counts, strict=True))
+    stray = math.fsum(n * off for (*_, off), n in zip(placed, counts, strict=True))
+    parts = tuple(
+        LatticePart.of(offsets, masses, n, law.infinite_mass)
+        for (offsets, masses, *_), law, n in zip(placed, laws, counts, strict=True)
+    )
+    infinite = total.infinite_mass
+    if stray > 0:
+        return BothSides(Lattice(step, parts, infinite + stray), Lattice(step, parts, infinite), slack, "lattice")
+    return _recurrence(parts, step, infinite, slack) or OnLattice(Lattice(step, parts, infinite), slack)
+
+
+def _placed(law: Atoms, step: float) -> tuple[Indices, Floats, float, float]:
+    """Lattice points and masses, the furthest that an atom was moved, and the mass of what is off the lattice."""
+    nearest = np.rint(law.losses / step)
+    off = np.abs(law.losses - nearest * step)
+    on = off <= tolerance(step, law.losses)
+    moved = float(np.max(off[on], initial=0.0))
+    return nearest[on].astype(np.int64), law.masses[on], moved, math.fsum(law.masses[~on])
+
+
+def _recurrence(parts: tuple[LatticePart, ...], step: float, infinite: float, slack: float) -> Engine | None:
+    """One symmetric law on −step, 0, +step."""
+    masses = {int(j): float(m) for j, m in zip(parts[0].offsets, parts[0].masses, strict=True)}
+    if len(parts) > 1 or not {-1, 1} <= set(masses) <= {-1, 0, 1} or parts[0].count > three_point.MOST:
+        return None
+    if not math.isclose(masses[-1], masses[1] * math.exp(-step), rel_tol=1e-15):
+        return None
+    law = three_point.three_point(step, (masses[1], masses.get(0, 0.0)), parts[0].missing, parts[0].count)
+    return Recurrence(law, infinite, slack)
