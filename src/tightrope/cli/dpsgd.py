@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,37 +59,41 @@ FIXED = (
 )
 
 
-def dpsgd(
-    *,
-    examples: Examples,
-    batch: Batch,
-    delta: Delta,
-    noise: Noise = None,
-    epsilon: Epsilon = None,
-    attack_success: Success = None,
-    epochs: Epochs = None,
-    steps: Steps = None,
-    sampling: Way = "poisson",
-    compare: Compare = True,
-    out: Out = None,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options said."""
+
+    examples: Examples
+    batch: Batch
+    delta: Delta
+    noise: Noise = None
+    epsilon: Epsilon = None
+    attack_success: Success = None
+    epochs: Epochs = None
+    steps: Steps = None
+    sampling: Way = "poisson"
+    compare: Compare = True
+    out: Out = None
+    as_json: AsJson = False
+
+
+def dpsgd(asked: Asked) -> None:
     """Account for DP-SGD, or find its noise.
 
     Epsilon at delta in a bracket that holds the truth, what an attacker gains, and what other accountants say.
     """
     from tightrope.cli.output import print_json, working, writable
 
-    folder = None if out is None else writable(Path(out))
-    at = _delta(delta)
+    folder = None if asked.out is None else writable(Path(asked.out))
+    at = _delta(asked.delta)
     with working("Accounting for every step ..."):
-        sizes = examples, batch, _steps(steps, epochs, examples, batch)
-        run = _run(sizes, sampling, noise, _budget(delta, epsilon, attack_success))
-        data = _accounted(run, at) | ({"comparison": _compared(run, at)} if compare else {})
+        sizes = asked.examples, asked.batch, _steps(asked.steps, asked.epochs, asked.examples, asked.batch)
+        run = _run(sizes, asked.sampling, asked.noise, _budget(asked.delta, asked.epsilon, asked.attack_success))
+        data = _accounted(run, at) | ({"comparison": _compared(run, at)} if asked.compare else {})
     if folder is not None:
         with working("Drawing ..."):
             data["picture"] = str(_drawn(run, at, folder / PICTURE))
-    if as_json:
+    if asked.as_json:
         print_json(data)
     else:
         _show(data)

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from tightrope import __version__
 from tightrope.cli import account, dpsgd, init, noise, plan, release
 from tightrope.cli.failures import one_line
+from tightrope.cli.options import from_fields
 
 
 class Commands(TyperGroup):
@@ -58,7 +59,7 @@ app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
 app.command("release", epilog=release.EXAMPLE)(release.release)
 app.command("noise", epilog=noise.EXAMPLE)(noise.noise)
 app.command("account", epilog=account.EXAMPLE)(account.account)
-app.command("dpsgd", epilog=dpsgd.EXAMPLE)(dpsgd.dpsgd)
+app.command("dpsgd", epilog=dpsgd.EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
 
 
 def _version(asked: bool) -> None:

@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 PlanPath = Annotated[str, typer.Argument(metavar="PLAN", help="A plan file; see docs/plan-file.md.")]
+
+
+def from_fields(asked: type[Any], command: Callable[[Any], None]) -> Callable[..., None]:
+    """A command for typer with one option for each field of a dataclass, for commands with many."""
+    hints = get_type_hints(asked, include_extras=True)
+
+    def run(**values: Any) -> None:
+        command(asked(**values))
+
+    run.__doc__, run.__annotations__ = command.__doc__, hints
+    signature = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(asked)
+    ]
+    run.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+    return run

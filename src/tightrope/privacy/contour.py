@@ -22,7 +22,7 @@ ROUND_OFF = 2.0**-53
 TOLERANCE = 1e-14
 """Aliasing and truncation allowed, relative to δ."""
 FIRST_BLOCK, LAST_BLOCK = 64, 1024
-MOST_NODES = 1 << 17
+MOST_NODES = 1 << 16
 UNDERFLOW = -760.0
 """E to this power is 0 in double precision, with room for rounding."""
 FINENESS = 6
@@ -171,7 +171,7 @@ class Contour(Engine):
         value, wobble, rest = self._sum(line, step, nodes, epsilon)
         scale = math.exp(min(height, 700.0))
         # Losses off by the slack move δ by no more than slack · P(L > ε − slack), and Chernoff bounds that.
-        moved = self.total.slack * math.exp(abs(line.c) * self.total.slack)
+        moved = self.total.slack * math.exp(min(abs(line.c) * self.total.slack, 700.0))
         error = scale * (math.exp(alias) + rest + wobble + moved)
         if error == 0 and value > 0:
             return 0.0, math.ulp(0.0)

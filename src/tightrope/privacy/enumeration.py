@@ -12,6 +12,7 @@ from tightrope.privacy.law import Floats
 
 MOST = 1 << 15
 """Sums that are still listed."""
+MOST_STEPS = 1000
 NEAR = 1e-13
 """Sums this close to each other are one, relative to the largest; their distance joins the slack."""
 
@@ -19,7 +20,7 @@ NEAR = 1e-13
 def enumerated(total: Composition) -> Atoms | None:
     """The composed law as atoms; None where there are too many, or a law is not finite."""
     laws = [law for law in total.laws if isinstance(law, Atoms)]
-    if len(laws) < len(total.laws) or not _sums(laws, total.counts) <= MOST:
+    if len(laws) < len(total.laws) or sum(total.counts) > MOST_STEPS or not _sums(laws, total.counts) <= MOST:
         return None
     losses, masses, moved = np.zeros(1), np.ones(1), 0.0
     for law, count in zip(laws, total.counts, strict=True):

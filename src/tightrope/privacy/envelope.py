@@ -14,6 +14,7 @@ from typing import Self
 
 import numpy as np
 
+from tightrope.errors import PrecisionError
 from tightrope.privacy.law import Floats
 
 NEAREST = 0.3
@@ -54,14 +55,7 @@ class Envelope:
         centre = float(losses[np.searchsorted(np.cumsum(masses), 0.5 * float(np.sum(masses)))])
         distances = np.abs(losses - centre)
         deviation = math.sqrt(max(float(np.dot(masses, distances**2)), 1e-300))
-        points, values = np.zeros(0), np.zeros(0)
-        while len(points) < MOST:
-            powers = np.arange(len(points), len(points) + BLOCK)
-            new = np.asarray(NEAREST / deviation * RATIO**powers, dtype=np.float64)
-            new = new[: max(1, int(np.searchsorted(new, farthest)))]
-            points, values = np.append(points, new), np.append(values, modulus(new) + ROUNDING)
-            if far(float(points[-1])) <= SMALL or len(new) < BLOCK:
-                break
+        points, values = _looked_up(modulus, NEAREST / deviation, far, farthest)
         moved = [float(masses @ np.minimum(2.0, d * distances)) for d in np.diff(points) / 2]
         between = (values[:-1] + values[1:]) / 2 + np.array(moved)
         highest = np.maximum.accumulate(np.append(between, far(float(points[-1])))[::-1])[::-1]
@@ -76,3 +70,20 @@ class Envelope:
         place = int(np.searchsorted(self.points, there, side="right")) - 1
         bound = min(float(self.highest[max(place, 0)]), self.far(there / (1 + 1e-12)))
         return math.sqrt(1 - (1 - bound) * (1 + bound) * 0.25**doublings)
+
+
+def _looked_up(
+    modulus: Callable[[Floats], Floats], start: float, far: FarBound, farthest: float
+) -> tuple[Floats, Floats]:
+    """Points from ``start`` on and |φ| there, until the far bound takes over or they become too dear."""
+    points, values = np.zeros(0), np.zeros(0)
+    while len(points) < MOST:
+        new = np.asarray(start * RATIO ** np.arange(len(points), len(points) + BLOCK), dtype=np.float64)
+        try:
+            found = modulus(new)
+        except PrecisionError:
+            break
+        points, values = np.append(points, new), np.append(values, found + ROUNDING)
+        if not points[-1] < farthest or far(float(points[-1])) <= SMALL:
+            break
+    return (points, values) if len(points) else (np.array([start]), np.ones(1))

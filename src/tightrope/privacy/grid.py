@@ -133,7 +133,7 @@ class _Placed:
             np.concatenate([masses * (1 - share), masses * share]),
             np.concatenate([still, np.zeros_like(still)]),
             float(np.max(wide, initial=0.0)) * step,
-            float(np.max(off[on], initial=0.0)),
+            float(np.max(off[on], initial=0.0)) + 2.0**-52 * float(np.max(np.abs(losses), initial=0.0)),
             cells.infinite_mass,
         )
 

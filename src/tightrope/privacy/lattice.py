@@ -243,7 +243,7 @@ def _log_moment(part: LatticePart, rate: float) -> tuple[float, Floats, float]:
     growth = np.expm1(exponent)
     excess = float(np.dot(part.masses, growth)) - part.missing
     size = float(np.dot(part.masses, np.abs(growth))) + part.missing
-    weights = part.masses * (1 + growth)
+    weights = part.masses * np.exp(exponent)
     error = 4 * size / max(1 + excess, ROUND_OFF) + 2 * abs(math.log1p(max(excess, NEARLY)))
     return math.log1p(max(excess, NEARLY)), weights / float(np.sum(weights)), ROUND_OFF * error
 

@@ -21,12 +21,13 @@ FAR = 0.5
 
 def log_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
     """Log Σ w e^{zl}, Σ w = 1: near one as 1 + Σ w (e^{zl} − 1), far from it with the peak pulled out."""
-    if float(np.max(np.abs(z.real)) * np.max(np.abs(loss))) < OVERFLOW:
-        weight = np.exp(log_weight)
-        if _equidistant(z) and float(np.min(np.abs(z))) * float(weight @ np.abs(loss)) > FAR:
-            return np.asarray(np.log(_on_line(z, loss, weight)))
-        return _in_chunks(z, loss, lambda part: log1p(_excess(part, loss) @ weight))
-    return _in_chunks(z, loss, lambda part: _steep(part, loss, log_weight))
+    weight = np.exp(log_weight)
+    steep = float(np.max(np.abs(z.real)) * np.max(np.abs(loss))) >= OVERFLOW
+    if _equidistant(z) and (steep or float(np.min(np.abs(z))) * float(weight @ np.abs(loss)) > FAR):
+        return _on_line(z, loss, log_weight)
+    if steep:
+        return _in_chunks(z, loss, lambda part: _steep(part, loss, log_weight))
+    return _in_chunks(z, loss, lambda part: log1p(_excess(part, loss) @ weight))
 
 
 def _in_chunks(z: Complexes, loss: Floats, answer: Callable[[Complexes], Complexes]) -> Complexes:
@@ -42,18 +43,21 @@ def _equidistant(z: Complexes) -> bool:
     return bool(np.all(np.abs(steps - steps[0]) <= 1e-12 * np.abs(z.imag[-1])))
 
 
-def _on_line(z: Complexes, loss: Floats, weight: Floats) -> Complexes:
-    """Σ w e^{zl} at equidistant nodes."""
+def _on_line(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
+    """Log Σ w e^{zl} at equidistant nodes of equal Re z, the peak pulled out."""
     step = (z.imag[-1] - z.imag[0]) / (len(z) - 1)
     inner = np.exp(1j * step * np.arange(STRIDE)[:, None] * loss)
-    tilted = weight * np.exp(z.real[0] * loss)
+    exponent = log_weight + z.real[0] * loss
+    peak = float(np.max(exponent))
+    tilted = np.exp(exponent - peak)
     starts = z.imag[::STRIDE]
     columns = max(1, CHUNK // len(loss))
     parts = [
         inner @ (tilted[:, None] * np.exp(1j * loss[:, None] * starts[i : i + columns]))
         for i in range(0, len(starts), columns)
     ]
-    return np.asarray(np.concatenate(parts, axis=1).T.ravel()[: len(z)])
+    total = np.concatenate(parts, axis=1).T.ravel()[: len(z)]
+    return np.asarray(np.log(np.where(total == 0, 5e-324, total)) + peak)
 
 
 def _steep(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:

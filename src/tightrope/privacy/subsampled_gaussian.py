@@ -32,9 +32,10 @@ QUADRATURE = 1e-22
 WIDE = np.linspace(0.02, 0.95, 40)
 """Half-widths of the strip of analyticity that are tried, as a part of π/μ."""
 GRID = 8000
-AFFORDABLE = 1e6
+AFFORDABLE = 5e4
 """Points x times 2π at which the modulus is still looked up, to bound it."""
-MOST_POINTS = 1 << 20
+MOST_POINTS, MOST_OFF_AXIS = 1 << 20, 1 << 14
+"""Points x of one quadrature, for real z and others: what needs more is left to other engines."""
 ROUND_OFF = 2.0**-53
 
 
@@ -114,7 +115,7 @@ class PoissonGaussian(LossLaw):
         down, up = sorted((self.exponent(least), self.exponent(most)))
         low, high = min(-TAIL, self._mode(down) - TAIL if down < 0 else 0.0), TAIL + self.mu * max(up, 0.0)
         count = math.ceil((high - low) * self._frequency(down, y) / (2 * math.pi))
-        if not count <= MOST_POINTS:
+        if not count <= (MOST_POINTS if y == 0 else MOST_OFF_AXIS):
             raise PrecisionError(f"the moment at {most:.3g} + {y:.3g}i needs {count} points, more than {MOST_POINTS}")
         x = np.asarray(low + (high - low) / count * np.arange(count + 1), dtype=np.float64)
         log_weight = -(x**2) / 2 + math.log((high - low) / count / math.sqrt(2 * math.pi))
@@ -141,10 +142,10 @@ class PoissonGaussian(LossLaw):
         c = float(np.max(z.real))
         at_c, size, _ = _facts(self, c)
         rounding = 16 * ROUND_OFF * np.abs(z) * size
-        floor = (QUADRATURE + 16 * ROUND_OFF * (np.abs(z) * size > FAR)) * math.exp(min(at_c, 700.0))
-        apart = np.exp(np.clip(-moment.real, -700.0, 700.0))
+        floor = QUADRATURE + 16 * ROUND_OFF * (np.abs(z) * size > FAR)
+        apart, left = (np.exp(np.clip(top - moment.real, -300.0, 300.0)) for top in (0.0, at_c))
         steep = 64 * ROUND_OFF * (1 + np.abs(moment)) if abs(c) * self._largest_loss(c) > OVERFLOW else 0.0
-        return np.asarray((rounding + floor) * apart + steep + 4 * ROUND_OFF * np.abs(moment))
+        return np.asarray(np.minimum(rounding, 1e100) * apart + floor * left + steep + 4 * ROUND_OFF * np.abs(moment))
 
     def decay(self, c: float, y: float) -> float:
         """See ``envelope``."""
@@ -177,7 +178,7 @@ class PoissonGaussian(LossLaw):
             - np.maximum(self.loss(x), math.log1p(-self.rate))
         )
         peaks = np.maximum.accumulate(np.exp(np.minimum(logs - slopes, 600.0))[::-1])[::-1]
-        return FarBound(np.append(0.0, masses[:-1]), 4 * peaks)
+        return FarBound(masses, 4 * peaks)
 
 
 @lru_cache(maxsize=4096)
@@ -186,7 +187,7 @@ def _facts(law: PoissonGaussian, c: float) -> tuple[float, float, Envelope]:
     x, log_weight = law._nodes(c, c, 0.0)
     loss = law.loss(x) if law.remove else -law.loss(x)
     at_c = float(law.log_moment(np.array([complex(c)]))[0].real)
-    size = float(np.sum(np.exp(np.minimum(log_weight + np.maximum(c * loss, 0.0), 700.0)) * np.abs(loss)))
+    size = float(np.sum(np.exp(np.minimum(log_weight + np.maximum(c * loss, 0.0), 200.0)) * np.abs(loss)))
     order = np.argsort(loss)
     tilted = np.exp(log_weight + c * loss - at_c)[order]
 

@@ -25,7 +25,7 @@ from tightrope.privacy.subset import Subset
 NODES, WEIGHTS = (np.asarray(values, dtype=np.float64) for values in np.polynomial.legendre.leggauss(24))
 HEIGHT = 2.917
 """Half the height of the ellipse ρ = 6 over the half-width of its panel."""
-MOST_POINTS = 1 << 19
+MOST_POINTS, MOST_OFF_AXIS = 1 << 19, 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class SubsetGaussian(LossLaw):
         low, high = self.mu / 2, max(self.mu / 2, 0.0) + TAIL + self.mu * max(power, 0.0)
         half = min(0.75, 8 / (y * self.mu + 1e-300), min(2.5, math.sqrt(80 / max(most, 1.0))) / (HEIGHT * self.mu))
         count = math.ceil((high - low) / (2 * half))
-        if not 2 * count * len(NODES) <= MOST_POINTS:
+        if not 2 * count * len(NODES) <= (MOST_POINTS if y == 0 else MOST_OFF_AXIS):
             raise PrecisionError(f"the moment at {most:.3g} + {y:.3g}i needs {count} panels")
         half = (high - low) / (2 * count)
         x = (low + half * (2 * np.arange(count)[:, None] + 1 + NODES)).ravel()
@@ -112,9 +112,11 @@ class SubsetGaussian(LossLaw):
         """Quadrature relative to M(c); rounding of Σ w (e^{zl} − 1) relative to Σ w |zl| max(1, e^{cl})."""
         at_c, size, _ = _facts(self, float(np.max(z.real)))
         rounding = 16 * ROUND_OFF * np.abs(z) * size
-        floor = (QUADRATURE + 16 * ROUND_OFF * (np.abs(z) * size > FAR)) * math.exp(min(at_c, 700.0))
-        apart = np.exp(np.clip(-moment.real, -700.0, 700.0))
-        return np.asarray((rounding + floor) * apart + 4 * ROUND_OFF * (np.abs(moment) + (at_c > 1)))
+        floor = QUADRATURE + 16 * ROUND_OFF * (np.abs(z) * size > FAR)
+        apart, left = (np.exp(np.clip(top - moment.real, -300.0, 300.0)) for top in (0.0, at_c))
+        return np.asarray(
+            np.minimum(rounding, 1e100) * apart + floor * left + 4 * ROUND_OFF * (np.abs(moment) + (at_c > 1))
+        )
 
     def decay(self, c: float, y: float) -> float:
         """See ``envelope``."""
@@ -139,7 +141,7 @@ def _facts(law: SubsetGaussian, c: float) -> tuple[float, float, Envelope]:
     """K(c); Σ w |l| max(1, e^{cl}); the envelope of |M(c + iy)| / M(c)."""
     loss, log_weight = law.points(c, c, 0.0)
     at_c = float(law.log_moment(np.array([complex(c)]))[0].real)
-    size = float(np.sum(np.exp(np.minimum(log_weight + np.maximum(c * loss, 0.0), 700.0)) * np.abs(loss)))
+    size = float(np.sum(np.exp(np.minimum(log_weight + np.maximum(c * loss, 0.0), 200.0)) * np.abs(loss)))
     order = np.argsort(loss)
     tilted = np.exp(log_weight + c * loss - at_c)[order]
 
@@ -148,4 +150,4 @@ def _facts(law: SubsetGaussian, c: float) -> tuple[float, float, Envelope]:
         return np.asarray(np.exp(np.minimum(law.log_moment(line).real - at_c, 0.0)))
 
     farthest = AFFORDABLE / (law.mu * (TAIL + law.mu * (abs(c) + 1)))
-    return at_c, size, Envelope.of(modulus, (tilted, loss[order]), law.far(c, at_c), farthest / 10)
+    return at_c, size, Envelope.of(modulus, (tilted, loss[order]), law.far(c, at_c), farthest / 3)

@@ -45,7 +45,8 @@ class ThreePoint:
         index = place.astype(np.int64) + self.count
         inside = (1 - share) * self.profile[index] + share * self.profile[index + 1]
         below = np.minimum(epsilon + self.count * self.step, 0.0)
-        return np.asarray(np.exp(below) * inside - self.mass * np.expm1(below))
+        found = np.exp(below) * inside - self.mass * np.expm1(below)
+        return np.where(epsilon < self.count * self.step, found, 0.0)
 
 
 @lru_cache(maxsize=64)
