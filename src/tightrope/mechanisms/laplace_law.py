@@ -88,7 +88,7 @@ class LaplaceLaw(LossLaw):
         density = (1 + self._excess) / 2 / abs(complex(2 * c + 1, 2 * y))
         top = (0.5 - self.delta + density) * (1 + down)
         here = float(self.log_moment(np.array([complex(c)]))[0].real) - c * self.epsilon
-        return min(1.0, math.exp(math.log(top) - here))
+        return math.exp(min(0.0, math.log(top) - here))
 
     def cells(self, step: float) -> Cells:
         return self.cut(multiples(-self.epsilon, self.epsilon, step))

@@ -22,7 +22,7 @@ ROUND_OFF = 2.0**-53
 TOLERANCE = 1e-14
 """Aliasing and truncation allowed, relative to δ."""
 FIRST_BLOCK, LAST_BLOCK = 64, 1024
-MOST_NODES = 1 << 16
+MOST_NODES = 1 << 17
 UNDERFLOW = -760.0
 """E to this power is 0 in double precision, with room for rounding."""
 FINENESS = 6

@@ -34,7 +34,7 @@ WIDE = np.linspace(0.02, 0.95, 40)
 GRID = 8000
 AFFORDABLE = 5e4
 """Points x times 2π at which the modulus is still looked up, to bound it."""
-MOST_POINTS, MOST_OFF_AXIS = 1 << 20, 1 << 14
+MOST_POINTS, MOST_OFF_AXIS = 1 << 20, 1 << 15
 """Points x of one quadrature, for real z and others: what needs more is left to other engines."""
 ROUND_OFF = 2.0**-53
 
@@ -116,7 +116,7 @@ class PoissonGaussian(LossLaw):
         low, high = min(-TAIL, self._mode(down) - TAIL if down < 0 else 0.0), TAIL + self.mu * max(up, 0.0)
         count = math.ceil((high - low) * self._frequency(down, y) / (2 * math.pi))
         if not count <= (MOST_POINTS if y == 0 else MOST_OFF_AXIS):
-            raise PrecisionError(f"the moment at {most:.3g} + {y:.3g}i needs {count} points, more than {MOST_POINTS}")
+            raise PrecisionError(f"the moment at {most:.3g} + {y:.3g}i needs {count} points of a quadrature")
         x = np.asarray(low + (high - low) / count * np.arange(count + 1), dtype=np.float64)
         log_weight = -(x**2) / 2 + math.log((high - low) / count / math.sqrt(2 * math.pi))
         return x, log_weight + self.loss(x) if self.remove else log_weight
