@@ -29,6 +29,7 @@ FINENESS = 6
 """Lines are at c = e^{i/6}, or at c = −1/(1 + e^{−(i + ½)/6})."""
 FARTHEST = 40 * FINENESS
 SHRINK = 0.8
+STEEPEST = 600.0
 NEAR = 1.5 ** -np.arange(2.0, 18.0)
 RATIOS = np.sort(np.concatenate([np.exp(np.linspace(-7, 2.5, 20)), 1 + NEAR, 1 - NEAR]))
 """Where the Chernoff bound is tried, as multiples of the saddle: dense around it, because K may rise like a wall."""
@@ -146,7 +147,7 @@ class Contour(Engine):
             infinite = self.total.infinite_mass
             low, high = outward(infinite + value, error + 4 * ROUND_OFF * infinite)
             return max(low, infinite * (1 - 4 * ROUND_OFF)), high
-        if epsilon >= self._mean(-1.0):
+        if epsilon >= min(0.0, self._mean(-1.0)):
             value, error = self._integral(epsilon, (True, 0))
             return outward(1 - value, error + 4 * ROUND_OFF)
         if not self.mirror:
@@ -169,7 +170,9 @@ class Contour(Engine):
         nodes = line.nodes.setdefault(index, Nodes.none())
         height = line.cumulant - line.c * epsilon
         value, wobble, rest = self._sum(line, step, nodes, epsilon)
-        scale = math.exp(min(height, 700.0))
+        if not height < STEEPEST:
+            raise PrecisionError(f"the integrand is as large as e^{height:.4g} at epsilon={epsilon!r}")
+        scale = math.exp(height)
         # Losses off by the slack move δ by no more than slack · P(L > ε − slack), and Chernoff bounds that.
         moved = self.total.slack * math.exp(min(abs(line.c) * self.total.slack, 700.0))
         error = scale * (math.exp(alias) + rest + wobble + moved)
