@@ -169,3 +169,21 @@ def test_the_infinite_mass_of_many_steps_does_not_cancel() -> None:
     loss = 10**6 * tr.approx_dp(0.1, delta=1e-18).loss
     assert loss.infinite_mass == pytest.approx(1e-12, rel=1e-9)
     assert (10**6 * tr.approx_dp(0.1, delta=0.5).loss).infinite_mass == 1
+
+
+@pytest.mark.parametrize("count", [100, 1000])
+@pytest.mark.parametrize("epsilon", [-3.0, 0.0, 0.5, 4.0, 20.0])
+def test_chernoff_brackets_what_the_contour_knows(count: int, epsilon: float) -> None:
+    """What is left where the integral cancels is still on the safe side, from above and from below."""
+    total = (count * tr.bounded_range(epsilon=0.3).loss).remove
+    engine = contour.Contour(total, Gridded(total))
+    low, high = engine.delta(epsilon)
+    least, most = engine._otherwise(epsilon)
+    assert least <= high
+    assert low <= most
+
+
+def test_a_certain_loss_is_known_to_be_certain() -> None:
+    lower, upper = (10**6 * tr.bounded_range(epsilon=1).loss).delta_bounds(1.0)
+    assert lower >= 1 - 1e-12
+    assert upper == 1

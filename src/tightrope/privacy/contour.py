@@ -128,17 +128,31 @@ class Contour(Engine):
             return self._otherwise(epsilon)
 
     def _otherwise(self, epsilon: float) -> Interval:
-        """By the other engine, and by Chernoff's bound, which always holds: δ₀ ≤ e^{K(c) − cε} c^c/(1+c)^{1+c}."""
+        """By the other engine, and by Chernoff's bounds, which always hold.
+
+        δ₀ ≤ e^{K(c) − cε} c^c/(1+c)^{1+c} for c > 0, and 1 − δ ≤ e^{K(c) − cε} for −1 < c < 0.
+        """
         infinite = self.total.infinite_mass
-        place = self._saddle(epsilon, (False, 0))
-        c = _at(place)
-        bound = self._cumulant(place) - c * epsilon + c * math.log(c) - (1 + c) * math.log1p(c)
-        above = min(1.0, infinite + math.exp(min(bound, 0.0)) * (1 + 1e-9))
+        right, between = self._saddle(epsilon, (False, 0)), self._saddle(epsilon, (True, 0))
+        c = _at(right)
+        peak = c * math.log(c) - (1 + c) * math.log1p(c)
+        above = outward(infinite + math.exp(min(self._chernoff(right, epsilon) + peak, 0.0)), 8 * ROUND_OFF)[1]
+        below = outward(-math.expm1(min(self._chernoff(between, epsilon), 0.0)), 8 * ROUND_OFF)[0]
         try:
             low, high = self.instead.delta(epsilon)
         except PrecisionError:
             low, high = infinite * (1 - 4 * ROUND_OFF), 1.0
+        low = max(low, below)
         return low, max(low, min(high, above))
+
+    def _chernoff(self, place: Place, epsilon: float) -> float:
+        """K(c) − cε with all that rounding and the slack of the losses may have taken from it."""
+        c = _at(place)
+        cumulant, error = self.total.moments(np.array([complex(c)]))
+        size = abs(float(cumulant[0].real)) + abs(c * epsilon) + 64
+        return (
+            float(cumulant[0].real) - c * epsilon + float(error[0]) + abs(c) * self.total.slack + 8 * ROUND_OFF * size
+        )
 
     def _within(self, epsilon: float) -> Interval:
         """Above the mean loss δ − δ_∞; above the mean under Q 1 − δ; below it the reverse direction's δ."""

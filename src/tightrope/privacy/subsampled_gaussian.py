@@ -20,7 +20,7 @@ from tightrope.privacy.cells import Cells
 from tightrope.privacy.envelope import Envelope, FarBound
 from tightrope.privacy.gaussian import GaussianLaw
 from tightrope.privacy.law import Complexes, Floats, LossLaw
-from tightrope.privacy.moment_sum import FAR, OVERFLOW, log_sum
+from tightrope.privacy.moment_sum import FAR, OVERFLOW, by_height, log_sum
 from tightrope.privacy.subsampled import PoissonAdd, PoissonRemove
 
 TAIL = 11.0
@@ -89,16 +89,7 @@ class PoissonGaussian(LossLaw):
 
     def log_moment(self, z: Complexes) -> Complexes:
         """K(z) by quadrature; nodes in blocks of like |Im z|, so that smooth ones stay cheap."""
-        flat = np.asarray(z, dtype=np.complex128).ravel()
-        result = np.empty_like(flat)
-        order = np.argsort(np.abs(flat.imag), kind="stable")
-        start = 0
-        while start < len(order):
-            reach = 1.5 * abs(flat[order[start]].imag) + 32
-            block = order[start:][np.abs(flat[order[start:]].imag) <= reach]
-            result[block] = self._block(flat[block])
-            start += len(block)
-        return result.reshape(np.shape(z))
+        return by_height(z, self._block)
 
     def _block(self, z: Complexes) -> Complexes:
         """Quadrature fine enough for every node of the block."""

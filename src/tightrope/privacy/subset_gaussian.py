@@ -18,7 +18,7 @@ from tightrope.privacy.cells import Cells
 from tightrope.privacy.envelope import Envelope, FarBound
 from tightrope.privacy.gaussian import GaussianLaw
 from tightrope.privacy.law import Complexes, Floats, LossLaw
-from tightrope.privacy.moment_sum import FAR, log_sum
+from tightrope.privacy.moment_sum import FAR, by_height, log_sum
 from tightrope.privacy.subsampled_gaussian import AFFORDABLE, GRID, QUADRATURE, ROUND_OFF, TAIL, PoissonGaussian
 from tightrope.privacy.subset import Subset
 
@@ -71,16 +71,7 @@ class SubsetGaussian(LossLaw):
 
     def log_moment(self, z: Complexes) -> Complexes:
         """K(z); nodes in blocks of like |Im z|."""
-        flat = np.asarray(z, dtype=np.complex128).ravel()
-        result = np.empty_like(flat)
-        order = np.argsort(np.abs(flat.imag), kind="stable")
-        start = 0
-        while start < len(order):
-            reach = 1.5 * abs(flat[order[start]].imag) + 32
-            block = order[start:][np.abs(flat[order[start:]].imag) <= reach]
-            result[block] = self._block(flat[block])
-            start += len(block)
-        return result.reshape(np.shape(z))
+        return by_height(z, self._block)
 
     def _block(self, z: Complexes) -> Complexes:
         loss, log_weight = self.points(float(np.min(z.real)), float(np.max(z.real)), float(np.max(np.abs(z.imag))))
