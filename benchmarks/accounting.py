@@ -207,6 +207,8 @@ def riskcal(job: Job) -> list[float]:
     return [-math.inf, float(getattr(found, "parameter_value", found))]
 
 
+ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""For every tool: threads that wait for each other would count as CPU seconds."""
 TOOLS: dict[str, Callable[[Job], list[float]]] = {
     "tightrope": tightrope,
     "dp_accounting": dp_accounting,
@@ -243,7 +245,8 @@ def run(python: str, tool: str, name: str, options: argparse.Namespace) -> dict[
     command = [python, str(Path(__file__).resolve()), "--worker", tool, "--job", name]
     command += ["--repeat", str(options.repeat), "--timeout", str(options.timeout)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=4 * options.timeout, check=False)
+        limit = 4 * options.timeout
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False, env=ONE_THREAD)
     except subprocess.TimeoutExpired:
         return {"failed": f"more than {4 * options.timeout:g} s"}
     if done.returncode == TOO_LONG:

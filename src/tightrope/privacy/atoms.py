@@ -85,10 +85,12 @@ class Atoms(LossLaw):
         return np.asarray(np.log(total) + peak, dtype=np.complex128)
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
-        """One rounding of the sum, and of its largest exponent, relative to what is left of it."""
+        """One rounding of the sum, and of its largest exponent, and what masses are off, relative to what is left."""
         top = float(self.log_moment(z.real[:1].astype(np.complex128))[0].real)
         size = float(np.max(np.abs(self.losses), initial=0.0))
-        return np.asarray(1e-15 * (1 + np.abs(z) * size) * np.exp(np.minimum(top - moment.real, 700.0)))
+        return np.asarray(
+            (self.inexact + 1e-15 * (1 + np.abs(z) * size)) * np.exp(np.minimum(top - moment.real, 700.0))
+        )
 
     def cells(self, step: float) -> Cells:
         """Cells of width zero: a finite law needs no cutting."""

@@ -52,6 +52,11 @@ class Composition:
         return math.fsum(n * law.slack for law, n in self._pairs())
 
     @property
+    def inexact(self) -> float:
+        """Relative error of the masses of finite laws, all together, beyond rounding."""
+        return math.fsum(n * law.inexact for law, n in self._pairs())
+
+    @property
     def largest(self) -> float:
         """Supremum of the finite total loss."""
         return math.fsum(n * law.largest for law, n in self._pairs()) if self.laws else 0.0

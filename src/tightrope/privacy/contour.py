@@ -17,6 +17,7 @@ from tightrope.errors import PrecisionError
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.interval import Engine, Interval, outward
 from tightrope.privacy.law import Complexes, Floats
+from tightrope.privacy.saddle import Guess, guess
 
 ROUND_OFF = 2.0**-53
 TOLERANCE = 1e-14
@@ -114,6 +115,7 @@ class Contour(Engine):
     lines: dict[Place, Line] = field(default_factory=dict)
     heights: dict[Place, float] = field(default_factory=dict)
     mirror: list[Contour] = field(default_factory=list)
+    latest: dict[bool, int] = field(default_factory=dict)
     name = "contour"
 
     def delta(self, epsilon: float) -> Interval:
@@ -133,10 +135,7 @@ class Contour(Engine):
         δ₀ ≤ e^{K(c) − cε} c^c/(1+c)^{1+c} for c > 0, and 1 − δ ≤ e^{K(c) − cε} for −1 < c < 0.
         """
         infinite = self.total.infinite_mass
-        right, between = self._saddle(epsilon, (False, 0)), self._saddle(epsilon, (True, 0))
-        c = _at(right)
-        peak = c * math.log(c) - (1 + c) * math.log1p(c)
-        above = outward(infinite + math.exp(min(self._chernoff(right, epsilon) + peak, 0.0)), 8 * ROUND_OFF)[1]
+        above, between = self.ceiling(epsilon), self._saddle(epsilon, between=True)
         below = outward(-math.expm1(min(self._chernoff(between, epsilon), 0.0)), 8 * ROUND_OFF)[0]
         try:
             low, high = self.instead.delta(epsilon)
@@ -144,6 +143,26 @@ class Contour(Engine):
             low, high = infinite * (1 - 4 * ROUND_OFF), 1.0
         low = max(low, below)
         return low, max(low, min(high, above))
+
+    def ceiling(self, epsilon: float) -> float:
+        """Chernoff's bound."""
+        try:
+            right = self._saddle(epsilon, between=False)
+        except PrecisionError:
+            return 1.0
+        c, infinite = _at(right), self.total.infinite_mass
+        peak = c * math.log(c) - (1 + c) * math.log1p(c)
+        return outward(infinite + math.exp(min(self._chernoff(right, epsilon) + peak, 0.0)), 8 * ROUND_OFF)[1]
+
+    def guess(self, target: float) -> Guess | None:
+        """From the saddle point."""
+        rest = target - self.total.infinite_mass
+        if not rest > 0:
+            return None
+        found = guess(lambda c: _moment(self.total, c.astype(np.complex128)).real, math.log(rest))
+        if found is not None:
+            self.latest.setdefault(False, round(math.log(found.rate) * FINENESS))
+        return found
 
     def _chernoff(self, place: Place, epsilon: float) -> float:
         """K(c) − cε with all that rounding and the slack of the losses may have taken from it."""
@@ -157,12 +176,12 @@ class Contour(Engine):
     def _within(self, epsilon: float) -> Interval:
         """Above the mean loss δ − δ_∞; above the mean under Q 1 − δ; below it the reverse direction's δ."""
         if epsilon >= self._mean(0.0):
-            value, error = self._integral(epsilon, (False, 0))
+            value, error = self._integral(epsilon, between=False)
             infinite = self.total.infinite_mass
             low, high = outward(infinite + value, error + 4 * ROUND_OFF * infinite)
             return max(low, infinite * (1 - 4 * ROUND_OFF)), high
         if epsilon >= min(0.0, self._mean(-1.0)):
-            value, error = self._integral(epsilon, (True, 0))
+            value, error = self._integral(epsilon, between=True)
             return outward(1 - value, error + 4 * ROUND_OFF)
         if not self.mirror:
             reverse = self.total.reverse()
@@ -177,9 +196,9 @@ class Contour(Engine):
         low, high = _moment(self.total, ends.astype(np.complex128)).real
         return float(high - low) / 0.01
 
-    def _integral(self, epsilon: float, start: Place) -> tuple[float, float]:
+    def _integral(self, epsilon: float, *, between: bool) -> tuple[float, float]:
         """The integral over the best line on one side of 0, positive, and a bound on its error."""
-        line = self._line(self._saddle(epsilon, start))
+        line = self._line(self._saddle(epsilon, between=between))
         index, step, alias = line.step(epsilon)
         nodes = line.nodes.setdefault(index, Nodes.none())
         height = line.cumulant - line.c * epsilon
@@ -243,14 +262,14 @@ class Contour(Engine):
             return math.inf
         return value if math.isfinite(value) else math.inf
 
-    def _saddle(self, epsilon: float, start: Place) -> Place:
-        """The line that minimises K(c) − cε − log |c| − log(1 + c): descend in strides that halve."""
+    def _saddle(self, epsilon: float, *, between: bool) -> Place:
+        """The line that minimises K(c) − cε − log |c| − log(1 + c): descend from the last one in strides that halve."""
 
         def height(place: Place) -> float:
             c = _at(place)
             return self._cumulant(place) - c * epsilon - math.log(abs(c)) - math.log1p(c)
 
-        (between, here), stride = start, 4 * FINENESS
+        here, stride = self.latest.get(between, 0), FINENESS if between in self.latest else 4 * FINENESS
         while stride:
             around = [i for i in (here - stride, here + stride) if abs(i) <= FARTHEST]
             best = min(around, key=lambda index: height((between, index)))
@@ -260,6 +279,7 @@ class Contour(Engine):
                 stride //= 2
         if not math.isfinite(height((between, here))):
             raise PrecisionError(f"no saddle point was found at epsilon={epsilon!r}")
+        self.latest[between] = here
         return between, here
 
     def _line(self, place: Place) -> Line:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.privacy.bounds import Bounds
-from tightrope.privacy.elementwise import each
+from tightrope.privacy.elementwise import each, each_of_two
 from tightrope.privacy.law import Floats
 
 HALF = 0.5
@@ -69,9 +69,7 @@ class Curves(ABC):
 
     def bayes_risk_bounds(self, prior: ArrayLike = HALF) -> Bounds:
         """``Bounds(lower, upper)`` around the Bayes risk; see ``bayes_risk``."""
-        return Bounds(
-            each("prior", prior, lambda p: self._risk(p)[0]), each("prior", prior, lambda p: self._risk(p)[1])
-        )
+        return Bounds(*each_of_two("prior", prior, self._risk))
 
     def _risk(self, prior: Floats) -> tuple[Floats, Floats]:
         """π (1 − δ(log((1−π)/π))), from below and above."""
@@ -99,8 +97,8 @@ class Curves(ABC):
 
     def tradeoff_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around f(t); see ``tradeoff``."""
-        lower = each("false_positive_rate", false_positive_rate, lambda t: 1.0 - self._all_caught(t)[1])
-        return Bounds(lower, each("false_positive_rate", false_positive_rate, lambda t: 1.0 - self._all_caught(t)[0]))
+        lower, upper = each_of_two("false_positive_rate", false_positive_rate, self._all_caught)
+        return Bounds(1.0 - upper, 1.0 - lower)
 
     @overload
     def true_positive_rate(self, false_positive_rate: float) -> float: ...
@@ -119,8 +117,7 @@ class Curves(ABC):
 
     def true_positive_rate_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around the true-positive rate; see ``true_positive_rate``."""
-        lower = each("false_positive_rate", false_positive_rate, lambda t: self._all_caught(t)[0])
-        return Bounds(lower, each("false_positive_rate", false_positive_rate, lambda t: self._all_caught(t)[1]))
+        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, self._all_caught))
 
     def _all_caught(self, rates: Floats) -> tuple[Floats, Floats]:
         if not np.all((rates >= 0) & (rates <= 1)):

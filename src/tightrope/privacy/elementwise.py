@@ -14,16 +14,33 @@ from tightrope.privacy.law import Floats
 
 def each(name: str, values: ArrayLike, answer: Callable[[Floats], Floats]) -> float | Floats:
     """``answer`` of the flat values; ``InputError`` for anything but finite numbers."""
+    flat, shape = _flat(name, values)
+    return _shaped(answer(flat), shape)
+
+
+def each_of_two(
+    name: str, values: ArrayLike, answer: Callable[[Floats], tuple[Floats, Floats]]
+) -> tuple[float | Floats, float | Floats]:
+    """Both of two answers at once."""
+    flat, shape = _flat(name, values)
+    first, second = answer(flat)
+    return _shaped(first, shape), _shaped(second, shape)
+
+
+def _shaped(found: Floats, shape: tuple[int, ...] | None) -> float | Floats:
+    return float(found[0]) if shape is None else found.reshape(shape)
+
+
+def _flat(name: str, values: ArrayLike) -> tuple[Floats, tuple[int, ...] | None]:
+    """The values in a row, and their shape; None for a scalar."""
     try:
         asked = np.asarray(values)
     except ValueError:
         raise InputError(name, values, "a number, or an array of numbers") from None
     if asked.ndim == 0:
-        number = finite(name, asked.item() if isinstance(values, np.ndarray) else values)
-        return float(answer(np.array([number]))[0])
+        return np.array([finite(name, asked.item() if isinstance(values, np.ndarray) else values)]), None
     if asked.size == 0:
         raise InputError(name, values, "a number, or an array with at least one entry")
     if asked.dtype == np.float64 and np.all(np.isfinite(asked)):
-        return answer(asked.ravel()).reshape(asked.shape)
-    flat = np.array([finite(name, value) for value in asked.ravel().tolist()])
-    return answer(flat).reshape(asked.shape)
+        return asked.ravel(), asked.shape
+    return np.array([finite(name, value) for value in asked.ravel().tolist()]), asked.shape

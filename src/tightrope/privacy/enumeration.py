@@ -31,7 +31,7 @@ def enumerated(total: Composition) -> Atoms | None:
     opposite = any_of((law.opposite_mass, n) for law, n in zip(laws, total.counts, strict=True))
     steps = sum(total.counts)
     slack = total.slack + moved + 2.0**-53 * steps * float(np.max(np.abs(losses), initial=0.0))
-    return Atoms(losses, masses, total.infinite_mass, opposite, slack, inexact=4e-16 * (steps + 1))
+    return Atoms(losses, masses, total.infinite_mass, opposite, slack, inexact=total.inexact + 4e-16 * (steps + 1))
 
 
 def _sums(laws: list[Atoms], counts: tuple[int, ...]) -> int:

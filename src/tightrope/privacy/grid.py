@@ -57,6 +57,11 @@ class Grid:
         gained = self.lost + self._gained(epsilon + self.slack) if self.deviation else self.lost
         return max(0.0, below - under - gained * (1 + 1e-9)), high + over
 
+    def above(self, epsilon: float) -> float:
+        """The upper end alone."""
+        high, over = self.upper.delta(epsilon - self.slack)
+        return high + over
+
     def _gained(self, epsilon: float) -> float:
         """2 Σ W G((|l − ε| − v)₊): each path is seen within v of where it was, with probability ½ or more."""
         near = self.drift + HALF * self.deviation

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from tightrope.privacy.law import Floats
+from tightrope.privacy.saddle import Guess
 
 Interval = tuple[float, float]
 
@@ -19,6 +20,20 @@ class Engine(ABC):
 
     @abstractmethod
     def delta(self, epsilon: float) -> Interval: ...
+
+    def upper(self, epsilon: float) -> float:
+        """The upper end alone, where that is cheaper: it may be less tight than that of ``delta``, never unsafe."""
+        return self.delta(epsilon)[1]
+
+    def ceiling(self, epsilon: float) -> float:
+        """An upper bound on δ(ε) that costs next to nothing; 1 where there is none."""
+        del epsilon
+        return 1.0
+
+    def guess(self, target: float) -> Guess | None:
+        """About where δ(ε) is ``target``; None where nothing is known."""
+        del target
+        return None
 
     def deltas(self, epsilons: Floats) -> tuple[Floats, Floats]:
         """Both ends at many ε."""

@@ -17,6 +17,7 @@ from scipy import fft, optimize
 from tightrope.errors import PrecisionError
 from tightrope.numerics.complex_log import log1p
 from tightrope.privacy.law import Complexes, Floats
+from tightrope.privacy.saddle import Guess, guess
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 ROUND_OFF = 2.0**-53
@@ -25,6 +26,8 @@ NEARLY = -1 + 1e-16
 TINY = 1e-318
 """What masses below double precision may add up to."""
 VANISHING = -1e4 + 0j
+MOST_FACTORS = 1 << 12
+"""Copies whose transforms are multiplied rather than raised to a power by logarithms."""
 FEW = 48
 """Up to so many atoms the characteristic function is summed term by term, with full relative accuracy of φ − 1."""
 
@@ -111,6 +114,14 @@ class Lattice:
         spread += value * ((abs(sum_.log_scale) + abs(tilt * epsilon) + 64) * ROUND_OFF + sum_.scale_error) + TINY
         return self.infinite_mass + value, spread + 4 * ROUND_OFF * self.infinite_mass
 
+    def guess(self, target: float) -> Guess | None:
+        """About where δ is ``target``, from the saddle point."""
+        rest = target - self.infinite_mass
+        if not (rest > 0 and self.parts):
+            return None
+        found = guess(lambda c: np.array([self._cumulant(float(at)) for at in c]), math.log(rest))
+        return found if found is not None and found.epsilon < self._support()[1] * self.step else None
+
     def near(self, epsilon: float, reach: float) -> tuple[Floats, Floats, float]:
         """Losses within ``reach`` of ε, their masses, and a bound on the Euclidean norm of the masses' error."""
         if not self.parts or epsilon - reach > self._support()[1] * self.step:
@@ -160,13 +171,16 @@ class Lattice:
 
         def height(log_tilt: float) -> float:
             c = math.exp(log_tilt)
-            rate = c * self.step
-            cumulant = math.fsum(p.count * _log_moment(p.outline(rate), rate)[0] for p in self.parts)
-            return cumulant - c * epsilon - log_tilt - math.log1p(c)
+            return self._cumulant(c) - c * epsilon - log_tilt - math.log1p(c)
 
         widest = math.log(700 / self.step)
         found = optimize.minimize_scalar(height, bounds=(-12.0, widest), method="bounded", options={"xatol": 1e-2})
         return math.exp(float(found.x))
+
+    def _cumulant(self, c: float) -> float:
+        """About K(c): from outlines of the laws."""
+        rate = c * self.step
+        return math.fsum(p.count * _log_moment(p.outline(rate), rate)[0] for p in self.parts)
 
     def _tilted(self, tilt: float) -> Tilted:
         """Tilt each law, transform, raise to its power, multiply, transform back."""
@@ -197,18 +211,43 @@ def _composed(parts: Sequence[LatticePart]) -> tuple[int, Floats, float]:
     centres = [round(mean) for mean in means]
     middle = round(math.fsum(part.count * mean for part, mean in zip(parts, means, strict=True)))
     points = _length(parts, means, middle)
-    nodes = np.arange(points // 2 + 1)
     shift = sum(part.count * centre for part, centre in zip(parts, centres, strict=True)) - middle
-    exponent = -1j * _phase(nodes, shift, points)
-    wobble = 16 * math.log2(points) + 200
+    transformed, wobble = np.ones(points // 2 + 1, dtype=np.complex128), 16 * math.log2(points) + 200
     for part, centre in zip(parts, centres, strict=True):
-        exponent = exponent + part.count * _log_characteristic(part.offsets - centre, part.masses, nodes, points)
-        wobble += 4 * part.count if len(part.offsets) > FEW else 20 * math.sqrt(part.count)
-    transformed = np.exp(exponent)
+        powered, off = _powered(part.offsets - centre, part.masses, part.count, points)
+        transformed, wobble = transformed * powered, wobble + off
     # Far from 0 the logarithm is known to a rounding of itself only, and the power multiplies that.
     far = float(np.max(np.abs(transformed[points // 6 :]), initial=0.0))
     wobble += 8 * far * sum(part.count for part in parts)
-    return middle - points // 2, np.roll(fft.irfft(transformed, points), points // 2), wobble
+    return middle - points // 2, np.roll(fft.irfft(transformed, points), points // 2 + shift), wobble
+
+
+def _powered(offsets: Indices, masses: Floats, count: int, points: int) -> tuple[Complexes, float]:
+    """φ^count at the nodes, and its error in units of rounding.
+
+    Few atoms by the logarithm of φ, which is exact near 0; many by one transform, and by multiplying where that is
+    cheaper: n factors are off by at most √5 (n − 1) roundings.
+    """
+    if len(offsets) <= FEW:
+        return np.exp(count * _log_characteristic(offsets, masses, points)), 20 * math.sqrt(count)
+    wrapped = np.bincount(np.mod(offsets, points), weights=masses, minlength=points)
+    turned = fft.rfft(wrapped)
+    if count <= MOST_FACTORS:
+        return _power(turned, count), 8.0 * count
+    logarithm = np.log(turned, where=turned != 0, out=np.zeros_like(turned))
+    return np.exp(count * _log(turned, logarithm)), 4.0 * count
+
+
+def _power(base: Complexes, count: int) -> Complexes:
+    """By squaring."""
+    result = None
+    while True:
+        if count & 1:
+            result = base if result is None else result * base
+        count >>= 1
+        if not count:
+            return np.ones_like(base) if result is None else result
+        base = base * base
 
 
 def _length(parts: Sequence[LatticePart], means: list[float], middle: int) -> int:
@@ -248,17 +287,14 @@ def _log_moment(part: LatticePart, rate: float) -> tuple[float, Floats, float]:
     return math.log1p(max(excess, NEARLY)), weights / float(np.sum(weights)), ROUND_OFF * error
 
 
-def _log_characteristic(offsets: Indices, masses: Floats, nodes: Indices, points: int) -> Complexes:
-    """Log φ(−θ); for few atoms from φ(−θ) − 1 = Σ p (−2 sin²(θj/2) − i sin θj), for many by one transform."""
-    if len(offsets) <= FEW:
-        angle = np.zeros(len(nodes), dtype=np.complex128)
-        for offset, mass in zip(offsets, masses, strict=True):
-            turn = _phase(nodes, int(offset), points)
-            angle += mass * (-2 * np.sin(turn / 2) ** 2 - 1j * np.sin(turn))
-        return _log(1 + angle, log1p(np.where(angle == -1, 0, angle)))
-    wrapped = np.bincount(np.mod(offsets, points), weights=masses, minlength=points)
-    turned = fft.rfft(wrapped)
-    return _log(turned, np.log(turned, where=turned != 0, out=np.zeros_like(turned)))
+def _log_characteristic(offsets: Indices, masses: Floats, points: int) -> Complexes:
+    """Log φ(−θ) of a few atoms from φ(−θ) − 1 = Σ p (−2 sin²(θj/2) − i sin θj)."""
+    nodes = np.arange(points // 2 + 1)
+    angle = np.zeros(len(nodes), dtype=np.complex128)
+    for offset, mass in zip(offsets, masses, strict=True):
+        turn = _phase(nodes, int(offset), points)
+        angle += mass * (-2 * np.sin(turn / 2) ** 2 - 1j * np.sin(turn))
+    return _log(1 + angle, log1p(np.where(angle == -1, 0, angle)))
 
 
 def _phase(nodes: Indices, offset: int, points: int) -> Floats:

@@ -69,6 +69,11 @@ class LossLaw(ABC):
         return np.asarray(1e-15 * np.abs(moment))
 
     @property
+    def inexact(self) -> float:
+        """Relative error of the finite masses, beyond a few units in the last place."""
+        return 0.0
+
+    @property
     def infinite_error(self) -> float:
         """Relative rounding error of the infinite masses, where they were computed."""
         return 0.0

@@ -16,13 +16,13 @@ from tightrope.privacy import sampling, tradeoff
 from tightrope.privacy.bounds import Bounds
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.curves import Curves
-from tightrope.privacy.elementwise import each
+from tightrope.privacy.elementwise import each, each_of_two
 from tightrope.privacy.engine import choose
 from tightrope.privacy.gaussian_limit import GaussianLimit
 from tightrope.privacy.interval import Engine
 from tightrope.privacy.law import Floats, LossLaw
 from tightrope.privacy.neighbours import Neighbours
-from tightrope.privacy.search import least_epsilon
+from tightrope.privacy.search import guided, least_epsilon
 
 MOST_RUNS = 10**12
 
@@ -147,10 +147,14 @@ class PrivacyLoss(Curves):
 
     def _brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
         """[lower, upper] of δ(ε), the worse direction, shape [n] each."""
-        found = [engine.deltas(epsilons) for engine in self._both()]
         trivial = 0.0 - np.expm1(np.minimum(epsilons, 0.0))  # 1 − e^ε: no pair has less
-        low = np.max([np.nextafter(trivial, -1.0) * (trivial > 0), *(low for low, _ in found)], axis=0)
-        high = np.max([np.nextafter(trivial, 2.0) * (trivial > 0), *(high for _, high in found)], axis=0)
+        low = np.nextafter(trivial, -1.0) * (trivial > 0)
+        high = np.nextafter(trivial, 2.0) * (trivial > 0)
+        for engine in self._both():
+            open_ = np.array([engine.ceiling(e) for e in epsilons.tolist()]) > low  # others cannot be the worse one
+            if np.any(open_):
+                lows, highs = engine.deltas(epsilons[open_])
+                low[open_], high[open_] = np.maximum(low[open_], lows), np.maximum(high[open_], highs)
         unseen = (high == 0) & (epsilons < max(self.remove.largest, self.add.largest))
         high = np.where(unseen, math.ulp(0.0), high)  # positive, but below the smallest double
         if not np.all(low <= high):
@@ -179,8 +183,7 @@ class PrivacyLoss(Curves):
 
     def delta_bounds(self, epsilon: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around δ(ε); see ``delta``."""
-        lower = each("epsilon", epsilon, lambda e: self._brackets(e)[0])
-        return Bounds(lower, each("epsilon", epsilon, lambda e: self._brackets(e)[1]))
+        return Bounds(*each_of_two("epsilon", epsilon, self._brackets))
 
     @overload
     def epsilon(self, delta: float) -> float: ...
@@ -217,6 +220,9 @@ class PrivacyLoss(Curves):
         if delta <= self.infinite_mass:
             proven = self._interval(top)[1] <= delta
             return math.nextafter(top, 0.0) if not private else top if proven else math.inf
+        found = guided(self._both(), delta, private=private)
+        if found is not None:
+            return found
         return least_epsilon(lambda e: self._interval(e)[end], delta, private=private)
 
     def gaussian_limit(self) -> GaussianLimit:

@@ -14,6 +14,7 @@ from tightrope.privacy.composition import Composition
 from tightrope.privacy.interval import Engine, Interval, joined, outward
 from tightrope.privacy.lattice import TINY, Lattice, LatticePart
 from tightrope.privacy.law import Floats
+from tightrope.privacy.saddle import Guess
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 FAINT = 1e-22
@@ -45,27 +46,43 @@ class OnLattice(Engine):
 
     lattice: Lattice
     slack: float
+    inexact: float = 0.0
+    """Relative error of the masses, all together."""
     name = "lattice"
 
     def delta(self, epsilon: float) -> Interval:
         high, error = self.lattice.delta(epsilon - self.slack)
         low, other = self.lattice.delta(epsilon + self.slack) if self.slack else (high, error)
-        return joined(low, high, max(error, other))
+        return joined(low, high, max(error, other) + self.inexact * high)
+
+    def upper(self, epsilon: float) -> float:
+        high, error = self.lattice.delta(epsilon - self.slack)
+        return outward(high, error + self.inexact * high)[1]
+
+    def guess(self, target: float) -> Guess | None:
+        return self.lattice.guess(target)
 
 
 @dataclass(frozen=True, slots=True)
 class BothSides(Engine):
     """One lattice above and one below."""
 
-    upper: Lattice
-    lower: Lattice
+    above: Lattice
+    below: Lattice
     slack: float
+    inexact: float
     name: str
 
     def delta(self, epsilon: float) -> Interval:
-        high, over = self.upper.delta(epsilon - self.slack)
-        low, under = self.lower.delta(epsilon + self.slack)
-        return outward(low, under)[0], outward(high, over)[1]
+        low, under = self.below.delta(epsilon + self.slack)
+        return outward(low, under + self.inexact * low)[0], self.upper(epsilon)
+
+    def upper(self, epsilon: float) -> float:
+        high, over = self.above.delta(epsilon - self.slack)
+        return outward(high, over + self.inexact * high)[1]
+
+    def guess(self, target: float) -> Guess | None:
+        return self.above.guess(target)
 
 
 def on_lattice(total: Composition) -> Engine | None:
@@ -88,10 +105,11 @@ def on_lattice(total: Composition) -> Engine | None:
         LatticePart.of(offsets, masses, n, law.infinite_mass)
         for (offsets, masses, *_), law, n in zip(placed, laws, counts, strict=True)
     )
-    infinite = total.infinite_mass
+    infinite, inexact = total.infinite_mass, total.inexact
     if stray > 0:
-        return BothSides(Lattice(step, parts, infinite + stray), Lattice(step, parts, infinite), slack, "lattice")
-    return _recurrence(parts, step, infinite, slack) or OnLattice(Lattice(step, parts, infinite), slack)
+        above, below = (Lattice(step, parts, infinite + lost) for lost in (stray, 0.0))
+        return BothSides(above, below, slack, inexact, "lattice")
+    return _recurrence(parts, step, infinite, slack) or OnLattice(Lattice(step, parts, infinite), slack, inexact)
 
 
 def _placed(law: Atoms, step: float) -> tuple[Indices, Floats, float, float]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tightrope.errors import InputError
+from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.erased import erased
 from tightrope.privacy.gaussian import GaussianLaw
 from tightrope.privacy.law import LossLaw
 from tightrope.privacy.subsampled import PoissonAdd, PoissonRemove
+from tightrope.privacy.subsampled_atoms import sampled_add, sampled_remove
 from tightrope.privacy.subsampled_gaussian import PoissonGaussian
 from tightrope.privacy.subset import subset
 from tightrope.privacy.subset_gaussian import SubsetGaussian
@@ -57,11 +59,15 @@ def _single(total: Composition) -> LossLaw:
 
 @lru_cache(maxsize=256)
 def _remove(law: LossLaw, rate: float) -> LossLaw:
+    if isinstance(law, Atoms):
+        return sampled_remove(law, rate)
     return PoissonGaussian(law.mu, rate, remove=True) if isinstance(law, GaussianLaw) else PoissonRemove(law, rate)
 
 
 @lru_cache(maxsize=256)
 def _add(law: LossLaw, rate: float) -> LossLaw:
+    if isinstance(law, Atoms):
+        return sampled_add(law, rate)
     return PoissonGaussian(law.mu, rate, remove=False) if isinstance(law, GaussianLaw) else PoissonAdd(law, rate)
 
 

@@ -3,14 +3,77 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from scipy import optimize
 
 from tightrope.errors import PrecisionError
+from tightrope.privacy.interval import Engine
+from tightrope.privacy.saddle import Guess
 
 LARGEST = 1e7
 """No ε beyond this many nats is searched: e^{−1e7} protects nobody."""
+MOST_SECANTS = 12
+CLOSE = 2e-14
+"""Relative distance from the target at which the secants end."""
+RIVAL = 0.9
+"""A direction whose guess is this part of the answer, or more, is solved as well."""
+
+
+def guided(engines: Sequence[Engine], target: float, *, private: bool) -> float | None:
+    """The least ε with δ ≤ ``target`` from the engines' guesses, on the side asked for; None where one has none.
+
+    The least ε of a pair is the larger of its directions' own. From above each must be shown to keep the target there;
+    from below every one of them gives a bound.
+    """
+    guesses = [engine.guess(target) for engine in engines]
+    known = [(guess, engine) for guess, engine in zip(guesses, engines, strict=True) if guess is not None]
+    if len(known) < len(engines):
+        return None
+    found = 0.0
+    for guess, engine in sorted(known, key=lambda pair: -pair[0].epsilon):
+        if not _settled(engine, guess, found, target, private=private):
+            root = _least(engine, guess, target, private=private)
+            if root is None:
+                return None
+            found = max(found, root)
+    return found
+
+
+def _settled(engine: Engine, guess: Guess, found: float, target: float, *, private: bool) -> bool:
+    """Whether this direction does not change what was ``found`` for the others."""
+    if found == 0:
+        return False
+    if not private:
+        return guess.epsilon < RIVAL * found
+    return engine.ceiling(found) <= target or engine.upper(found) <= target
+
+
+def _least(engine: Engine, guess: Guess, target: float, *, private: bool) -> float | None:
+    value = engine.upper if private else lambda epsilon: engine.delta(epsilon)[0]
+    root = _secant(value, guess, target)
+    return None if root is None else _settle(value, target, root, private=private)
+
+
+def _secant(value: Callable[[float], float], guess: Guess, target: float) -> float | None:
+    """Where log of the value is that of the target; None where secants do not lead there."""
+    here, slope, before = guess.epsilon, -guess.rate, None
+    for _ in range(MOST_SECANTS):
+        found = value(here)
+        if not found > 0:
+            return None
+        excess = math.log(found / target)
+        if abs(excess) <= CLOSE:
+            return here
+        if before is not None and before[0] != here and before[1] != excess:
+            slope = (excess - before[1]) / (here - before[0])
+        before, move = (here, excess), -excess / slope
+        if abs(move) <= 1e-15 * here:
+            return here
+        here += move
+        if not (slope < 0 and here > 0):
+            return None
+    return None
 
 
 def least_epsilon(delta_at: Callable[[float], float], target: float, *, private: bool) -> float:

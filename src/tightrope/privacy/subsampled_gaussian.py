@@ -17,7 +17,7 @@ from scipy import optimize, special
 
 from tightrope.errors import PrecisionError
 from tightrope.privacy.cells import Cells
-from tightrope.privacy.envelope import Envelope, FarBound
+from tightrope.privacy.envelope import SMALL, Envelope, FarBound
 from tightrope.privacy.gaussian import GaussianLaw
 from tightrope.privacy.law import Complexes, Floats, LossLaw
 from tightrope.privacy.moment_sum import FAR, OVERFLOW, by_height, log_sum
@@ -131,7 +131,7 @@ class PoissonGaussian(LossLaw):
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Quadrature relative to M(c); rounding of Σ w (e^{zl} − 1) relative to Σ w |zl| max(1, e^{cl})."""
         c = float(np.max(z.real))
-        at_c, size, _ = _facts(self, c)
+        at_c, size = _real(self, c)
         rounding = 16 * ROUND_OFF * np.abs(z) * size
         floor = QUADRATURE + 16 * ROUND_OFF * (np.abs(z) * size > FAR)
         apart, left = (np.exp(np.clip(top - moment.real, -300.0, 300.0)) for top in (0.0, at_c))
@@ -139,8 +139,9 @@ class PoissonGaussian(LossLaw):
         return np.asarray(np.minimum(rounding, 1e100) * apart + floor * left + steep + 4 * ROUND_OFF * np.abs(moment))
 
     def decay(self, c: float, y: float) -> float:
-        """See ``envelope``."""
-        return _facts(self, c)[2].beyond(y)
+        """See ``envelope``: far out, where nothing is looked up, its far bound alone."""
+        far = _far(self, c)(y)
+        return far if far <= SMALL else _envelope(self, c).beyond(y)
 
     def cells(self, step: float) -> Cells:
         return self._plain.cells(step)
@@ -173,12 +174,25 @@ class PoissonGaussian(LossLaw):
 
 
 @lru_cache(maxsize=4096)
-def _facts(law: PoissonGaussian, c: float) -> tuple[float, float, Envelope]:
-    """K(c); Σ w |l| max(1, e^{cl}); the envelope of |M(c + iy)| / M(c)."""
+def _real(law: PoissonGaussian, c: float) -> tuple[float, float]:
+    """K(c), and Σ w |l| max(1, e^{cl})."""
     x, log_weight = law._nodes(c, c, 0.0)
     loss = law.loss(x) if law.remove else -law.loss(x)
     at_c = float(law.log_moment(np.array([complex(c)]))[0].real)
-    size = float(np.sum(np.exp(np.minimum(log_weight + np.maximum(c * loss, 0.0), 200.0)) * np.abs(loss)))
+    return at_c, float(np.sum(np.exp(np.minimum(log_weight + np.maximum(c * loss, 0.0), 200.0)) * np.abs(loss)))
+
+
+@lru_cache(maxsize=512)
+def _far(law: PoissonGaussian, c: float) -> FarBound:
+    return law.far(c, _real(law, c)[0])
+
+
+@lru_cache(maxsize=512)
+def _envelope(law: PoissonGaussian, c: float) -> Envelope:
+    """Of |M(c + iy)| / M(c)."""
+    x, log_weight = law._nodes(c, c, 0.0)
+    loss = law.loss(x) if law.remove else -law.loss(x)
+    at_c, _ = _real(law, c)
     order = np.argsort(loss)
     tilted = np.exp(log_weight + c * loss - at_c)[order]
 
@@ -187,4 +201,4 @@ def _facts(law: PoissonGaussian, c: float) -> tuple[float, float, Envelope]:
         return np.asarray(np.exp(np.minimum(law.log_moment(line).real - at_c, 0.0)))
 
     farthest = AFFORDABLE / (law.mu * float(x[-1] - x[0]))
-    return at_c, size, Envelope.of(modulus, (tilted, loss[order]), law.far(c, at_c), farthest)
+    return Envelope.of(modulus, (tilted, loss[order]), _far(law, c), farthest)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tightrope.errors import PrecisionError
 from tightrope.privacy.cells import Cells
-from tightrope.privacy.envelope import Envelope, FarBound
+from tightrope.privacy.envelope import SMALL, Envelope, FarBound
 from tightrope.privacy.gaussian import GaussianLaw
 from tightrope.privacy.law import Complexes, Floats, LossLaw
 from tightrope.privacy.moment_sum import FAR, by_height, log_sum
@@ -101,7 +101,7 @@ class SubsetGaussian(LossLaw):
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """Quadrature relative to M(c); rounding of Σ w (e^{zl} − 1) relative to Σ w |zl| max(1, e^{cl})."""
-        at_c, size, _ = _facts(self, float(np.max(z.real)))
+        at_c, size = _real(self, float(np.max(z.real)))
         rounding = 16 * ROUND_OFF * np.abs(z) * size
         floor = QUADRATURE + 16 * ROUND_OFF * (np.abs(z) * size > FAR)
         apart, left = (np.exp(np.clip(top - moment.real, -300.0, 300.0)) for top in (0.0, at_c))
@@ -110,8 +110,9 @@ class SubsetGaussian(LossLaw):
         )
 
     def decay(self, c: float, y: float) -> float:
-        """See ``envelope``."""
-        return _facts(self, c)[2].beyond(y)
+        """See ``envelope``: far out, where nothing is looked up, its far bound alone."""
+        far = _far(self, c)(y)
+        return far if far <= SMALL else _envelope(self, c).beyond(y)
 
     def far(self, c: float, at_c: float) -> FarBound:
         """The atom, and the variation of the densities φ g^{c+1}/l' and φ g^{−c}/l' on either side of it."""
@@ -128,11 +129,23 @@ class SubsetGaussian(LossLaw):
 
 
 @lru_cache(maxsize=4096)
-def _facts(law: SubsetGaussian, c: float) -> tuple[float, float, Envelope]:
-    """K(c); Σ w |l| max(1, e^{cl}); the envelope of |M(c + iy)| / M(c)."""
+def _real(law: SubsetGaussian, c: float) -> tuple[float, float]:
+    """K(c), and Σ w |l| max(1, e^{cl})."""
     loss, log_weight = law.points(c, c, 0.0)
     at_c = float(law.log_moment(np.array([complex(c)]))[0].real)
-    size = float(np.sum(np.exp(np.minimum(log_weight + np.maximum(c * loss, 0.0), 200.0)) * np.abs(loss)))
+    return at_c, float(np.sum(np.exp(np.minimum(log_weight + np.maximum(c * loss, 0.0), 200.0)) * np.abs(loss)))
+
+
+@lru_cache(maxsize=512)
+def _far(law: SubsetGaussian, c: float) -> FarBound:
+    return law.far(c, _real(law, c)[0])
+
+
+@lru_cache(maxsize=512)
+def _envelope(law: SubsetGaussian, c: float) -> Envelope:
+    """Of |M(c + iy)| / M(c)."""
+    loss, log_weight = law.points(c, c, 0.0)
+    at_c, _ = _real(law, c)
     order = np.argsort(loss)
     tilted = np.exp(log_weight + c * loss - at_c)[order]
 
@@ -141,4 +154,4 @@ def _facts(law: SubsetGaussian, c: float) -> tuple[float, float, Envelope]:
         return np.asarray(np.exp(np.minimum(law.log_moment(line).real - at_c, 0.0)))
 
     farthest = AFFORDABLE / (law.mu * (TAIL + law.mu * (abs(c) + 1)))
-    return at_c, size, Envelope.of(modulus, (tilted, loss[order]), law.far(c, at_c), farthest / 3)
+    return Envelope.of(modulus, (tilted, loss[order]), _far(law, c), farthest / 3)
