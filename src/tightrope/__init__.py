@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tightrope.mechanisms.discrete_truncated_laplace import discrete_truncated_laplace
     from tightrope.mechanisms.gaussian import gaussian
     from tightrope.mechanisms.laplace import laplace
-    from tightrope.mechanisms.pairs import approx_dp, from_pair, from_points
+    from tightrope.mechanisms.pairs import approx_dp, from_pair, from_points, from_profile
     from tightrope.mechanisms.randomized_response import randomized_response
     from tightrope.mechanisms.staircase import staircase
     from tightrope.mechanisms.truncated_laplace import truncated_laplace
@@ -43,6 +43,7 @@ _HOMES = {
     "discrete_truncated_laplace": "mechanisms.discrete_truncated_laplace",
     "from_pair": "mechanisms.pairs",
     "from_points": "mechanisms.pairs",
+    "from_profile": "mechanisms.pairs",
     "gaussian": "mechanisms.gaussian",
     "laplace": "mechanisms.laplace",
     "mean": "release",
@@ -70,6 +71,7 @@ __all__ = [
     "discrete_truncated_laplace",
     "from_pair",
     "from_points",
+    "from_profile",
     "gaussian",
     "laplace",
     "mean",

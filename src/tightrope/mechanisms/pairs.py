@@ -15,6 +15,7 @@ from tightrope.numerics.checks import filled, finite, non_negative, probability
 from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.law import Floats
 from tightrope.privacy.loss import PrivacyLoss
+from tightrope.privacy.profile_law import Profile, ProfileLaw
 
 ROUNDING = 4e-16
 
@@ -69,6 +70,31 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
     mirrored = {-epsilon: mass * math.exp(-epsilon) for epsilon, mass in masses.items()}
     law = _atoms({**masses, **mirrored, 0.0: centre}, last[1], ROUNDING * last[0])
     return LossOnly(PrivacyLoss.of(law, reverse=law))
+
+
+def from_profile(
+    profile: Profile,
+    *,
+    reverse: Profile | None = None,
+    infinite_mass: float = 0.0,
+    relative_error: float = 1e-14,
+) -> LossOnly:
+    """The loss of a mechanism known by its privacy profile alone: δ(ε) for ε ≥ 0, as a function of arrays, shape [n].
+
+    ``reverse`` is the profile of the other direction; by default both are the same. ``infinite_mass`` is what δ tends
+    to. Upper bounds hold for the mechanism where the profile is an upper bound; brackets hold the composition of the
+    profile as it was given, to its ``relative_error``. It must fall and be convex in e^ε (every true profile is).
+    Raises ``InputError`` for one that does not, or that leaves [0, 1].
+
+    >>> import numpy as np
+    >>> loss = from_profile(lambda epsilon: np.exp(-2 * epsilon) / 4).loss
+    >>> round(loss.delta(1), 9), round((10 * loss).delta(1), 4) > round(loss.delta(1), 4)
+    (0.033833821, True)
+    """
+    limit, off = probability("infinite_mass", infinite_mass), probability("relative_error", relative_error)
+    other = profile if reverse is None else reverse
+    law = ProfileLaw.of(profile, other, (limit, limit), off)
+    return LossOnly(PrivacyLoss.of(law, reverse=law if reverse is None else law.reverse()))
 
 
 def from_pair(p: ArrayLike, q: ArrayLike) -> LossOnly:
