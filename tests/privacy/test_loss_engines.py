@@ -33,7 +33,7 @@ G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, d
         (G + L, "contour"),
         (1000 * L, "contour"),
         (1000 * G.poisson_sample(0.01), "contour"),
-        (2 * L, "grid"),
+        (2 * L, "exact sum"),
         (T + tr.approx_dp(math.pi / 10).loss, "enumeration"),
         (10 * T.poisson_sample(0.1), "enumeration"),
         (300 * T.poisson_sample(0.1), "grid"),

@@ -16,6 +16,7 @@ from tightrope.mechanisms.pairs import LossOnly
 from tightrope.numerics.checks import positive
 from tightrope.numerics.complex_log import log1p
 from tightrope.privacy.cells import Cells, multiples
+from tightrope.privacy.flat_sum import Flat
 from tightrope.privacy.law import Complexes, Floats, LossLaw
 from tightrope.privacy.loss import PrivacyLoss
 
@@ -46,6 +47,11 @@ class BoundedRangeLaw(LossLaw):
 
     def reverse(self) -> BoundedRangeLaw:
         return self
+
+    @property
+    def flat(self) -> Flat:
+        """No atoms, density e^{−ε/2} / (2(1 − e^{−ε}))."""
+        return Flat(self.epsilon, 0.0, self._weight * self.epsilon * math.exp(-self.epsilon / 2))
 
     def profile(self, epsilon: Floats) -> Floats:
         epsilon = np.asarray(epsilon, dtype=np.float64)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tightrope.numerics.complex_log import log1p
 from tightrope.privacy.cells import Cells, multiples
+from tightrope.privacy.flat_sum import Flat
 from tightrope.privacy.law import Complexes, Floats, LossLaw
 
 OVERFLOW = 300.0
@@ -45,6 +46,12 @@ class LaplaceLaw(LossLaw):
 
     def reverse(self) -> LaplaceLaw:
         return self
+
+    @property
+    def flat(self) -> Flat:
+        """Atoms (½ − δ) e^{−ε/2}, density (s/4) e^{−ε/2}."""
+        middle = math.exp(-self.epsilon / 2)
+        return Flat(self.epsilon, (0.5 - self.delta) * middle, (1 + self._excess) / 2 * self.epsilon * middle)
 
     def profile(self, epsilon: Floats) -> Floats:
         """δ + (½ − δ)(1 − u²) + (s/2)(1 − u)² with u = e^{(ε' − ε)/2} between ±ε; 1 − e^{ε'} below."""

@@ -272,8 +272,8 @@ class Contour(Engine):
         here, stride = self.latest.get(between, 0), FINENESS if between in self.latest else 4 * FINENESS
         while stride:
             around = [i for i in (here - stride, here + stride) if abs(i) <= FARTHEST]
-            best = min(around, key=lambda index: height((between, index)))
-            if height((between, best)) < height((between, here)):
+            best = min(around, key=lambda index: (height((between, index)), index))
+            if (height((between, best)), best) < (height((between, here)), here):
                 here = best
             else:
                 stride //= 2

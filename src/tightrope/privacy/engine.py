@@ -5,6 +5,7 @@ recurrence   copies of one triple: positive three-term recurrence
 lattice      laws with atoms on one lattice: tilted transform
 enumeration  a few copies of small finite laws: every sum of losses
 contour      laws with densities: integral through the saddle point
+exact sum    up to some hundred copies of one Laplace-type law: positive recurrence
 grid         everything else: cells moved onto a lattice, from both sides
 """
 
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from tightrope.privacy import contour, flat_sum
 from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.closed_form import ClosedForm
 from tightrope.privacy.composition import Composition
-from tightrope.privacy.contour import Contour, applies
+from tightrope.privacy.contour import Contour
 from tightrope.privacy.enumeration import enumerated
+from tightrope.privacy.flat_sum import FlatSum
 from tightrope.privacy.gridded import Gridded
 from tightrope.privacy.interval import Engine
 from tightrope.privacy.lattice import Lattice
@@ -29,13 +32,23 @@ def choose(total: Composition) -> Engine:
         return OnLattice(Lattice(1.0, (), 0.0), 0.0)
     if total.infinite_mass == 1:
         return ClosedForm(Atoms(np.zeros(0), np.zeros(0), 1.0, 1.0))
-    single = total.laws[0] if total.counts == (1,) else None
-    if single is not None and single.profile(np.array([1.0])) is not None:
-        return ClosedForm(single)
-    lattice = on_lattice(total)
-    if lattice is not None:
-        return lattice
+    return _single(total) or on_lattice(total) or _finite(total) or _dense(total)
+
+
+def _single(total: Composition) -> Engine | None:
+    law = total.laws[0] if total.counts == (1,) else None
+    return ClosedForm(law) if law is not None and law.profile(np.array([1.0])) is not None else None
+
+
+def _finite(total: Composition) -> Engine | None:
     finite = enumerated(total)
-    if finite is not None:
-        return ClosedForm(finite, "enumeration")
-    return Contour(total, Gridded(total)) if applies(total) else Gridded(total)
+    return None if finite is None else ClosedForm(finite, "enumeration")
+
+
+def _dense(total: Composition) -> Engine:
+    """Laws with densities; the grid stands behind each of the others."""
+    grid = Gridded(total)
+    if contour.applies(total):
+        return Contour(total, grid)
+    flat = total.laws[0].flat if len(total.laws) == 1 else None
+    return FlatSum(flat, total.counts[0], total, grid) if flat and flat_sum.applies(flat, total.counts[0]) else grid

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from tightrope.privacy.cells import Cells
+    from tightrope.privacy.flat_sum import Flat
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -67,6 +68,11 @@ class LossLaw(ABC):
         """A bound on the error of ``moment`` = K(z) on a line of equal Re z; some units in the last place."""
         del z
         return np.asarray(1e-15 * np.abs(moment))
+
+    @property
+    def flat(self) -> Flat | None:
+        """The law tilted by e^{−l/2}, where it is two equal atoms and a uniform density."""
+        return None
 
     @property
     def inexact(self) -> float:

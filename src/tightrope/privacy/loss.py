@@ -134,7 +134,9 @@ class PrivacyLoss(Curves):
 
     @property
     def engine(self) -> str:
-        """Which method computes δ: 'closed form', 'recurrence', 'lattice', 'contour' or 'grid'."""
+        """Which method computes δ: 'closed form', 'recurrence', 'lattice', 'enumeration', 'contour', 'exact sum' or
+        'grid' (see ``privacy.engine``).
+        """
         return " and ".join(dict.fromkeys(engine.name for engine in self._both()))
 
     def _both(self) -> tuple[Engine, ...]:

@@ -91,9 +91,7 @@ class ProfileLaw(LossLaw):
         masses = np.concatenate([(down * np.exp(-bottom))[::-1], [centre], up])
         shares = np.full(len(losses), 0.5)
         shares[0] = shares[-1] = 1.0
-        return Cells(
-            losses[:-1], losses[1:], (masses * shares)[:-1], (masses * shares)[1:], infinite, opposite
-        )
+        return Cells(losses[:-1], losses[1:], (masses * shares)[:-1], (masses * shares)[1:], infinite, opposite)
 
     def _half(self, profile: Profile, edges: Floats, reach: float) -> tuple[Floats, Floats, float]:
         """Kinks above 0, their masses under the first law of the pair, and what is lost beyond the last."""

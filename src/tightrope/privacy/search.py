@@ -16,6 +16,8 @@ LARGEST = 1e7
 MOST_SECANTS = 12
 CLOSE = 2e-14
 """Relative distance from the target at which the secants end."""
+NEAR = 1e-10
+"""Secants also end where they no longer help: rounding makes the value jump."""
 RIVAL = 0.9
 """A direction whose guess is this part of the answer, or more, is solved as well."""
 
@@ -63,7 +65,8 @@ def _secant(value: Callable[[float], float], guess: Guess, target: float) -> flo
         if not found > 0:
             return None
         excess = math.log(found / target)
-        if abs(excess) <= CLOSE:
+        stuck = before is not None and abs(excess) < NEAR and abs(excess) > abs(before[1]) / 4
+        if abs(excess) <= CLOSE or stuck:
             return here
         if before is not None and before[0] != here and before[1] != excess:
             slope = (excess - before[1]) / (here - before[0])
