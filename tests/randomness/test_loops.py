@@ -1,6 +1,8 @@
 """Compiled loops and numpy draw the same numbers from the same words."""
 
+import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -33,7 +35,6 @@ def numpy_only(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)  # as if it were not installed
     monkeypatch.setattr(loops, "LARGE", 0)
     loops._compile.cache_clear()
-    loops._READY.clear()
     yield
     loops._compile.cache_clear()
 
@@ -48,7 +49,6 @@ def eager(monkeypatch):
 def without_numba(draw, seed, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(loops, "LARGE", 1 << 60)
-        patch.setattr(loops, "_READY", set())
         return draw(DRAWS, InsecureKeyed(seed))
 
 
@@ -56,7 +56,7 @@ def without_numba(draw, seed, monkeypatch):
 def test_bit_for_bit(name, eager, monkeypatch):
     draw = LAWS[name]()
     fast = draw(DRAWS, InsecureKeyed(5))
-    assert loops._READY, "nothing was compiled"
+    assert loops._compile.cache_info().currsize, "nothing was compiled"
     assert np.array_equal(fast, without_numba(draw, 5, monkeypatch))
     assert not np.array_equal(fast, draw(DRAWS, InsecureKeyed(6)))
 
@@ -66,7 +66,7 @@ def test_everything_works_without_numba(name, numpy_only):
     draws = LAWS[name]()(DRAWS, InsecureKeyed(5))
     assert draws.shape == (DRAWS,)
     assert len(np.unique(draws)) > 2
-    assert not loops._READY
+    assert all(loops.compiled(loop, DRAWS) is None for loop in (loops.choose, loops.spread, loops.propose))
 
 
 def test_the_loops_themselves_are_the_definition(monkeypatch):
@@ -87,14 +87,15 @@ def test_small_draws_do_not_load_numba():
         "tr.discrete_gaussian(scale=1e9).sample(100_000)\n"
         "sys.exit('numba' in sys.modules)"
     )
-    import subprocess
-
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_few_draws_stay_with_numpy(eager, monkeypatch):
-    monkeypatch.setattr(loops, "LARGE", 1 << 24)
-    monkeypatch.setattr(loops, "_READY", {loops.choose})
-    assert loops.compiled(loops.choose, loops.FEW - 1) is None
-    assert loops.compiled(loops.propose, loops.FEW) is None
+def test_a_process_compiles_when_it_has_drawn_much(eager, monkeypatch):
+    monkeypatch.setattr(loops, "LARGE", 10 * loops.FEW)
+    monkeypatch.setattr(loops, "_drawn", Counter())
+    assert loops.compiled(loops.choose, 9 * loops.FEW) is None
+    assert loops.compiled(loops.propose, 9 * loops.FEW) is None
     assert loops.compiled(loops.choose, loops.FEW) is not None
+    assert loops.compiled(loops.choose, loops.FEW) is not None
+    assert loops.compiled(loops.choose, loops.FEW - 1) is None
+    assert loops.compiled(loops.propose, 10 * loops.FEW) is not None

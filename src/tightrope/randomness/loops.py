@@ -1,13 +1,14 @@
 """The loops of large draws, compiled by numba where it is installed (the optional extra ``fast``).
 
 Each function here is plain Python that numba can compile, and has a numpy twin beside its caller that gives the same
-numbers for the same words, bit for bit. Compiling takes about a second, and numpy needs that long for some ten
-million draws: smaller ones never load numba, unless it has been loaded already. What was compiled is kept in memory
-only: a cache on disk would be executable code that somebody else may be able to write.
+numbers for the same words, bit for bit. Compiling takes about a second, and numpy draws some ten or hundred million
+numbers in that time: a process that draws fewer never loads numba. What was compiled is kept in memory only: a cache
+on disk would be executable code that somebody else may be able to write.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -18,20 +19,20 @@ from numpy.typing import NDArray
 from tightrope.randomness.source import Words
 
 LARGE = 1 << 24
-"""Draws that are worth compiling for."""
+"""Draws in the life of a process, in one call or many, that are worth compiling for."""
 FEW = 1 << 12
 """Draws that are not worth calling a compiled loop for."""
 Numbers = NDArray[np.int64]
 Loop = Callable[..., int]
+_drawn: Counter[Loop] = Counter()
 
 
 def compiled(loop: Loop, size: int) -> Loop | None:
     """The compiled form of one of the loops below; None where numpy is as good, or numba is not there."""
-    worth = size >= LARGE or (size >= FEW and loop in _READY)
-    return _compile(loop) if worth else None
-
-
-_READY: set[Loop] = set()
+    if size < FEW:
+        return None
+    _drawn[loop] += size
+    return _compile(loop) if _drawn[loop] >= LARGE else None
 
 
 @cache
@@ -40,7 +41,6 @@ def _compile(loop: Loop) -> Loop | None:
         import numba
     except ImportError:
         return None
-    _READY.add(loop)
     made: Loop = numba.njit(nogil=True)(loop)
     return made
 
