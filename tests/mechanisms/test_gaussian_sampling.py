@@ -8,6 +8,7 @@ from scipy import stats
 
 from tests.randomness.keyed import InsecureKeyed
 from tests.randomness.scripted import Scripted
+from tightrope.errors import InputError
 from tightrope.mechanisms import gaussian_sampling
 from tightrope.mechanisms.gaussian_envelope import Envelope
 from tightrope.mechanisms.gaussian_sampling import GaussianSampler
@@ -125,3 +126,9 @@ def test_the_tail_by_hand():
     assert sampler.draw(1, Scripted(negative)).tolist() == [-(envelope.start + 5)]
     far = [tail, [0], [2**64 - 1], [2**63], [0], [2**63], [2**64 - 1], [tail[0]], [0], [0], [0], [0], [0]]
     assert sampler.draw(1, Scripted(far)).tolist() == [-envelope.start]  # 65 heads: refused by its number, drawn again
+
+
+@pytest.mark.parametrize("doubt", [0.0, 2.0**-41, -1.0, 1.5, math.nan])
+def test_nonsense_doubts(doubt):
+    with pytest.raises(InputError, match="doubt"):
+        GaussianSampler(Envelope(1000.0), doubt)

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.errors import InputError
 from tightrope.mechanisms.gaussian_envelope import Envelope
 from tightrope.randomness.choice import BLOCK
 from tightrope.randomness.integers import below
@@ -34,6 +35,10 @@ class GaussianSampler:
 
     envelope: Envelope
     doubt: float = DOUBT
+
+    def __post_init__(self) -> None:
+        if not DOUBT <= self.doubt <= 1:
+            raise InputError("doubt", self.doubt, "a number in [2^-40, 1]", "less would trust floats too far")
 
     def draw(self, size: int, source: Source) -> Numbers:
         """``size`` independent draws, shape [size]."""

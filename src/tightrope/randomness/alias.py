@@ -60,19 +60,17 @@ def lay(weights: Wide) -> Columns:
     True
     """
     bits = max(1, (len(weights) - 1).bit_length())
-    size = 1 << bits
-    padded = Wide(*(np.concatenate([part, np.zeros(size - len(part), np.uint64)]) for part in _parts(weights)))
-    capacity = Wide.full(size, 1 << (BITS - bits))
-    heavy = np.flatnonzero(capacity.less(padded))
-    light = np.flatnonzero(~capacity.less(padded))
-    kept, other = padded, np.arange(size, dtype=np.int64)
+    size, room = 1 << bits, 1 << (BITS - bits)
+    kept = Wide(*(np.concatenate([part, np.zeros(size - len(part), np.uint64)]) for part in _parts(weights)))
+    other, overflows = np.arange(size), Wide.full(size, room).less(kept)
+    light, heavy = np.flatnonzero(~overflows), np.flatnonzero(overflows)
     if len(heavy):
-        rooms = (capacity[light] - padded[light]).running()
-        excesses = (padded[heavy] - capacity[heavy]).running()
+        rooms = (Wide.full(len(light), room) - kept[light]).running()
+        excesses = (kept[heavy] - Wide.full(len(heavy), room)).running()
         other[light] = heavy[_pourers(rooms, excesses)]
-        kept.high[heavy], kept.low[heavy] = _parts(_left(rooms, excesses, capacity[heavy]))
+        kept.high[heavy], kept.low[heavy] = _parts(_left(rooms, excesses, room))
         other[heavy[:-1]] = heavy[1:]
-    return _placed(bits, kept, capacity, other)
+    return _placed(bits, kept, Wide.full(size, room), other)
 
 
 def sure(outcome: int) -> Columns:
@@ -88,8 +86,7 @@ def _parts(numbers: Wide) -> tuple[Words, Words]:
 def _pourers(rooms: Wide, excesses: Wide) -> Indices:
     """For each room, the first heavy whose running excess is above what the rooms before it took."""
     before = Wide(*(np.concatenate([np.zeros(1, np.uint64), part[:-1]]) for part in _parts(rooms)))
-    reached = Wide(*_parts(before))
-    found = _first_above(excesses, reached)
+    found = _first_above(excesses, before)
     return np.minimum(found, len(excesses) - 1)  # rooms of no size at the very end: they are full
 
 
@@ -99,9 +96,9 @@ def _first_above(ascending: Wide, wanted: Wide) -> Indices:
     return ascending.ranks(Wide(wanted.high + carry, wanted.low + np.uint64(1)))
 
 
-def _left(rooms: Wide, excesses: Wide, capacity: Wide) -> Wide:
+def _left(rooms: Wide, excesses: Wide, room: int) -> Wide:
     """What each heavy keeps of its own column."""
-    return capacity - (rooms[rooms.ranks(excesses)] - excesses)
+    return Wide.full(len(excesses), room) - (rooms[rooms.ranks(excesses)] - excesses)
 
 
 def _placed(bits: int, kept: Wide, capacity: Wide, other: Indices) -> Columns:

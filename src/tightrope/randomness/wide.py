@@ -35,9 +35,9 @@ class Wide:
 
     @classmethod
     def full(cls, size: int, value: int) -> Self:
-        """``size`` times one number."""
+        """``size`` times one number, held once and read-only."""
         high, low = divmod(value, 1 << 64)
-        return cls(np.full(size, high, dtype=np.uint64), np.full(size, low, dtype=np.uint64))
+        return cls(np.broadcast_to(np.uint64(high), size), np.broadcast_to(np.uint64(low), size))
 
     def __len__(self) -> int:
         return len(self.high)
