@@ -37,6 +37,11 @@ class Envelope:
         return Fraction(self.scale) ** 2
 
     @cached_property
+    def factor(self) -> float:
+        """1/(2σ²), correctly rounded."""
+        return float(1 / (2 * self.variance))
+
+    @cached_property
     def cell_bits(self) -> int:
         """The w of the largest cell width W = 2^w with σ ≥ 64 W."""
         return (int(self.scale) // FINEST).bit_length() - 1

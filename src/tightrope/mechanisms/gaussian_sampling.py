@@ -69,8 +69,7 @@ class GaussianSampler:
     def _shape(self) -> tuple[np.uint64, int, float, float, float]:
         """What ``loops.propose`` wants to know."""
         bits = self.envelope.cell_bits
-        factor = float(1 / (2 * self.envelope.variance))
-        return np.uint64(bits), self.envelope.cells, factor, math.ldexp(1.0, bits - 63), 1.0 - self.doubt
+        return np.uint64(bits), self.envelope.cells, self.envelope.factor, math.ldexp(1.0, bits - 63), 1.0 - self.doubt
 
     def _settle(self, out: Numbers, cells: Numbers, words: Words, waiting: Numbers, source: Source) -> Numbers:
         """Decides the proposals that the quick test left, and draws the tail; returns the refused ones."""
@@ -128,17 +127,17 @@ def _leading_ones(source: Source) -> int:
 def _propose(
     words: Words, cells: Numbers, shape: tuple[np.uint64, int, float, float, float], out: Numbers, waiting: Numbers
 ) -> int:
-    """The numpy twin of ``loops.propose``."""
+    """The numpy twin of ``loops.propose``; views, as no number reaches 2⁶³."""
     bits, last, factor, unit, ceiling = shape
-    edge = cells << np.int64(bits)
-    place = ((words >> np.uint64(1)) & np.uint64((1 << int(bits)) - 1)).astype(np.int64)
-    fall = place.astype(np.float64) * (place.astype(np.float64) + 2.0 * edge) * factor
-    level = (words >> (bits + np.uint64(1))).astype(np.float64) * unit + unit
-    negative = (words & np.uint64(1)) != 0
-    point = edge + place
-    np.negative(point, out=out, where=negative)
-    np.copyto(out, point, where=~negative)
-    sure = (cells < last) & (level + fall <= ceiling) & ~(negative & (point == 0))
-    found = np.flatnonzero(~sure)
+    np.left_shift(cells, np.int64(bits), out=out)
+    place = ((words >> np.uint64(1)) & np.uint64((1 << int(bits)) - 1)).view(np.int64)
+    real = place.astype(np.float64)
+    level = (words >> (bits + np.uint64(1))).view(np.int64).astype(np.float64)
+    level *= unit
+    level += unit
+    level += real * (real + 2.0 * out) * factor
+    out += place
+    found = np.flatnonzero((level > ceiling) | (cells >= last) | (out == 0))
+    out *= 1 - 2 * (words & np.uint64(1)).view(np.int64)
     waiting[: len(found)] = found
     return len(found)

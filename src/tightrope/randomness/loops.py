@@ -71,7 +71,8 @@ def spread(words: Words, bits: Any, out: Numbers) -> int:
 
 
 def propose(words: Words, cells: Numbers, shape: tuple[Any, ...], out: Numbers, waiting: Numbers) -> int:
-    """Points of cells into ``out``, and into ``waiting`` the places where a quick test did not accept them.
+    """Points of cells into ``out``, and into ``waiting`` the places where a quick test did not accept them: where it
+    might be wrong, in the tail, and at 0, which is refused with one of its signs.
 
     ``shape`` is (bits of a cell, number of cells, 1/(2σ²), unit of the acceptance word, highest sure value). A word
     is, from its lowest bit: the sign, the place in the cell, the number for the test.
@@ -84,10 +85,8 @@ def propose(words: Words, cells: Numbers, shape: tuple[Any, ...], out: Numbers, 
         place = np.int64((word >> np.uint64(1)) & mask)
         fall = float(place) * (float(place) + 2.0 * float(edge)) * factor
         level = float(word >> (bits + np.uint64(1))) * unit + unit
-        negative = (word & np.uint64(1)) != 0
         point = edge + place
-        out[i] = -point if negative else point
-        sure = cells[i] < last and level + fall <= ceiling and not (negative and point == 0)
+        out[i] = point * (1 - 2 * np.int64(word & np.uint64(1)))
         waiting[count] = i
-        count += not sure
+        count += (level + fall > ceiling) | (cells[i] >= last) | (point == 0)
     return count
