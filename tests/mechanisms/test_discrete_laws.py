@@ -191,7 +191,7 @@ def test_nonsense_gammas(gamma):
         (discrete_laplace, {"scale": 1e7}),
         (discrete_laplace, {"scale": 0.001}),
         (discrete_laplace, {"scale": 1, "sensitivity": 1.5}),
-        (discrete_gaussian, {"scale": 1e6}),
+        (discrete_gaussian, {"scale": 1e10}),
         (discrete_gaussian, {"scale": 0.01}),
         (discrete_staircase, {"epsilon": 1e-9}),
         (discrete_staircase, {"epsilon": 1, "sensitivity": 10**9}),

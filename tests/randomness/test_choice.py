@@ -1,16 +1,16 @@
 """Exact choice by 128-bit weights."""
 
-from bisect import bisect_right
-from itertools import accumulate, pairwise
+from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.randomness.scripted import Scripted
 from tightrope.errors import InputError
-from tightrope.randomness.choice import TOTAL, Choice
+from tightrope.randomness.choice import BLOCK, TOTAL, Choice
 from tightrope.randomness.source import InsecureSeeded
 
 LAST = 2**64 - 1
@@ -33,18 +33,50 @@ near_edges = st.builds(
     st.sampled_from([0, LAST]) | st.integers(0, LAST),
     st.integers(-2, 2),
 )
+any_weights = st.lists(near_edges, max_size=40).map(weights_from)
 
 
-@given(st.lists(near_edges, max_size=8), near_edges, st.integers(-1, 1))
-def test_agrees_with_whole_numbers_everywhere(cuts, number, nudge):
-    choice = Choice.of(weights_from(cuts))
-    for probe in [number, *(min(TOTAL - 1, max(0, cut + nudge)) for cut in cuts)]:
-        assert chosen(choice, probe)[0] == bisect_right(sorted(cuts), probe)
+def edges(choice):
+    """Edges as numbers of 128 bits."""
+    ends = choice.columns.edges
+    return [(high << 64) + low for high, low in zip(ends.high.tolist(), ends.low.tolist(), strict=True)]
+
+
+@given(any_weights)
+@settings(max_examples=300)
+def test_the_columns_hold_exactly_the_weights(weights):
+    columns = Choice.of(weights).columns
+    size = max(len(weights), 1 << columns.bits)
+    assert columns.weights(size) == weights + [0] * (size - len(weights))
+
+
+@given(any_weights, near_edges)
+def test_every_number_goes_where_its_column_says(weights, number):
+    choice = Choice.of(weights, first=-3)
+    table = edges(choice)
+    capacity = TOTAL >> choice.columns.bits
+    for probe in [number, *(min(TOTAL - 1, max(0, edge + nudge)) for edge in table for nudge in (-1, 0, 1))]:
+        column = probe // capacity
+        expected = column if probe < table[column] else int(choice.columns.other[column])
+        assert chosen(choice, probe)[0] == expected - 3
+
+
+@given(any_weights)
+def test_the_law_of_the_draws_is_the_law_of_the_weights(weights):
+    """Between its ends and edges each column gives one outcome, so all 2¹²⁸ numbers are counted by their runs."""
+    choice = Choice.of(weights)
+    capacity = TOTAL >> choice.columns.bits
+    cuts = sorted({*range(0, TOTAL + 1, capacity), *edges(choice)})
+    counted = dict.fromkeys(range(len(weights)), 0)
+    for low, high in pairwise(cuts):
+        assert chosen(choice, low)[0] == chosen(choice, high - 1)[0]
+        counted[chosen(choice, low)[0]] += high - low
+    assert list(counted.values()) == weights
 
 
 def test_the_low_word_is_drawn_only_on_a_tie():
     cut = (5 << 64) + 7
-    choice = Choice.of([cut, TOTAL - cut])
+    choice = Choice.of([cut, TOTAL - cut])  # column 0: outcome 0 below the cut, then 1; column 1 is full
     assert chosen(choice, (5 << 64) + 6) == (0, True)
     assert chosen(choice, (5 << 64) + 7) == (1, True)
     assert chosen(choice, 4 << 64) == (0, False)
@@ -52,10 +84,9 @@ def test_the_low_word_is_drawn_only_on_a_tie():
 
 
 def test_ties_inside_a_batch_are_decided_one_by_one():
-    cut = (5 << 64) + 7
-    choice = Choice.of([cut, 1, TOTAL - cut - 1])
+    choice = Choice.of([(5 << 64) + 7, TOTAL - (5 << 64) - 7])
     source = Scripted([[5, 0, 5, LAST, 5], [6, 7, 8]])
-    assert choice.draw(5, source).tolist() == [0, 0, 1, 2, 2]
+    assert choice.draw(5, source).tolist() == [0, 0, 1, 1, 1]
 
 
 def test_outcomes_of_weight_zero_never_happen():
@@ -65,18 +96,27 @@ def test_outcomes_of_weight_zero_never_happen():
 
 def test_one_outcome_and_no_draws():
     assert Choice.of([TOTAL]).draw(5, InsecureSeeded(3)).tolist() == [0] * 5
+    assert Choice.of([0, 0, TOTAL, 0], first=7).draw(5, InsecureSeeded(3)).tolist() == [9] * 5
     assert Choice.of([TOTAL]).draw(0, InsecureSeeded(3)).shape == (0,)
 
 
-@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=300))
-def test_guide_and_search_agree(parts):
-    scale = TOTAL // (sum(parts) + 1)
-    weights = [p * scale for p in parts]
-    weights.append(TOTAL - sum(weights))
-    choice = Choice.of(weights)
-    words = InsecureSeeded(9).words(500)
-    expected = np.searchsorted([e >> 64 for e in accumulate(weights[:-1])], words.tolist(), side="right")
-    assert np.array_equal(choice.draw(500, InsecureSeeded(9)), expected)
+def test_a_draw_takes_one_word():
+    source = Scripted([[1] * BLOCK, [2] * 3])
+    assert len(Choice.of([TOTAL // 4, TOTAL - TOTAL // 4]).draw(BLOCK + 3, source)) == BLOCK + 3
+    assert source.answers == []
+
+
+@pytest.mark.parametrize("size", [50, 500, 5000, 5001])
+def test_large_tables_hold_exactly_the_weights(size):
+    parts = InsecureSeeded(size).words(size).tolist()
+    weights = [part * TOTAL // (sum(parts) + 1) for part in parts]
+    weights[size // 2] += TOTAL - sum(weights)
+    columns = Choice.of(weights).columns
+    found = columns.weights(1 << columns.bits)
+    assert found[:size] == weights
+    assert not any(found[size:])
+    shares = np.bincount(Choice.of(weights).draw(200_000, InsecureSeeded(1)), minlength=size) / 200_000
+    assert abs(shares[size // 2] - float(Fraction(weights[size // 2], TOTAL))) < 0.005
 
 
 @pytest.mark.parametrize("weights", [[], [TOTAL - 1], [TOTAL + 1, -1], [TOTAL, 1]])

@@ -103,23 +103,25 @@ def test_a_tail_that_is_entered_and_repeated_often():
 
 def test_tail_by_hand():
     table = NoiseTable(2**126, (2**126,), Tail((2**127,), 2**125, 2**127))
-    # (beyond -1 | -1 | 0 | 1 | beyond 1) end at 1/8, 3/8, 5/8, 7/8, 1; the block is a coin: stay below ½, else go on
+    # eight columns: beyond -1, then -1, 0, 1 in one each, beyond 1, and -1, 0, 1 in one more each;
+    # the block is a coin: stay below ½, else go on
     eighth, half = 2**61, 2**63
-    source = Scripted([[0, eighth + 1, 4 * eighth - 1, 6 * eighth, 2**64 - 1], [0, half + 1], [half + 1], [1]])
-    assert table.sample(5, source).tolist() == [-2, -1, 0, 1, 4]
+    head = [column * eighth + 1 for column in (0, 1, 2, 3, 4, 5, 6, 7)]
+    source = Scripted([head, [1, half + 1], [half + 1], [1]])
+    assert table.sample(8, source).tolist() == [-2, -1, 0, 1, 4, -1, 0, 1]
 
 
-def test_ties_with_a_boundary_take_a_second_word():
+def test_ties_with_an_edge_take_a_second_word():
     weights = (3 << 64) + 5
-    table = NoiseTable(2**128 - 2 * weights, (weights,))
-    below, at, far = [3], [3], [2**64 - 4]
-    assert table.sample(1, Scripted([below, [4]])).tolist() == [-1]
-    assert table.sample(1, Scripted([at, [5]])).tolist() == [0]
-    assert table.sample(1, Scripted([far, [2**64 - 6]])).tolist() == [0]
-    assert table.sample(1, Scripted([far, [2**64 - 5]])).tolist() == [1]
+    table = NoiseTable(2**128 - 2 * weights, (weights,))  # columns of -1, 0, 1 and one without an own outcome
+    left, right = [3], [2**63 + 3]
+    assert table.sample(1, Scripted([left, [4]])).tolist() == [-1]
+    assert table.sample(1, Scripted([left, [5]])).tolist() == [0]
+    assert table.sample(1, Scripted([right, [4]])).tolist() == [1]
+    assert table.sample(1, Scripted([right, [5]])).tolist() == [0]
 
 
-def test_the_operating_system_is_the_default_and_fits():
+def test_the_default_source_fits():
     table = discrete_laplace(scale=3).table
     assert p_value(table.sample(DRAWS), of_table(table)) > 1e-6
     assert not np.array_equal(table.sample(64, OperatingSystem()), table.sample(64))

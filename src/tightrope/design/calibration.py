@@ -11,7 +11,7 @@ from functools import partial
 
 from tightrope.certificates.budget import Budget
 from tightrope.errors import BudgetRefused, InputError
-from tightrope.mechanisms.discrete_gaussian import discrete_gaussian
+from tightrope.mechanisms.discrete_gaussian import tabulated_gaussian
 from tightrope.mechanisms.discrete_laplace import discrete_laplace
 from tightrope.mechanisms.discrete_staircase import discrete_staircase
 from tightrope.mechanisms.discrete_truncated_laplace import discrete_truncated_laplace
@@ -116,7 +116,7 @@ def _searches(points: Points, sensitivity: int) -> dict[str, Callable[[], Intege
             1 / epsilon,
         )
         own["discrete Gaussian"] = (
-            lambda size: discrete_gaussian(scale=size, sensitivity=sensitivity),
+            lambda size: tabulated_gaussian(scale=size, sensitivity=sensitivity),
             max(0.2, sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon / 2),
         )
     searches = {name: partial(least_size, build, points, guess) for name, (build, guess) in own.items()}

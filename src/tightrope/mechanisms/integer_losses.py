@@ -50,7 +50,7 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
     """
     overlap = _overlap(table, shift)
     both = [(n, f) for n, f in zip(overlap.near, overlap.far, strict=True) if n and f]
-    losses, slack = snapped(_log_ratios(both), table.steps)
+    losses, slack = snapped(log_ratios(both), table.steps)
     masses: defaultdict[float, int] = defaultdict(int, {0.0: overlap.middle} if overlap.middle else {})
     for loss, (near, far) in zip(losses.tolist(), both, strict=True):
         masses[loss] += near
@@ -96,7 +96,7 @@ def _unrolled(table: NoiseTable, shift: int) -> tuple[list[int], int]:
     return weights[: len(head) + shift + period], TOTAL << lift
 
 
-def _log_ratios(pairs: list[tuple[int, int]]) -> Floats:
+def log_ratios(pairs: list[tuple[int, int]]) -> Floats:
     """log(near / far) for positive whole numbers."""
     try:
         quotients = [(n - f) / f if n >= f else (n - f) / n for n, f in pairs]

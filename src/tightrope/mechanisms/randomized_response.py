@@ -22,7 +22,8 @@ from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 from tightrope.randomness.choice import TOTAL, Choice
 from tightrope.randomness.integers import below
-from tightrope.randomness.source import OperatingSystem, Source
+from tightrope.randomness.source import Source
+from tightrope.randomness.stream import Stream
 
 MOST_CATEGORIES = 1 << 31
 
@@ -81,7 +82,7 @@ class RandomizedResponse(Mechanism):
 
     def sample(self, size: int, source: Source | None = None) -> NDArray[np.int64]:
         """``size`` independent offsets, shape [size]."""
-        source = source or OperatingSystem()
+        source = source or Stream()
         offsets = Choice.of((self.keep, TOTAL - self.keep)).draw(whole("size", size, at_least=0), source)
         changed = np.flatnonzero(offsets)
         offsets[changed] += below(self.k - 1, len(changed), source)

@@ -18,7 +18,8 @@ from tightrope.mechanisms.tails import Tail, first_at_most, suffix_sums, symmetr
 from tightrope.numerics.checks import inner_probability, whole
 from tightrope.privacy.atoms import Atoms
 from tightrope.randomness.choice import TOTAL
-from tightrope.randomness.source import OperatingSystem, Source
+from tightrope.randomness.source import Source
+from tightrope.randomness.stream import Stream
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,12 +175,13 @@ class NoiseTable:
         return first_at_most(self.survival, outside / 2)
 
     @cached_property
-    def _sampler(self) -> TableSampler:
+    def sampler(self) -> TableSampler:
+        """What draws from these weights; built once."""
         return TableSampler.of(self.centre, self.half, self.tail)
 
     def sample(self, size: int, source: Source | None = None) -> NDArray[np.int64]:
         """``size`` independent draws, shape [size], exactly from the weights; from the operating system by default."""
-        return self._sampler.draw(whole("size", size, at_least=0), source or OperatingSystem())
+        return self.sampler.draw(whole("size", size, at_least=0), source or Stream())
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for a certificate: whole numbers as decimal strings."""

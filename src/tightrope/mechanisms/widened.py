@@ -12,15 +12,21 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 from tightrope.mechanisms.integer_mechanism import WIDEST, Integers, add_noise, entries
+from tightrope.mechanisms.linear_losses import linear_loss
 from tightrope.mechanisms.mechanism import Mechanism
 from tightrope.mechanisms.table import NoiseTable
 from tightrope.mechanisms.tails import first_at_most, symmetric_quantile
 from tightrope.numerics.checks import inner_probability, whole
 from tightrope.privacy.loss import PrivacyLoss
+from tightrope.randomness.choice import BLOCK
 from tightrope.randomness.integers import below
-from tightrope.randomness.source import OperatingSystem, Source
+from tightrope.randomness.loops import choose, compiled, spread
+from tightrope.randomness.source import Source, Words
+from tightrope.randomness.stream import Stream
 
 LARGEST_FACTOR = 1 << 40
+POWERS = frozenset(1 << bits for bits in range(33))
+"""Factors whose U₁ and U₂ fit into one word together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,7 @@ class Widened(Mechanism):
     *Privacy.* X and X + m d are the same random map (multiply by m, add U₁ − U₂) of Y and Y + d, so the profile of
     (X, X + m d) is at most that of (Y, Y + d). X is symmetric, and unimodal if Y is; then smaller shifts have smaller
     profiles (theory §4). So every shift up to m d costs at most what the table costs at shift d. ``sensitivity``
-    (default: one step of the table, m) is rounded up to whole steps. Slightly more private than certified.
+    (default: one step of the table, m) may be any whole number; see ``loss``. Slightly more private than certified.
 
     Raises ``InputError`` for a table that is not unimodal, and a factor outside 1..2⁴⁰.
 
@@ -59,8 +65,15 @@ class Widened(Mechanism):
 
     @property
     def loss(self) -> PrivacyLoss:
-        """The table's loss at ⌈sensitivity / factor⌉ steps: it dominates every shift 1..sensitivity."""
-        return self.table.loss(-(-self.sensitivity // self.factor))
+        """Dominates every shift 1..sensitivity.
+
+        Whole steps, and any sensitivity of an endless table: the table's loss at ⌈sensitivity / factor⌉ steps. Else
+        that of the piecewise linear law at its own shift (``linear_losses``), computed anew in each call.
+        """
+        steps, part = divmod(self.sensitivity, self.factor)
+        if part and self.table.tail is None:
+            return linear_loss(self.table, self.factor, self.sensitivity)
+        return self.table.loss(steps + bool(part))
 
     @property
     def mean_absolute_error(self) -> float:
@@ -112,16 +125,45 @@ class Widened(Mechanism):
         return first_at_most(self.survival, outside / 2)
 
     def sample(self, size: int, source: Source | None = None) -> Integers:
-        """``size`` independent draws, shape [size]: 64-bit integers, Python's where those could overflow."""
-        source = source or OperatingSystem()
+        """``size`` independent draws, shape [size]: 64-bit integers, Python's where those could overflow.
+
+        A power of two as the factor and a table that ends take two words a draw and no rejection.
+        """
+        size, source = whole("size", size, at_least=0), source or Stream()
+        if self._is_plain:
+            return self._shifted(size, source)
         steps: NDArray[Any] = self.table.sample(size, source)
         largest = int(np.abs(steps).max(initial=0))
         if not self.factor * (largest + 1) < WIDEST:
             steps = steps.astype(np.object_)
-        spread = below(self.factor, size, source) - below(self.factor, size, source)
-        noise: Integers = steps * self.factor + spread
+        noise: Integers = steps * self.factor + (below(self.factor, size, source) - below(self.factor, size, source))
         return noise
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether U₁ and U₂ are the bits of one word, and no sum can overflow."""
+        return self.factor in POWERS and self.table.tail is None and self.worst_error < WIDEST
+
+    def _shifted(self, size: int, source: Source) -> NDArray[np.int64]:
+        """Blocks that stay in the cache: a table's outcome, then U₁ − U₂ from the bits of one word."""
+        out, loops = np.empty(size, dtype=np.int64), (compiled(choose, size), compiled(spread, size))
+        bits = np.uint64(self.factor.bit_length() - 1)
+        for start in range(0, size, BLOCK):
+            part = out[start : start + BLOCK]
+            self.table.sampler.fill(part, source, loops[0])
+            words = source.words(len(part))
+            (loops[1] if loops[1] and words.flags.writeable else _spread)(words, bits, part)
+        return out
 
     def release(self, value: Any, source: Source | None = None) -> Any:
         """Value + X for an integer or an array of integers; raises ``InputError`` for anything else."""
         return add_noise(value, self.sample(entries(value), source))
+
+
+def _spread(words: Words, bits: np.uint64, out: NDArray[np.int64]) -> int:
+    """The numpy twin of ``loops.spread``."""
+    mask = (np.uint64(1) << bits) - np.uint64(1)
+    out *= np.int64(1) << np.int64(bits)
+    out += (words & mask).astype(np.int64)
+    out -= ((words >> bits) & mask).astype(np.int64)
+    return 0

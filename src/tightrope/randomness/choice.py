@@ -2,86 +2,91 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
+from tightrope.randomness import alias
+from tightrope.randomness.alias import Columns, lay, sure
+from tightrope.randomness.loops import Loop, choose, compiled
 from tightrope.randomness.source import Source, Words
+from tightrope.randomness.wide import Wide
 
-BITS = 128
+BITS = alias.BITS
 TOTAL = 1 << BITS
 """What the weights add up to."""
 
 BLOCK = 1 << 15
 """Words handled at once: they stay in the cache."""
 
-GUIDE_BITS = 16
-"""The first bits of a word look up the outcome where all words with these bits give the same one."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Outcome i has probability weights[i] / 2¹²⁸.
+    """Outcome ``first`` + i has probability weights[i] / 2¹²⁸.
 
-    The uniform 128-bit integer u = (high word, low word) selects the number of boundaries Σ_{j≤i} weights[j] that are
-    ≤ u. The high word decides unless it equals the high word of a boundary (probability about 2⁻⁶⁴ a boundary); only
-    then is the low word drawn and the comparison made in whole numbers.
-
-    ``guide[b]`` is the outcome of every word that begins with the bits b, or −1 where they differ.
+    A uniform 128-bit number u = (high word, low word) lies in a column of an alias table, below its edge or not. The
+    high word decides unless it equals the high word of the edge (probability at most 2^(b−64) for 2^b columns); only
+    then is the low word drawn. So a draw takes one word.
     """
 
-    boundaries: tuple[int, ...]
-    high: Words
-    guide: NDArray[np.int32]
+    columns: Columns
+    first: int = 0
 
     @classmethod
-    def of(cls, weights: Sequence[int]) -> Self:
+    def of(cls, weights: Sequence[int], first: int = 0) -> Self:
         """From one weight an outcome; raises ``InputError`` unless they are ≥ 0 and add up to 2¹²⁸.
 
         >>> from tightrope.randomness.source import InsecureSeeded
         >>> Choice.of([2**127, 2**127]).draw(4, InsecureSeeded(7)).shape
         (4,)
         """
-        ends = tuple(accumulate(weights))
-        if not ends or ends[-1] != TOTAL or min(weights) < 0:
+        if not weights or sum(weights) != TOTAL or min(weights) < 0:
             raise InputError("weights", weights, "whole numbers >= 0 that add up to 2^128")
-        inner = ends[:-1]
-        high = np.array([min(end, TOTAL - 1) >> 64 for end in inner], dtype=np.uint64)
-        return cls(inner, high, _guide(high))
+        if max(weights) == TOTAL:
+            return cls(sure(weights.index(TOTAL)), first)
+        return cls(lay(Wide.of(weights)), first)
 
     def draw(self, size: int, source: Source) -> NDArray[np.int64]:
         """``size`` independent outcomes, shape [size]."""
-        out = np.empty(size, dtype=np.int64)
+        out, loop = np.empty(size, dtype=np.int64), compiled(choose, size)
         for start in range(0, size, BLOCK):
-            part = out[start : start + BLOCK]
-            self._fill(part, source)
+            self.fill(out[start : start + BLOCK], source, loop)
         return out
 
-    def _fill(self, out: NDArray[np.int64], source: Source) -> None:
+    def fill(self, out: NDArray[np.int64], source: Source, loop: Loop | None = None) -> None:
+        """Overwrite ``out``, of any small size, with independent outcomes; ``loop`` is the compiled ``choose``."""
         words = source.words(len(out))
-        out[:] = self.guide[(words >> np.uint64(64 - GUIDE_BITS)).astype(np.int64)]
-        unclear = np.flatnonzero(out < 0)
-        if len(unclear):
-            out[unclear] = self._searched(words[unclear], source)
+        shift = np.uint64(64 - self.columns.bits)
+        edges, other = self.columns.edges.high, self.columns.other
+        if loop is None or not words.flags.writeable:  # read-only words would be compiled for anew
+            ties = _choose(words, edges, other, shift, self.first, out)
+        else:
+            ties = loop(words, edges, other, shift, self.first, out)
+        if ties:
+            self._settle(out, words, source)
 
-    def _searched(self, words: Words, source: Source) -> NDArray[np.int64]:
-        index = np.searchsorted(self.high, words, side="right").astype(np.int64)
-        tied = np.flatnonzero((index > 0) & (self.high[index - 1] == words))
-        if len(tied):
-            pairs = zip(words[tied].tolist(), source.words(len(tied)).tolist(), strict=True)
-            index[tied] = [bisect_right(self.boundaries, (high << 64) + low) for high, low in pairs]
-        return index
+    def _settle(self, out: NDArray[np.int64], words: Words, source: Source) -> None:
+        """Where the high word is that of the edge, the low word decides."""
+        column = _column(words, self.columns.bits)
+        tied = np.flatnonzero(words == self.columns.edges.high[column])
+        column = column[tied]
+        own = source.words(len(tied)) < self.columns.edges.low[column]
+        out[tied] = self.first + np.where(own, column, self.columns.other[column])
 
 
-def _guide(high: Words) -> NDArray[np.int32]:
-    """Outcome by first bits: clear where no boundary's high word lies among the words that begin with them."""
-    first = np.arange(1 << GUIDE_BITS, dtype=np.uint64) << np.uint64(64 - GUIDE_BITS)
-    last = first | np.uint64((1 << (64 - GUIDE_BITS)) - 1)
-    below, upto = np.searchsorted(high, first, side="left"), np.searchsorted(high, last, side="right")
-    return np.where(below == upto, below, -1).astype(np.int32)
+def _column(words: Words, bits: int) -> NDArray[np.int64]:
+    return (words >> np.uint64(64 - bits)).astype(np.int64)
+
+
+def _choose(
+    words: Words, edges: Words, other: NDArray[np.int32], shift: np.uint64, first: int, out: NDArray[np.int64]
+) -> int:
+    """The numpy twin of ``loops.choose``."""
+    column = (words >> shift).astype(np.int64)
+    edge = edges[column]
+    np.add(np.where(words < edge, column, other[column]), first, out=out)
+    return int(np.count_nonzero(words == edge))

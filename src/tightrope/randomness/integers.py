@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 from tightrope.randomness.counts import count
-from tightrope.randomness.source import OperatingSystem, Source
+from tightrope.randomness.source import Source
+from tightrope.randomness.stream import Stream
 
 LARGEST = 1 << 63
 
@@ -25,7 +26,7 @@ def below(bound: int, size: int, source: Source | None = None) -> NDArray[np.int
     bound, size = count("bound", bound, at_least=1), count("size", size)
     if not bound <= LARGEST:
         raise InputError("bound", bound, "at most 2^63", "draw two parts and combine them")
-    return _rejected(bound, size, source or OperatingSystem())
+    return _rejected(bound, size, source or Stream())
 
 
 def _rejected(bound: int, size: int, source: Source) -> NDArray[np.int64]:

@@ -1,6 +1,7 @@
 """Where random bits come from: uniform 64-bit words.
 
-Production code uses :class:`OperatingSystem`. A seed is accepted only by an object whose name says that it is insecure.
+Production code uses :class:`OperatingSystem` or, by default, ``stream.Stream``, which takes its keys from there. A seed
+is accepted only by an object whose name says that it is insecure.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Source(ABC):
 
 @dataclass(frozen=True, slots=True)
 class OperatingSystem(Source):
-    """The operating system's cryptographic generator (``os.urandom``): the default everywhere.
+    """The operating system's cryptographic generator (``os.urandom``) for every word.
 
     >>> OperatingSystem().words(3).shape
     (3,)
