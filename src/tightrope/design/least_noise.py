@@ -66,8 +66,9 @@ def least_noise(  # noqa: PLR0913 - the public contract: one name for every way 
 
     - Integer noise of sensitivity 1 (theory §4.1): a closed form, best for every cost at once; ``shape`` says nothing.
     - Sensitivity above 1: linear programs (theory §4.2). ``shape="unimodal"``, the default, asks for weights that do
-      not rise with |x|; it costs little more – ``certificate.unimodal_price`` – and has one binding shift. ``"any"``
-      is the optimum. Usually milliseconds, seconds for thousands of cells; Ctrl-C works.
+      not rise with |x|; one shift binds, and ``certificate.unimodal_price`` says what it costs: parts in a thousand
+      or less, some percent beside a total variation or a large δ. ``"any"`` is
+      the optimum. Usually milliseconds, seconds for thousands of cells; Ctrl-C works.
     - ``integer=False``: for real-valued answers; a loss, errors and a certificate, no sampler.
     - ``releases`` > 1: each of that many answers gets this noise, and all of them together keep the promise.
 

@@ -2,8 +2,8 @@
 
 Variables: p_x for x = 0..N, standing for ±x, and slacks. For every point (ε, δ) and shift d, row k says
 p_k − e^ε p_{k−d} ≤ s_k, and Σ s_k ≤ δ. Rows with k < d/2 do where weights do not rise outwards by e^ε; ``both`` adds
-the others. Where δ = 0 the law never ends: rows that look beyond N are left out, which relaxes the program, and the
-repaired law goes on by itself. ``shape="unimodal"`` adds p_x ≥ p_{x+1}; then shift Δ says all.
+the others. Where some δ = 0 the law never ends: its rows that look beyond N are left out, and the repaired law
+goes on by itself. ``shape="unimodal"`` adds p_x ≥ p_{x+1}; then shift Δ says all.
 
 Weights fall by many orders of magnitude, so p_x = a_x q_x with a reference law a that keeps the same points, and row k
 is divided by a_k: the solver's absolute tolerances become relative ones. Nothing here is trusted: the primal is
@@ -31,6 +31,8 @@ LEAST_ENTRY = 1e-5
 TOLERANCE = 1e-10
 SHARPER = 1e5
 """Costs are multiplied by this: the solver's tolerance for prices is absolute, and far cells are cheap."""
+CLOSED = 1e-6
+"""Beside this δ the weight beyond N of an endless law is nothing: its rows count that weight as lost."""
 MANY_ROWS = 2500
 """From here on the interior-point method is faster than the dual simplex, twentyfold on flat laws."""
 PULSE = 0.05
@@ -85,6 +87,8 @@ class _Block:
     shift: int
     k: Integers
     scale: Floats
+    open: bool
+    """Whether rows that look beyond N are left out."""
 
 
 def solve(program: Program) -> Solution:
@@ -98,9 +102,13 @@ def solve(program: Program) -> Solution:
     blocks = [_block(program, *point, shift) for point in program.points for shift in program.shifts]
     shares = np.where(np.arange(program.cells + 1) == 0, 1.0, 2.0) * program.reference
     objective = shares * program.costs
-    unit = (float(objective.sum()) or 1.0) / SHARPER
-    result = _waited(_arguments(_Matrix.of(program, blocks), shares, objective / unit))
-    if result.status != 0:
+    matrix, scale = _Matrix.of(program, blocks), float(objective.sum()) or 1.0
+    for sharper, method in _attempts(matrix.height):
+        unit = scale / sharper
+        result = _waited(_arguments(matrix, shares, objective / unit, method))
+        if result.status == 0:
+            break
+    else:
         raise PrecisionError(f"the linear program of the least noise was not solved: {result.message}")
     weights = program.reference * result.x[: program.cells + 1]
     weights /= 2 * weights.sum() - weights[0]
@@ -114,11 +122,12 @@ def reference(weights: Floats) -> Floats:
 
 
 def _block(program: Program, epsilon: float, delta: float, shift: int) -> _Block:
-    first = shift - program.cells if program.endless else -program.cells
+    open_ended = program.endless and delta < CLOSED
+    first = shift - program.cells if open_ended else -program.cells
     last = program.cells if program.both else (shift - 1) // 2
     k = np.arange(first, last + 1)
     k = k[2 * k != shift]  # there both weights are the same
-    return _Block(epsilon, delta, shift, k, 1 / program.reference[np.abs(k)])
+    return _Block(epsilon, delta, shift, k, 1 / program.reference[np.abs(k)], open_ended)
 
 
 @dataclass(slots=True)
@@ -178,7 +187,13 @@ class _Matrix:
         self.put(rows, x + 1, program.reference[1:] / program.reference[:-1])
 
 
-def _arguments(matrix: _Matrix, shares: Floats, objective: Floats) -> dict[str, Any]:
+def _attempts(rows: int) -> list[tuple[float, str]]:
+    """Scales of the costs and methods, the usual one first: solvers give up now and then, rarely on the same."""
+    usual, other = ("highs-ds", "highs-ipm") if rows < MANY_ROWS else ("highs-ipm", "highs-ds")
+    return [(SHARPER, usual), (SHARPER, other), (1.0, usual), (1.0, other)]
+
+
+def _arguments(matrix: _Matrix, shares: Floats, objective: Floats, method: str) -> dict[str, Any]:
     """The program in the words of ``scipy.optimize.linprog``."""
     from scipy import sparse
 
@@ -191,7 +206,7 @@ def _arguments(matrix: _Matrix, shares: Floats, objective: Floats) -> dict[str, 
         "A_eq": sparse.csr_array(np.concatenate([shares, pad])[None, :]),
         "b_eq": [1.0],
         "bounds": (0, None),
-        "method": "highs-ds" if matrix.height < MANY_ROWS else "highs-ipm",
+        "method": method,
         "options": {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
     }
 
@@ -228,7 +243,7 @@ def _multipliers(program: Program, blocks: list[_Block], marginals: Floats) -> t
         values[block.k - start] = np.maximum(marginals[row:end] * block.scale, 0.0)
         largest = float(values.max(initial=0.0))
         cap = max(0.0, float(marginals[end]) / block.delta) if block.delta > 0 else largest
-        left = 0.0 if program.endless else cap
+        left = 0.0 if block.open else cap
         out.append(Multiplier(block.epsilon, block.delta, block.shift, cap, start, np.minimum(values, cap), left))
         row = end + 1
     return tuple(out)

@@ -102,4 +102,4 @@ def shape_of(shape: object) -> Shape:
         return "unimodal"
     if shape == "any":
         return "any"
-    raise InputError("shape", shape, "'unimodal' or 'any'", "unimodal noise costs at most about a percent more")
+    raise InputError("shape", shape, "'unimodal' or 'any'", "unimodal noise usually costs less than a percent more")

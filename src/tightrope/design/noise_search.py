@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.design.noise_dual import NEAR, Costs, Multiplier, lifted
+from tightrope.design.noise_dual import Costs, Multiplier, lifted
 from tightrope.design.noise_program import Program, Solution, reference, solve
 from tightrope.design.noise_reference import MOST_CELLS, Reference
 from tightrope.design.noise_repair import Repair, excess
@@ -29,6 +29,7 @@ below the first. A δ costs some hundred times the least cost at most, so this i
 RELATIVE = 2.0**-40
 OUTWARD = 1e-6
 """An excess above this is no rounding: weights rise outwards somewhere, and rows are missing."""
+FAINTEST = 1e-16
 FAINT = 40.0
 """Nats that a staircase is followed down."""
 WIDENINGS = 4
@@ -62,19 +63,29 @@ def least_table(promise: Promise, sensitivity: int, costs: Costs, shape: Shape) 
     table = Repair(points, sensitivity, shape == "unimodal", law).table(solution.weights)
     multipliers = _promised(solution, promise)
     multipliers = multipliers if shape == "unimodal" else lifted(multipliers, costs)
-    return Found(_cheaper(table, points, sensitivity, costs), multipliers)
+    tables = [table, *_known(points, sensitivity, costs)]
+    if shape == "any":
+        tables.append(least_table(promise, sensitivity, costs, "unimodal").table)
+    return Found(min(tables, key=lambda found: _float_expense(found, costs)), multipliers)
 
 
-def _cheaper(table: NoiseTable, points: Points, sensitivity: int, costs: Costs) -> NoiseTable:
-    """For a single point with δ = 0 the best staircase, to the last bit, unless the program found less."""
+def _known(points: Points, sensitivity: int, costs: Costs) -> list[NoiseTable]:
+    """The best staircase, to the last bit, where the only point has δ = 0; it is the optimum there."""
     if len(points) > 1 or points[0][1] > 0:
-        return table
+        return []
     epsilon = points[0][0]
-    known = costs(sensitivity * (math.ceil(FAINT / epsilon) + 1))
-    own = np.array([float(table.survival(k)) for k in range(len(known) - 1)])
-    found = float(known[0] + 2 * np.dot(np.diff(known), own))
-    least, high = best_staircase(epsilon, sensitivity, known)
-    return staircase_table(epsilon, sensitivity, high) if least <= found * (1 + NEAR) else table
+    _, high = best_staircase(epsilon, sensitivity, costs(sensitivity * (math.ceil(FAINT / epsilon) + 1)))
+    return [staircase_table(epsilon, sensitivity, high)]
+
+
+def _float_expense(table: NoiseTable, costs: Costs) -> float:
+    """φ(0) + 2 Σ (φ(k) − φ(k−1)) P(X ≥ k) up to where the tail is ``FAINTEST``: to choose between tables."""
+    last = 1
+    while table.survival(last) > FAINTEST:
+        last *= 2
+    values = costs(last)
+    tails = np.array([float(table.survival(k)) for k in range(last)])
+    return float(values[0] + 2 * np.dot(np.diff(values), tails))
 
 
 def best_staircase(epsilon: float, period: int, costs: Floats) -> tuple[float, int]:
