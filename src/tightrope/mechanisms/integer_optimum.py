@@ -28,6 +28,9 @@ Points = Sequence[tuple[float, float]]
 MARGINS = (1 - PRIVATE_SIDE, 2.0**-46, 2.0**-44, 2.0**-40, 2.0**-32, 2.0**-24, 2.0**-16)
 """How much smaller than asked the points are made, tried in this order until the integer table keeps what was asked."""
 
+SMALLEST_STEP = 1e-9
+"""No ideal spacing of losses is declared below this."""
+
 NEVER = 1e-24
 """A δ below this is taken as 0: a table of 128 bits could not tell."""
 
@@ -110,7 +113,7 @@ def _built(points: Points, margin: float) -> NoiseTable:
     endless = min((epsilon for epsilon, delta in inner if delta == 0), default=None)
     last = None if endless is None else Line.of(endless, 0.0)
     tails = _tails(lines, last)
-    steps = tuple(sorted({epsilon for epsilon, _ in inner if epsilon > 0}, reverse=True))
+    steps = tuple(sorted({epsilon for epsilon, _ in inner if epsilon > SMALLEST_STEP}, reverse=True))
     if last is None:
         return tabulate(_differences([*tails, 0]), steps=steps)
     level = tails[-1] * (ONE - last.decay) >> DIGITS

@@ -1,0 +1,146 @@
+"""What any additive noise can reach for a real-valued answer: proven bounds from both sides (theory §4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tightrope.design.noise_closed_form import least_cost, least_tails_from_half, rounded_down
+from tightrope.design.noise_cost import Cost
+from tightrope.design.noise_request import Promise
+from tightrope.errors import InputError, PrecisionError
+from tightrope.mechanisms.continuous import Continuous
+from tightrope.mechanisms.laplace import laplace
+from tightrope.mechanisms.staircase import staircase
+from tightrope.mechanisms.truncated_laplace import truncated_laplace
+from tightrope.numerics.checks import Real, positive
+
+SAFE = 1e-12
+"""Relative margin for formulas in floats."""
+LARGEST_EPSILON = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseLimits:
+    """No noise that keeps the promise costs less than ``lower``; one that costs ``upper`` exists.
+
+    ``known`` has every bound that was computed, as (whose, "lower" or "upper", value); the best ones are the limits.
+    """
+
+    lower: float
+    upper: float
+    known: tuple[tuple[str, str, float], ...]
+
+    @property
+    def gap(self) -> float:
+        """Upper / lower − 1."""
+        return self.upper / self.lower - 1 if self.lower > 0 else math.inf
+
+
+def noise_limits(
+    epsilon: Real,
+    delta: Real = 0,
+    total_variation: Real | None = None,
+    sensitivity: Real = 1,
+    cost: str | Callable[[float], float] = "absolute",
+) -> NoiseLimits:
+    """Bounds on the least E φ(|X|) of additive noise on a real-valued answer, for (ε, δ) and a total variation.
+
+    Lower: the sums of GDGK for any parameters, with a total variation and any non-decreasing φ (``tail_sum``), and the
+    dual of the linear program. Upper: truncated Laplace (GDGK), the staircase where δ = 0, and the program's own law.
+    An upper bound of ∞ means that no formula and no program fits the parameters.
+
+    Raises ``InputError`` as ``least_noise`` does.
+
+    >>> found = noise_limits(0.3, 1.07481e-6)
+    >>> {name: round(value, 6) for name, side, value in found.known if name.startswith("GDGK")}
+    {'GDGK tail sums': 2.85805, 'GDGK truncated Laplace': 3.333088}
+    >>> found.lower <= 3.32064 <= found.upper * 1.00001
+    True
+    """
+    promise = Promise.of(epsilon, delta, total_variation)
+    asked, width = Cost.of(cost), positive("sensitivity", sensitivity)
+    known = [("GDGK tail sums", "lower", tail_sum(promise, width, asked))]
+    known += [(name, "upper", value) for name, value in _formulas(promise, width, asked)]
+    known += _program(promise, width, asked)
+    return NoiseLimits(
+        max(value for _, side, value in known if side == "lower"),
+        min((value for _, side, value in known if side == "upper"), default=math.inf),
+        tuple(known),
+    )
+
+
+def tail_sum(promise: Promise, sensitivity: float, cost: Cost) -> float:
+    """φ(0) + 2 Σ_{k≥1} (φ(kΔ) − φ((k−1)Δ)) G_k, G_0 = ½, G_{k+1} = max(0, max_i e^{−ε_i}(G_k − δ_i)), rounded down.
+
+    Some side has P(X ≥ 0) ≥ ½ after symmetrisation, and P(X ≥ (k+1)Δ) ≥ e^{−ε_i}(P(X ≥ kΔ) − δ_i) for every point.
+
+    >>> round(tail_sum(Promise.of(0.3, 1.07481e-6, None), 1.0, Cost.of("squared")), 7)
+    19.1867712
+    """
+    tails = least_tails_from_half(promise.points)
+    if cost.power is None:
+        return least_cost(tails, cost.scaled(sensitivity))
+    return rounded_down(Fraction(sensitivity) ** cost.power * Fraction(least_cost(tails, cost)))
+
+
+def _formulas(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[str, float]]:
+    """Laws with formulas for E|X| and E X² that keep the promise."""
+    epsilon, delta, eta = _triple(promise)
+    if cost.power is None or not epsilon <= LARGEST_EPSILON:
+        return []
+    if 0 < delta <= 0.5:
+        rate = _largest_rate(epsilon, delta, eta)
+        return [
+            (
+                "GDGK truncated Laplace",
+                _error(truncated_laplace(epsilon=rate, delta=delta, sensitivity=sensitivity), cost),
+            )
+        ]
+    if delta > 0 or eta < 1:
+        if not (delta == 0 and eta > 0):
+            return []
+        rate = min(epsilon, -2 * math.log1p(-eta * (1 - SAFE)))
+        return [("Laplace", _error(laplace(scale=sensitivity / rate, sensitivity=sensitivity), cost))]
+    return [("staircase", _error(staircase(epsilon=epsilon, sensitivity=sensitivity), cost))]
+
+
+def _triple(promise: Promise) -> tuple[float, float, float]:
+    """(ε, δ, η); η = 1 where it says nothing."""
+    eta = next((delta for epsilon, delta in promise.points if epsilon == 0), 1.0)
+    epsilon, delta = promise.points[-1]
+    return epsilon, delta, eta
+
+
+def _largest_rate(epsilon: float, delta: float, eta: float) -> float:
+    """The largest ε' ≤ ε whose truncated Laplace law has total variation η or less (theory §4); 0 is uniform noise."""
+    low, high = 0.0, epsilon
+    if _variation(high, delta) <= eta * (1 - SAFE):
+        return high
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _variation(middle, delta) <= eta * (1 - SAFE) else (low, middle)
+    return low
+
+
+def _variation(epsilon: float, delta: float) -> float:
+    """(1 − e^{−ε/2})/(1 − e^{−Aε/Δ}), with e^{Aε/Δ} = 1 + (e^ε − 1)/(2δ); δ at ε = 0."""
+    ratio = math.expm1(epsilon) / (2 * delta)
+    return -math.expm1(-epsilon / 2) * (1 + ratio) / ratio if ratio > 0 else delta
+
+
+def _error(law: Continuous, cost: Cost) -> float:
+    return (law.mean_absolute_error if cost.power == 1 else law.mean_squared_error) * (1 + SAFE)
+
+
+def _program(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[str, str, float]]:
+    """The linear program's law and bound; nothing where it would be too large, or is not solved."""
+    from tightrope.design.real_noise import least_real_noise
+
+    try:
+        found = least_real_noise(promise, sensitivity, cost).certificate
+    except (InputError, PrecisionError):
+        return []
+    return [("linear program", "lower", found.lower), ("linear program", "upper", found.upper)]

@@ -1,0 +1,92 @@
+"""What additive noise can reach: the values of the paper, and bounds that hold each other."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tightrope.design.noise_cost import Cost
+from tightrope.design.noise_limits import noise_limits, tail_sum
+from tightrope.design.noise_request import Promise
+from tightrope.errors import InputError
+from tightrope.mechanisms.truncated_laplace import truncated_laplace
+
+
+def named(limits, name):
+    return {(whose, side): value for whose, side, value in limits.known}[name]
+
+
+def test_the_values_of_the_paper():
+    """ε = 0.3, δ = 1.07481e−6 (n = 40): theory §4."""
+    absolute, squared = noise_limits(0.3, 1.07481e-6), noise_limits(0.3, 1.07481e-6, cost="squared")
+    assert named(absolute, ("GDGK tail sums", "lower")) == pytest.approx(2.858050144, rel=1e-9)
+    assert named(absolute, ("GDGK truncated Laplace", "upper")) == pytest.approx(3.333087563, rel=1e-9)
+    assert named(squared, ("GDGK tail sums", "lower")) == pytest.approx(19.1867712, rel=1e-8)
+    assert named(squared, ("GDGK truncated Laplace", "upper")) == pytest.approx(22.21075296, rel=1e-9)
+    for found in (absolute, squared):
+        assert found.gap < 1e-3
+
+
+def test_geometric_sums_where_the_number_of_terms_is_whole():
+    """Where G_n is exactly 0 the recursion is the closed sum of the paper."""
+    epsilon, terms = 0.5, 6
+    down = math.exp(-epsilon)
+    delta = down**terms / 2 / sum(down**j for j in range(1, terms + 1))
+    tails = [0.5 * down**k - delta * sum(down**j for j in range(1, k + 1)) for k in range(1, terms)]
+    assert tail_sum(Promise.of(epsilon, delta, None), 2.0, Cost.of("absolute")) == pytest.approx(4 * sum(tails))
+
+
+@pytest.mark.parametrize("cost", ["absolute", "squared"])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "variation"), [(1, 1e-6, None), (1, 0, None), (1, 1e-6, 0.1), (1, 0, 0.1)]
+)
+def test_every_lower_bound_is_below_every_upper_bound(epsilon, delta, variation, cost):
+    found = noise_limits(epsilon, delta, variation, cost=cost)
+    lowers = [value for _, side, value in found.known if side == "lower"]
+    uppers = [value for _, side, value in found.known if side == "upper"]
+    assert max(lowers) == found.lower <= found.upper == min(uppers)
+    assert found.gap < 5e-3
+
+
+@given(st.floats(0.05, 4), st.floats(-8, -0.5), st.floats(0.02, 0.9))
+@settings(deadline=None, max_examples=40)
+def test_truncated_laplace_keeps_the_total_variation(epsilon, exponent, variation):
+    """The law that the upper bound stands for exists: its exact loss keeps all three numbers."""
+    from tightrope.design.noise_limits import _largest_rate
+
+    delta = min(10**exponent, variation)
+    rate = _largest_rate(epsilon, delta, variation)
+    law = truncated_laplace(epsilon=rate, delta=delta)
+    assert rate <= epsilon
+    assert law.loss.total_variation() <= variation * (1 + 1e-9)
+    assert law.loss.delta(epsilon) <= delta * (1 + 1e-9)
+
+
+def test_limits_scale_with_the_sensitivity():
+    one, other = noise_limits(1, 1e-6, cost="squared"), noise_limits(1, 1e-6, sensitivity=3, cost="squared")
+    assert other.lower == pytest.approx(9 * one.lower, rel=1e-11)
+    assert other.upper == pytest.approx(9 * one.upper, rel=1e-11)
+
+
+def test_any_cost():
+    found = noise_limits(1, 1e-3, cost=lambda x: x**1.5)
+    assert 0 < found.lower <= found.upper <= 1.15 * found.lower
+
+
+def test_parameters_that_no_program_fits_fall_back_to_formulas():
+    found = noise_limits(1e-4, 1e-8)
+    assert {whose for whose, _, _ in found.known} == {"GDGK tail sums", "GDGK truncated Laplace"}
+    assert found.lower <= found.upper <= found.lower * 1.01
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [((0,), "epsilon"), ((1, 1), "delta"), ((1, float("nan")), "delta"), ((1, 0.1, None, 0), "sensitivity"),
+     ((1, 0.1, None, 1, "cubed"), "cost")],
+)  # fmt: skip
+def test_nonsense(arguments, said):
+    with pytest.raises(InputError, match=said):
+        noise_limits(*arguments)
