@@ -15,6 +15,9 @@ from tightrope.privacy.law import Complexes, Floats, LossLaw
 CHUNK = 1 << 21
 """Cells of an (atoms × nodes) table held at once: 32 MiB of complex numbers."""
 
+SMALLEST = 1e-300
+"""A sum that vanishes is taken as this: its logarithm stays finite."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Atoms(LossLaw):
@@ -82,7 +85,7 @@ class Atoms(LossLaw):
     def _log_moment(self, z: Complexes) -> Complexes:
         peak = np.max(z.real[:, None] * self.losses, axis=1)
         total = np.exp(z[:, None] * self.losses - peak[:, None]) @ self.masses
-        return np.asarray(np.log(total) + peak, dtype=np.complex128)
+        return np.asarray(np.log(np.where(total == 0, SMALLEST, total)) + peak, dtype=np.complex128)
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """One rounding of the sum, and of its largest exponent, and what masses are off, relative to what is left."""

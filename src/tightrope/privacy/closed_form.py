@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.interval import Engine, Interval, outward
 from tightrope.privacy.law import LossLaw
 
@@ -19,8 +20,11 @@ class ClosedForm(Engine):
     name: str = "closed form"
 
     def delta(self, epsilon: float) -> Interval:
-        """Below 0 by the mirror 1 − e^ε + e^ε δ'(−ε), δ' of the reverse order: sums of positive terms."""
-        if epsilon >= 0:
+        """Below 0 by the mirror 1 − e^ε + e^ε δ'(−ε), δ' of the reverse order: sums of positive terms.
+
+        A finite law is such a sum at any ε, and its reverse may have lost masses to underflow.
+        """
+        if epsilon >= 0 or isinstance(self.law, Atoms):
             return self._at(self.law, epsilon)
         low, high = self._at(self.law.reverse(), -epsilon)
         base, factor = -math.expm1(epsilon), math.exp(epsilon)

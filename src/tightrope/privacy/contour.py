@@ -26,6 +26,8 @@ FIRST_BLOCK, LAST_BLOCK = 64, 1024
 MOST_NODES = 1 << 17
 UNDERFLOW = -760.0
 """E to this power is 0 in double precision, with room for rounding."""
+SUBNORMAL = 1e-290
+"""Below this numbers begin to lose digits."""
 FINENESS = 6
 """Lines are at c = e^{i/6}, or at c = −1/(1 + e^{−(i + ½)/6})."""
 FARTHEST = 40 * FINENESS
@@ -205,15 +207,17 @@ class Contour(Engine):
         value, wobble, rest = self._sum(line, step, nodes, epsilon)
         if not height < STEEPEST:
             raise PrecisionError(f"the integrand is as large as e^{height:.4g} at epsilon={epsilon!r}")
-        scale = math.exp(height)
         # Losses off by the slack move δ by no more than slack · P(L > ε − slack), and Chernoff bounds that.
         moved = self.total.slack * math.exp(min(abs(line.c) * self.total.slack, 700.0))
-        error = scale * (math.exp(alias) + rest + wobble + moved)
-        if error == 0 and value > 0:
-            return 0.0, math.ulp(0.0)
-        if not scale * value > 2 * error:
-            raise PrecisionError(f"no digit is kept at epsilon={epsilon!r}: {scale * value!r} within {error!r}")
-        return scale * value, error
+        error = math.exp(alias) + rest + wobble + moved
+        if not value > 2 * error:
+            raise PrecisionError(
+                f"no digit is kept at epsilon={epsilon!r}: {value!r} within {error!r} of e^{height:.4g}"
+            )
+        found = math.exp(height + math.log(value))  # e^height alone may be below double precision
+        return found, found * (error / value + 4 * ROUND_OFF * (abs(height) + 4)) + 2 * math.ulp(0.0) * (
+            found < SUBNORMAL
+        )
 
     def _sum(self, line: Line, step: float, nodes: Nodes, epsilon: float) -> tuple[float, float, float]:
         """(h/2π) Σ over c + ihn: the value, its rounding, and a bound on what lies beyond the last node.

@@ -33,6 +33,8 @@ HALF = math.sqrt(2 * math.log(4))
 """The sum moves by less than its mean and this many deviations with probability ½ at least."""
 COARSE = 1.0
 """A grid that may have moved the sum by more nats than this says nothing from below."""
+UNDERFLOW = 1e-300
+"""Cells whose masses leave double precision may add up to this."""
 FAR = 40.0
 """Deviations beyond which nothing moves, in double precision."""
 
@@ -53,14 +55,14 @@ class Grid:
         high, over = self.upper.delta(epsilon - self.slack)
         below, under = self.upper.delta(epsilon + self.slack)
         if not max(self.deviation, self.drift) < COARSE:
-            return 0.0, high + over
+            return 0.0, high + over + UNDERFLOW
         gained = self.lost + self._gained(epsilon + self.slack) if self.deviation else self.lost
-        return max(0.0, below - under - gained * (1 + 1e-9)), high + over
+        return max(0.0, below - under - gained * (1 + 1e-9)), high + over + UNDERFLOW
 
     def above(self, epsilon: float) -> float:
         """The upper end alone."""
         high, over = self.upper.delta(epsilon - self.slack)
-        return high + over
+        return high + over + UNDERFLOW
 
     def _gained(self, epsilon: float) -> float:
         """2 Σ W G((|l − ε| − v)₊): each path is seen within v of where it was, with probability ½ or more."""

@@ -36,7 +36,9 @@ FINENESS = 8
 """Tilts are taken on a geometric grid, this many to a factor e, so that neighbouring ε share a transform."""
 MOST_KEPT = 8
 OUTLINE = 1000
-AGREE = 1e-11
+ESCAPING = 1e-19
+AGREE = 2e-15
+"""Masses whose sum is this close to what is known of it differ from that by rounding."""
 STEEP = 0.1
 STEEPEST = 600.0
 OVERFLOW = 300.0
@@ -44,14 +46,15 @@ OVERFLOW = 300.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tilted:
-    """Masses of the tilted sum at the points origin, origin + stride, …; their error relative to their Euclidean norm;
-    K(c) and its error.
+    """Masses of the tilted sum at the points origin, origin + stride, …; their error relative to their Euclidean norm,
+    and the mass that may lie elsewhere, or have been folded in from there; K(c) and its error.
     """
 
     origin: int
     stride: int
     masses: Floats
     error: float
+    outside: float
     log_scale: float
     scale_error: float
 
@@ -107,10 +110,10 @@ class Lattice:
         gains = np.exp(tilt * gap) * -np.expm1(gap)
         if not sum_.log_scale - tilt * epsilon < STEEPEST:
             return 0.5, 0.5  # so far from the tilted mean that nothing is known
-        scale = math.exp(sum_.log_scale - tilt * epsilon)
-        value = scale * float(np.dot(np.maximum(sum_.masses[first:], 0.0), gains))
+        rough = float(np.dot(np.maximum(sum_.masses[first:], 0.0), gains))
         # Cauchy-Schwarz: the error of the masses is bounded in the Euclidean norm (Parseval).
-        spread = scale * sum_.error * float(np.linalg.norm(gains)) * float(np.linalg.norm(sum_.masses))
+        off = sum_.error * float(np.linalg.norm(gains)) * float(np.linalg.norm(sum_.masses)) + sum_.outside
+        value, spread = (_scaled(sum_.log_scale - tilt * epsilon, part) for part in (rough, off))
         spread += value * ((abs(sum_.log_scale) + abs(tilt * epsilon) + 64) * ROUND_OFF + sum_.scale_error) + TINY
         return self.infinite_mass + value, spread + 4 * ROUND_OFF * self.infinite_mass
 
@@ -130,7 +133,7 @@ class Lattice:
         first, last = (sum_.index(end / self.step) for end in (epsilon - reach - self.step, epsilon + reach))
         losses = self.step * sum_.points(first, last)
         weights = np.exp(np.minimum(sum_.log_scale - tilt * losses, 700.0))
-        off = float(np.max(weights, initial=0.0)) * sum_.error * float(np.linalg.norm(sum_.masses))
+        off = float(np.max(weights, initial=0.0)) * (sum_.error * float(np.linalg.norm(sum_.masses)) + sum_.outside)
         return losses, np.clip(weights * sum_.masses[first:last], 0.0, 1.0), off
 
     def matched(self, losses: Floats) -> Floats:
@@ -146,8 +149,11 @@ class Lattice:
         return result
 
     def _around(self, epsilon: float) -> tuple[float, Tilted]:
-        """A tilt near the saddle of ε, and the law tilted by it; kept for reuse."""
-        tilt = math.exp(round(math.log(self._saddle(epsilon)) * FINENESS) / FINENESS)
+        """A tilt just below the saddle of ε, and the law tilted by it; kept for reuse.
+
+        Not above: K may rise like a wall there, and what is tilted beyond it lies far from ε.
+        """
+        tilt = math.exp(math.floor(math.log(self._saddle(epsilon)) * FINENESS) / FINENESS)
         if tilt not in self._kept:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
@@ -188,8 +194,8 @@ class Lattice:
         log_scale = math.fsum(part.count * k for part, (k, *_) in zip(self.parts, moments, strict=True))
         scale_error = math.fsum(part.count * off for part, (*_, off) in zip(self.parts, moments, strict=True))
         origin, stride, parts = self._reduced([masses for _, masses, _ in moments])
-        first, masses, wobble = _composed(parts)
-        return Tilted(origin + stride * first, stride, masses, wobble * ROUND_OFF, log_scale, scale_error)
+        first, masses, wobble, outside = _composed(parts)
+        return Tilted(origin + stride * first, stride, masses, wobble * ROUND_OFF, outside, log_scale, scale_error)
 
     def _reduced(self, masses: Sequence[Floats]) -> tuple[int, int, list[LatticePart]]:
         """The coarsest lattice that holds the sum: origin, stride, and the tilted steps on it.
@@ -205,12 +211,19 @@ class Lattice:
         return origin, stride, steps
 
 
-def _composed(parts: Sequence[LatticePart]) -> tuple[int, Floats, float]:
-    """First index and masses of the sum, by transform, and their error in units of rounding and Euclidean norm."""
+def _scaled(log_scale: float, value: float) -> float:
+    """Value · e^log_scale, where the factor alone may be below double precision."""
+    return math.exp(log_scale + math.log(value)) if value > 0 else 0.0
+
+
+def _composed(parts: Sequence[LatticePart]) -> tuple[int, Floats, float, float]:
+    """First index and masses of the sum, by transform; their error in units of rounding and Euclidean norm; the mass
+    beyond them.
+    """
     means = [float(np.dot(part.masses, part.offsets)) for part in parts]
     centres = [round(mean) for mean in means]
     middle = round(math.fsum(part.count * mean for part, mean in zip(parts, means, strict=True)))
-    points = _length(parts, means, middle)
+    points, outside = _length(parts, means, middle)
     shift = sum(part.count * centre for part, centre in zip(parts, centres, strict=True)) - middle
     transformed, wobble = np.ones(points // 2 + 1, dtype=np.complex128), 16 * math.log2(points) + 200
     for part, centre in zip(parts, centres, strict=True):
@@ -219,7 +232,7 @@ def _composed(parts: Sequence[LatticePart]) -> tuple[int, Floats, float]:
     # Far from 0 the logarithm is known to a rounding of itself only, and the power multiplies that.
     far = float(np.max(np.abs(transformed[points // 6 :]), initial=0.0))
     wobble += 8 * far * sum(part.count for part in parts)
-    return middle - points // 2, np.roll(fft.irfft(transformed, points), points // 2 + shift), wobble
+    return middle - points // 2, np.roll(fft.irfft(transformed, points), points // 2 + shift), wobble, outside
 
 
 def _powered(offsets: Indices, masses: Floats, count: int, points: int) -> tuple[Complexes, float]:
@@ -250,8 +263,8 @@ def _power(base: Complexes, count: int) -> Complexes:
         base = base * base
 
 
-def _length(parts: Sequence[LatticePart], means: list[float], middle: int) -> int:
-    """A transform length that holds the support, or all of it but a mass of 1e−19 (Chernoff)."""
+def _length(parts: Sequence[LatticePart], means: list[float], middle: int) -> tuple[int, float]:
+    """A transform length that holds the support, or all of it but a mass of ``ESCAPING`` (Chernoff), and that mass."""
     low = sum(part.count * int(part.offsets[0]) for part in parts)
     high = sum(part.count * int(part.offsets[-1]) for part in parts)
     whole = 2 * max(high - middle, middle - low) + 4
@@ -259,12 +272,12 @@ def _length(parts: Sequence[LatticePart], means: list[float], middle: int) -> in
         p.count * float(np.dot(p.masses, (p.offsets - mu) ** 2)) for p, mu in zip(parts, means, strict=True)
     )
     length = max(80 * math.sqrt(variance) + 100, 128)
-    while length < whole and _escape(parts, means, length / 2) > math.log(1e-19):
+    while length < whole and _escape(parts, means, length / 2) > math.log(ESCAPING):
         length *= 2
     points = fft.next_fast_len(math.ceil(min(length, whole)) | 1, real=True)
     if points > MOST_POINTS:
         raise PrecisionError(f"the composed loss needs {points} lattice points, more than {MOST_POINTS}")
-    return points + points % 2
+    return points + points % 2, 0.0 if points >= whole else 2 * ESCAPING
 
 
 def _log_moment(part: LatticePart, rate: float) -> tuple[float, Floats, float]:

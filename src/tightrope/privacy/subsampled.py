@@ -53,7 +53,8 @@ class PoissonRemove(LossLaw):
         """E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q; 1 − γ where γ' ≤ 0."""
         inner, _ = self._inner(epsilon)
         base = self.base.profile(inner)
-        return None if base is None else np.where(np.expm1(epsilon) > -self.rate, self.rate * base, -np.expm1(epsilon))
+        excess = np.expm1(np.minimum(epsilon, 30.0))
+        return None if base is None else np.where(excess > -self.rate, self.rate * base, -excess)
 
     def profile_error(self, epsilon: Floats) -> Floats:
         """The base's at ε', and what the rounding of ε' may change."""

@@ -6,6 +6,7 @@ Each function returns a new Figure that belongs to no window and to no global st
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from tightrope.report.wording import heading
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from tightrope.design.frontier import Frontier, Point
 
 MOST_GROUPS = 60
 INK, ACCENT, QUIET = "#1c2430", "#17627f", "#76808c"
@@ -110,6 +113,54 @@ def _as_list(answer: Answer, rows: list[Row]) -> Figure:
     return figure
 
 
+def frontier(found: Frontier) -> Figure:
+    """Expected cost against ε on logarithmic axes, a line for each δ, total variation and number of people.
+
+    Lines are noise that exists; the shade below reaches down to the proven limit, which no noise crosses. With people,
+    the cost is divided by their number. Raises InputError without points, MissingExtraError without matplotlib.
+    """
+    if not found.points:
+        raise InputError("found", found, "a frontier with points", "see tightrope.design.frontier")
+    lines: dict[str, list[Point]] = defaultdict(list)
+    for point in found.points:
+        lines[_promise(point)].append(point)
+    relative = found.points[0].people is not None
+    figure, axes = _axes(5.6, 4.4, "ε", f"expected cost ({found.cost_name}){', per person' if relative else ''}")
+    for (name, points), colour in zip(lines.items(), cycle(_COLOURS), strict=False):
+        epsilons = [point.epsilon for point in points]
+        costs, limits = ([getattr(point, side) / (point.people or 1) for point in points] for side in ("cost", "limit"))
+        axes.loglog(epsilons, costs, color=colour, linewidth=1.5, marker="o", markersize=3, label=name)
+        axes.fill_between(epsilons, limits, costs, color=colour, alpha=0.2, linewidth=0)
+    axes.legend(loc="upper right", frameon=False, fontsize=8)
+    return figure
+
+
+def _promise(point: Point) -> str:
+    """The name of a line."""
+    eta = "" if point.asked_total_variation is None else f", total variation {point.asked_total_variation:g}"
+    return f"δ = {point.delta:g}{eta}{'' if point.people is None else f', {point.people:,} people'}"
+
+
+def noise_laws(laws: Mapping[str, Sequence[float]]) -> Figure:
+    """Probabilities of the errors 0, ±1, ±2, … of several noises, one line a name, on a logarithmic axis.
+
+    ``laws`` maps a name to the probabilities of 0, 1, 2, …, each that of ±x. Raises InputError for an empty mapping,
+    MissingExtraError without matplotlib.
+    """
+    if not laws or not all(len(law) for law in laws.values()):
+        raise InputError("laws", laws, "a dictionary from names to probabilities of 0, 1, 2, …")
+    figure, axes = _axes(6.0, 4.2, "error", "probability")
+    for (name, law), (style, colour) in zip(laws.items(), cycle(_LINES[::-1]), strict=False):
+        shown = [(x, p) for x, p in enumerate(law) if p > _FAINT]
+        errors, chances = [x for x, _ in shown], [p for _, p in shown]
+        both = [-x for x in errors[:0:-1]] + errors
+        axes.semilogy(both, chances[:0:-1] + chances, drawstyle="steps-mid", linestyle=style, color=colour, label=name)
+    axes.legend(loc="upper right", frameon=False, fontsize=8)
+    return figure
+
+
+_FAINT = 1e-12
+_COLOURS = (ACCENT, "#b0563b", "#5d7f3a", "#c9962f", INK)
 _RATES = [(1 - math.cos(math.pi * i / 240)) / 2 for i in range(241)]
 _LINES = (("--", "#b0563b"), ("-.", "#c9962f"), ("--", "#5d7f3a"), (":", INK), ("-", ACCENT))
 _STYLE: dict[str, Any] = {"fmt": "o", "color": ACCENT, "markersize": 4, "elinewidth": 1.2, "capsize": 0}
