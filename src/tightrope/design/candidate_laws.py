@@ -137,7 +137,7 @@ def cells(count: float) -> int:
 
 def of_heights(name: str, question: Question, heights: Callable[[float], Indices], parts: int = 1) -> Candidate:
     """The law e^{−heights/(parts·size)} of the least size, from the Laplace law that keeps ε by adding up losses."""
-    guess = question.releases * question.shift / max(max(e for e, _ in question.points), question.mu)
+    guess = question.releases * question.shift / max(*(e for e, _ in question.points), question.mu)
     size = question.least_size(
         lambda size: Released.of_heights(heights(size), question.shift, 1 / (parts * size)), guess, WITHIN
     )

@@ -54,7 +54,7 @@ class Released:
     def of_heights(cls, heights: Indices, shift: int, step: float) -> Self:
         """Of the law e^{−step·heights[|x|]}: its losses lie on the lattice."""
         half = normalised(np.exp(-step * (heights - heights[0])))
-        p, q = shifted(half, shift)
+        p, _ = shifted(half, shift)
         reach = len(heights) - 1
         outcomes = np.arange(-reach + shift, reach + 1)
         offsets = heights[np.abs(outcomes - shift)] - heights[np.abs(outcomes)]
@@ -153,7 +153,8 @@ class ComposedCurve:
         lowest = int(offsets.min())
         stride = max(1, int(np.gcd.reduce(offsets - lowest)))
         places, masses = _sum((offsets - lowest) // stride, weights / whole, count)
-        return Sum(self.one.step * (count * lowest + stride * places), masses, tilt, count * math.log(whole))
+        points = np.asarray(self.one.step * (count * lowest + stride * places), dtype=np.float64)
+        return Sum(points, masses, tilt, count * math.log(whole))
 
 
 def _sum(offsets: Indices, weights: Floats, count: int) -> tuple[Indices, Floats]:
@@ -164,8 +165,8 @@ def _sum(offsets: Indices, weights: Floats, count: int) -> tuple[Indices, Floats
     centre, middle = round(mean), round(count * mean)
     wrapped = np.bincount((offsets - centre) % points, weights=weights, minlength=points)
     back = fft.irfft(_power(fft.rfft(wrapped), count), points)
-    masses = np.roll(back, points // 2 - (middle - count * centre))
-    return np.arange(points) + middle - points // 2, np.maximum(masses, 0.0)
+    masses = np.maximum(np.roll(back, points // 2 - (middle - count * centre)), 0.0)
+    return np.arange(points) + middle - points // 2, np.asarray(masses, dtype=np.float64)
 
 
 def _points(offsets: Indices, mean: float, deviation: float, count: int) -> int:

@@ -34,8 +34,16 @@ NEAR = 1e-4
 """Candidates this close to the best one, relatively, are compared as certified tables."""
 POLISHED = "optimised table"
 CLOSED_FORM = "least noise (closed form)"
-TOO_MANY = "not sought: the Gaussian is within 0.05 % for so many releases"
 NEVER = 1e-24
+"""A δ below this is taken as 0: a table of 128 bits could not tell."""
+FAMILIES: dict[str, Callable[[Question], Candidate]] = {
+    "discrete Laplace": candidate_laws.laplace,
+    "discrete truncated Laplace": candidate_laws.truncated_laplace,
+    "discrete staircase": candidate_laws.staircase,
+    "discrete Gaussian": candidate_laws.gaussian,
+    "rounded Gaussian": candidate_laws.rounded_gaussian,
+    exponential_power.NAME: exponential_power.exponential_power,
+}
 Points = Sequence[tuple[float, float]]
 
 
@@ -61,7 +69,8 @@ def composed_noise(
     Certified: ``(releases * table.loss(sensitivity)).delta(ε_i) <= δ_i``, rounding included. ``cost``: "absolute",
     "squared", or a non-decreasing function of |x|. At most the cost of Laplace, truncated Laplace, staircase and
     Gaussian noise. One release of sensitivity 1 gets the closed form of theory §4.1, which no integer noise beats.
-    ε above 40 a release is taken as that. With δ_i = 0 (below 1e−24) losses must be bounded by ε_i/k each: Laplace-like noise without end.
+    With δ_i = 0 (or below 1e−24) every loss is bounded by ε_i/k: a staircase without end. ε above 40 a release is
+    taken as that.
 
     Neighbours: whatever the sensitivity speaks of; releases may be adaptive, with this noise fixed in advance. Raises
     ``InputError`` for nonsense, ``BudgetRefused`` where no table of whole numbers will do.
@@ -88,9 +97,7 @@ def composed_noise(
     winner, table = _certified(question, sorted(found, key=lambda one: one.cost))
     costs: dict[str, float | str] = {one.name: one.cost for one in found}
     realised = expected_cost(table, question.cost)
-    return ComposedNoise(
-        table, winner, realised, {**costs, **refused, winner: realised}, winner == POLISHED
-    )
+    return ComposedNoise(table, winner, realised, {**costs, **refused, winner: realised}, winner == POLISHED)
 
 
 def _question(points: Points, releases: int, sensitivity: int, cost: str | Callable[[float], float]) -> Question:
@@ -125,16 +132,11 @@ def _only(name: str, table: NoiseTable, question: Question) -> ComposedNoise:
 
 def _candidates(question: Question) -> tuple[list[Candidate], dict[str, str]]:
     """Every family at its least size, and why others have none."""
-    families = {
-        "discrete Laplace": candidate_laws.laplace,
-        "discrete truncated Laplace": candidate_laws.truncated_laplace,
-        "discrete Gaussian": candidate_laws.gaussian,
-        "rounded Gaussian": candidate_laws.rounded_gaussian,
-    }
-    if question.shift > 1:
-        families["discrete staircase"] = candidate_laws.staircase
-    if question.releases <= MOST_TUNED:
-        families[exponential_power.NAME] = exponential_power.exponential_power
+    families = dict(FAMILIES)
+    if question.shift == 1:
+        del families["discrete staircase"]
+    if question.releases > MOST_TUNED:
+        del families[exponential_power.NAME]
     found, refused = [], {}
     for name, search in families.items():
         try:

@@ -11,19 +11,19 @@ from scipy import optimize
 from scipy.special import log_ndtr
 
 from tightrope.design.composed_curve import ComposedCurve, Released, normalised
+from tightrope.design.log_search import least_size
 from tightrope.design.noise_cost import Cost
 from tightrope.errors import BudgetRefused
 from tightrope.privacy.law import Floats
 
-CAPPED = 30.0
-"""Logs of δ over what is allowed are cut here: a root is where they change sign."""
-DOUBLINGS = 60
 MOVED = 6.0
 """A loss that is moved within a cell of width h at random gains a variance of h²/6."""
 FINEST = 2e-5
 """Lattices are no finer than this, in standard deviations of the total loss."""
-FARTHEST = 80.0
-"""A Gaussian this much smaller than its shift, or larger, is not looked for."""
+FARTHEST = 1e6
+"""Sizes further than this factor from the guess are not looked at."""
+NOTHING = -30.0
+"""Stands for the log of 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +64,22 @@ class Question:
     def least_delta(self) -> float:
         return min(delta for _, delta in self.points)
 
-    def least_size(self, release: Callable[[float], Released], guess: float, within: float, width: float = 0.02) -> float:
-        """The least size, to a factor of 1 ± ``within`` and about ``width`` from the guess, whose release keeps all points: larger sizes must keep more.
+    def least_size(
+        self, release: Callable[[float], Released], guess: float, within: float, width: float = 0.02
+    ) -> float:
+        """The least size, to a factor of 1 + 2 ``within``, whose release keeps all points: larger ones must keep more.
 
         Raises ``BudgetRefused`` where none does.
         """
 
-        def above(log_size: float) -> float:
-            return min(max(self.excess(release(math.exp(log_size))), -CAPPED), CAPPED)
+        def above(size: float) -> float:
+            return self.excess(release(size))
 
-        low, high = self._bracket(above, math.log(guess), width)
-        return math.exp(float(optimize.brentq(above, low, high, xtol=within, rtol=1e-15)))
-
-    def _bracket(self, above: Callable[[float], float], start: float, width: float) -> tuple[float, float]:
-        """Two logarithms of sizes, the lower one too small."""
-        here = start
-        sign = 1.0 if above(here) > 0 else -1.0
-        for _ in range(DOUBLINGS):
-            there = here + sign * width
-            if (above(there) > 0) != (sign > 0):
-                return (here, there) if sign > 0 else (there, here)
-            here, width = there, 4 * width
-            if abs(here - start) > FARTHEST:
-                break
-        raise BudgetRefused(f"no size of this noise keeps {list(self.points)} after {self.releases} releases")
+        limits = (guess / FARTHEST, guess * FARTHEST)
+        found = least_size(above, guess, width=width, within=within, limits=limits)
+        if not math.isfinite(found):
+            raise BudgetRefused(f"no size of this noise keeps {list(self.points)} after {self.releases} releases")
+        return found
 
 
 def _gaussian_mu(epsilon: float, delta: float) -> float:
@@ -97,6 +89,6 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
         mu = math.exp(log_mu)
         first, second = log_ndtr(-epsilon / mu + mu / 2), epsilon + log_ndtr(-epsilon / mu - mu / 2)
         gap = -math.expm1(min(float(second - first), 0.0))
-        return float(first) + (math.log(gap) if gap > 0 else -CAPPED) - math.log(delta)
+        return float(first) + (math.log(gap) if gap > 0 else NOTHING) - math.log(delta)
 
     return math.exp(float(optimize.brentq(above, -30.0, 6.0, xtol=1e-9)))

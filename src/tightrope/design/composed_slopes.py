@@ -5,9 +5,9 @@ With the other k − 1 factors held, δ_k = Σ_x Q_x φ(P_x / Q_x), φ(r) = r δ
 
     ∂δ/∂P_x = k P(S > u),    ∂δ/∂Q_x = −k E[e^{ε − S}; S > u],    curvature k f_S(u) (dP_x − r dQ_x)² / P_x.
 
-The gradient is that of all k factors; the curvature leaves out what they do to each other. Both are read from a lattice,
-not from the number that ``composed_curve`` computes on one: that number has kinks where losses cross lattice points,
-and a search that follows them fits the lattice.
+The gradient is that of all k factors; the curvature leaves out what they do to each other. Both are read from a
+lattice, and are not those of the number that ``composed_curve`` computes on one: that has kinks where losses cross
+lattice points, and a search that follows them fits the lattice.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 from scipy import optimize
-from scipy.special import gammaln
 
 from tightrope.design.candidate_laws import Candidate, cells, depth, of_weights
 from tightrope.design.composed_question import Question
+from tightrope.design.power_law import deviation
 from tightrope.errors import BudgetRefused
 from tightrope.privacy.law import Floats
 
@@ -27,6 +27,11 @@ NEAREST = 2e-3
 
 def exponential_power(question: Question) -> Candidate:
     """The best q, and the least s for it."""
+    return tuned(question)[1]
+
+
+def tuned(question: Question) -> tuple[float, Candidate]:
+    """The best q and its law. Raises ``BudgetRefused`` where no q will do."""
     found: dict[float, Candidate] = {}
 
     def at(power: float) -> float:
@@ -36,16 +41,14 @@ def exponential_power(question: Question) -> Candidate:
             return math.inf
         return found[power].cost
 
-    for power in POWERS:
-        at(power)
-    if not found:
-        raise BudgetRefused(f"no exponential power keeps {list(question.points)}")
+    if not math.isfinite(min(map(at, POWERS))):
+        raise BudgetRefused(f"no exponential power keeps {list(question.points)}; measure in coarser units")
     ordered = [2.0, *POWERS, 1.0]
     place = ordered.index(min(found, key=lambda power: found[power].cost))
     around = (ordered[place + 1], ordered[place - 1])
     optimize.minimize_scalar(at, bounds=around, method="bounded", options={"xatol": NEAREST})
     best = min(found, key=lambda power: found[power].cost)
-    return sized(question, best, found[best].size)
+    return best, sized(question, best, found[best].size)
 
 
 def sized(question: Question, power: float, guess: float, within: float = 1e-9) -> Candidate:
@@ -61,11 +64,6 @@ def power_weights(power: float, size: float, nats: float) -> Floats:
     """e^{−(x/s)^q} of 0, 1, 2, … down to e^{−nats}."""
     reach = np.arange(cells(size * nats ** (1 / power)) + 1)
     return np.asarray(np.exp(-((reach / size) ** power)), dtype=np.float64)
-
-
-def deviation(power: float) -> float:
-    """Standard deviation over s of the real law: √(Γ(3/q)/Γ(1/q))."""
-    return math.exp((float(gammaln(3 / power)) - float(gammaln(1 / power))) / 2)
 
 
 def _guess(question: Question, power: float, found: dict[float, Candidate]) -> float:

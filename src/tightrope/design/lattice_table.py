@@ -46,19 +46,19 @@ class LatticeLaw:
         own = 1 / found.size
         if found.heights is not None and question.mu < own * MOST_POINTS:
             return cls(found.heights, own)
-        return cls.rounded(found.half, question.step(MOVED), question.shift)
+        return cls.rounded(found.half, question.step(MOVED))
 
     @classmethod
-    def rounded(cls, half: Floats, step: float, shift: int) -> Self:
+    def rounded(cls, half: Floats, step: float) -> Self:
         """Logarithms of the weights rounded to multiples of the step; weights of 0 end the law.
 
-        The centre, which takes the remainder of all rounding, is a step above the cell that a shift makes of it: equal
-        but for the remainder they would have a loss of 2⁻¹²⁸, on no lattice.
+        The centre, which takes the remainder of all rounding, is a step above every other cell: equal to one but for
+        the remainder it would have a loss of 2⁻¹²⁸ there, on no lattice.
         """
         held = half[: int(np.flatnonzero(half > 0)[-1]) + 1]
         logs = np.log(held, where=held > 0, out=np.full(len(held), -math.inf))
         heights = np.rint((np.max(logs) - np.maximum(logs, -700.0)) / step).astype(np.int64)
-        if len(heights) > shift and heights[0] == heights[shift]:
+        if len(heights) > 1 and heights[0] == heights[1]:
             heights[1:] += 1
         return cls(heights, step)
 
@@ -122,7 +122,7 @@ def _beyond(found: float, allowed: float) -> float:
 def _power(ratio: int, exponent: int) -> int:
     """ratio^exponent in fixed point, by squaring."""
     result = ONE
-    for bit in bin(exponent)[2:]:
+    for bit in f"{exponent:b}":
         result = result * result >> DIGITS
         if bit == "1":
             result = result * ratio >> DIGITS
