@@ -139,10 +139,10 @@ def test_every_shift_up_to_the_sensitivity(sensitivity, releases):
     points = [(1, 1e-6)]
     found = composed_noise(points, releases, sensitivity)
     assert found.table.is_unimodal
-    for shift in {1, sensitivity // 2, sensitivity - 1}:
-        atoms = found.table.atoms(shift)
-        loss = releases * tr.PrivacyLoss.of(atoms, reverse=atoms)
-        assert loss.delta_bounds(1.0).lower <= 1e-6
+    epsilons = np.linspace(0.0, 3.0, 31)
+    largest = found.table.atoms(sensitivity).profile(epsilons)
+    for shift in range(1, sensitivity):  # one release with a smaller shift is dominated, so any number is
+        assert np.all(found.table.atoms(shift).profile(epsilons) <= largest * (1 + 1e-12))
     assert keeps(found.table, points, releases, sensitivity)
     alike = composed_noise(points, releases).cost * sensitivity**2
     assert found.cost == pytest.approx(alike, rel=0.03)
@@ -234,4 +234,4 @@ def test_any_budget(epsilon, log_delta, releases, sensitivity):
     points = [(round(epsilon, 3), 10**log_delta)]
     found = composed_noise(points, releases, sensitivity)
     assert keeps(found.table, points, releases, sensitivity)
-    assert found.cost <= min(v for v in found.candidates.values() if not isinstance(v, str)) * (1 + 1e-9)
+    assert found.cost <= min(v for v in found.candidates.values() if not isinstance(v, str)) * (1 + 1e-6)

@@ -11,8 +11,8 @@ from functools import partial
 
 from tightrope.certificates.budget import Budget
 from tightrope.design import exponential_power
-from tightrope.design.candidate_laws import FAINT
 from tightrope.design.composed_question import Question
+from tightrope.design.families import FAINT
 from tightrope.design.noise_cost import Cost
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.discrete_gaussian import discrete_gaussian

@@ -17,8 +17,8 @@ from tightrope.design.composed_question import Question
 from tightrope.errors import BudgetRefused
 from tightrope.privacy.law import Floats
 
-FAINT = 88.0
-"""Weights below e^{−88} of the largest are not listed: 128 bits hold no less."""
+FAINT = 54.0
+"""Weights below e^{−54} of the largest are not listed: in whole numbers of 2⁻¹²⁸ they have losses off the lattice."""
 BEYOND = 14.0
 """Nats below δ/k at which tails end while searching."""
 MOVED = 1e-5

@@ -48,7 +48,7 @@ class Released:
         p, q = shifted(half, shift)
         both = (p > 0) & (q > 0)
         offsets, masses = split(np.log(p[both]) - np.log(q[both]), p[both], step)
-        return cls(step, offsets, masses, math.fsum(p[~both]))
+        return cls(step, *_gathered(offsets, masses), math.fsum(p[~both]))
 
     @classmethod
     def of_heights(cls, heights: Indices, shift: int, step: float) -> Self:
@@ -58,9 +58,7 @@ class Released:
         reach = len(heights) - 1
         outcomes = np.arange(-reach + shift, reach + 1)
         offsets = heights[np.abs(outcomes - shift)] - heights[np.abs(outcomes)]
-        distinct, places = np.unique(offsets, return_inverse=True)
-        masses = np.bincount(places, weights=p[shift : 2 * reach + 1], minlength=len(distinct)).astype(np.float64)
-        return cls(step, distinct, masses, float(np.sum(p[:shift])))
+        return cls(step, *_gathered(offsets, p[shift : 2 * reach + 1]), float(np.sum(p[:shift])))
 
     @property
     def losses(self) -> Floats:
@@ -70,6 +68,12 @@ class Released:
     def largest(self) -> float:
         """The largest finite loss."""
         return self.step * float(np.max(self.offsets[self.masses > 0], initial=0))
+
+
+def _gathered(offsets: Indices, masses: Floats) -> tuple[Indices, Floats]:
+    """Distinct offsets and their masses."""
+    distinct, places = np.unique(offsets, return_inverse=True)
+    return distinct, np.bincount(places, weights=masses, minlength=len(distinct)).astype(np.float64)
 
 
 def normalised(half: Floats) -> Floats:
@@ -97,7 +101,8 @@ class Sum:
         first = int(np.searchsorted(self.losses, epsilon, side="right"))
         last = int(np.searchsorted(self.losses, epsilon + NEGLIGIBLE / self.tilt, side="right"))
         gap = epsilon - self.losses[first:last]
-        value = float(np.dot(self.tilted[first:last], np.exp(self.tilt * gap) * -np.expm1(gap)))
+        gains = np.exp(self.tilt * gap) - np.exp((self.tilt + 1) * gap)  # twice as fast as expm1, and near enough
+        value = float(np.dot(self.tilted[first:last], gains))
         return self.log_scale - self.tilt * epsilon + math.log(value) if value > 0 else FAINTEST
 
     @property
@@ -131,7 +136,7 @@ class ComposedCurve:
         """The c with k K'(c) = ε + 1/c + 1/(1 + c), by Newton's method inside a bracket, to a thousandth."""
         losses, masses = self.one.losses, self.one.masses
         low, high = 0.0, STEEPEST / max(float(np.max(np.abs(losses))), 1e-300)
-        c = min(1.0 + epsilon, high / 2)
+        c = min(self._gaussian_saddle(epsilon), high / 2)
         for _ in range(NEWTON):
             weights = masses * np.exp(c * losses)
             whole = float(np.sum(weights))
@@ -144,6 +149,13 @@ class ComposedCurve:
             if abs(step) < 1e-3 * c or high - low < 1e-9 * high:
                 break
         return c
+
+    def _gaussian_saddle(self, epsilon: float) -> float:
+        """The same for a Gaussian with the mean and the variance of the sum, and 2/c for what is added to ε."""
+        mean = self.count * float(np.dot(self.one.masses, self.one.losses))
+        variance = self.count * float(np.dot(self.one.masses, self.one.losses**2)) + 1e-300
+        above = epsilon - mean
+        return (above + math.sqrt(above * above + 8 * variance)) / (2 * variance)
 
     def sum_at(self, tilt: float, count: int) -> Sum:
         """The finite sum of ``count`` releases, tilted, on the coarsest lattice that holds it."""

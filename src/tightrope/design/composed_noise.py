@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 from tightrope.design import candidate_laws, exponential_power
 from tightrope.design.candidate_laws import Candidate
@@ -28,14 +30,14 @@ from tightrope.numerics.checks import filled, non_negative, probability, whole
 MOST_RELEASES = 10**6
 MOST_TUNED = 300
 """For more releases noise between Laplace and Gaussian gains less than 0.05 %: it is not sought."""
-MOST_CELLS = 4000
+MOST_CELLS = 20_000
 """Tables of more cells a side, times the sensitivity, are not optimised: their family is all there is."""
 NEAR = 1e-4
 """Candidates this close to the best one, relatively, are compared as certified tables."""
 POLISHED = "optimised table"
 CLOSED_FORM = "least noise (closed form)"
-NEVER = 1e-24
-"""A δ below this is taken as 0: a table of 128 bits could not tell."""
+NEVER = 1e-22
+"""A δ below this for each release is taken as 0: a table of 128 bits could hardly tell."""
 FAMILIES: dict[str, Callable[[Question], Candidate]] = {
     "discrete Laplace": candidate_laws.laplace,
     "discrete truncated Laplace": candidate_laws.truncated_laplace,
@@ -69,8 +71,8 @@ def composed_noise(
     Certified: ``(releases * table.loss(sensitivity)).delta(ε_i) <= δ_i``, rounding included. ``cost``: "absolute",
     "squared", or a non-decreasing function of |x|. At most the cost of Laplace, truncated Laplace, staircase and
     Gaussian noise. One release of sensitivity 1 gets the closed form of theory §4.1, which no integer noise beats.
-    With δ_i = 0 (or below 1e−24) every loss is bounded by ε_i/k: a staircase without end. ε above 40 a release is
-    taken as that.
+    With δ_i = 0 (or below 10⁻²² a release) every loss is bounded by ε_i/k: a staircase without end. ε above 40 a
+    release is taken as that. The costs of other candidates are searched in floats, right to about 1e−6.
 
     Neighbours: whatever the sensitivity speaks of; releases may be adaptive, with this noise fixed in advance. Raises
     ``InputError`` for nonsense, ``BudgetRefused`` where no table of whole numbers will do.
@@ -104,24 +106,31 @@ def _question(points: Points, releases: int, sensitivity: int, cost: str | Calla
     """What is asked, checked."""
     pairs = list(points)
     filled("points", pairs, "say [(1, 1e-6)]")
-    checked = tuple(sorted({_point(pair) for pair in pairs}))
     releases = whole("releases", releases)
     if not releases <= MOST_RELEASES:
         raise InputError("releases", releases, f"at most {MOST_RELEASES}", "Gaussian noise is best for so many")
+    checked = sorted({_point(pair, NEVER * releases) for pair in pairs})
     most = LARGEST_STEP * releases
     bounded = tuple((min(epsilon, most), delta) for epsilon, delta in checked)
     return Question(bounded, releases, whole("sensitivity", sensitivity), Cost.of(cost))
 
 
-def _point(pair: object) -> tuple[float, float]:
+def _point(pair: Any, never: float) -> tuple[float, float]:
+    """ε ≥ 0 and δ in [0, 1); a δ below ``never`` is 0."""
     if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
         raise InputError("point", pair, "a pair (epsilon, delta)", "say points=[(1, 1e-6), (0.5, 1e-3)]")
-    epsilon, delta = non_negative("epsilon", pair[0]), probability("delta", pair[1])
+    epsilon, delta = below("epsilon", pair[0], non_negative), below("delta", pair[1], probability)
     if not delta < 1:
         raise InputError("delta", delta, "below 1", "leave the point out: it promises nothing")
-    if not (epsilon > 0 or delta >= NEVER):
+    if not (epsilon > 0 or delta >= never):
         raise InputError("epsilon", epsilon, "above 0 where delta = 0", "no noise keeps it; try epsilon=1")
-    return epsilon, delta if delta >= NEVER else 0.0
+    return epsilon, delta if delta >= never else 0.0
+
+
+def below(name: str, value: Any, check: Callable[[str, object], float]) -> float:
+    """The largest float not above the number: what is kept is at least what was asked."""
+    number = check(name, value)
+    return number if Fraction(number) <= Fraction(value) else math.nextafter(number, 0.0)
 
 
 def _only(name: str, table: NoiseTable, question: Question) -> ComposedNoise:

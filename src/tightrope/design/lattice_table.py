@@ -27,6 +27,8 @@ MOVED = 1e-6
 MOST_POINTS = 1 << 15
 """Lattice points for the standard deviation of the total loss at most: exact lattices that are finer are coarsened."""
 WITHIN = 1e-13
+BITS = 30
+"""Binary digits of h: multiples up to 2²³ of it are exact, and so are the differences from which it is found."""
 FIRST_MARGIN, LAST_MARGIN = 1e-11, 1e-2
 """h is made smaller by the first, relatively, then by what the certificate lacks, until it is certified."""
 LESS = 0.5
@@ -76,7 +78,7 @@ class LatticeLaw:
         """
         margin = FIRST_MARGIN
         while margin < LAST_MARGIN:
-            table = type(self)(self.heights, self.step * (1 - margin)).table()
+            table = type(self)(self.heights, _short(self.step * (1 - margin))).table()
             lacking = beyond(table, question)
             if lacking <= 0:
                 return table
@@ -117,6 +119,12 @@ def _beyond(found: float, allowed: float) -> float:
     if found <= allowed:
         return min(0.0, found - allowed)
     return found / allowed - 1 + 1e-16 if allowed > 0 else math.inf
+
+
+def _short(step: float) -> float:
+    """The step rounded down to ``BITS``: its whole multiples are exact floats, and the accountant finds it in them."""
+    mantissa, exponent = math.frexp(step)
+    return math.ldexp(math.floor(math.ldexp(mantissa, BITS)), exponent - BITS)
 
 
 def _power(ratio: int, exponent: int) -> int:
