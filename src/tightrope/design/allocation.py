@@ -34,7 +34,7 @@ FAMILIES: tuple[Family, ...] = (
 POWERS, POWER_WITHIN, MOST_POWERS = (1.0, 2.0), 0.04, 5
 """Exponents of e^{−(|x|/s)^q} that are tried: between which, how near the best, and how many."""
 HOPELESS = 1.6
-"""Where Gaussian noise is so much larger than the best, nothing between it and Laplace noise is smaller."""
+"""Where Gaussian noise is so much larger than the best, no law between it and Laplace noise was seen to be smaller."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def staircase(question: Question) -> Candidate:
         return of_heights(
             "discrete staircase",
             question,
-            lambda size: (np.arange(cells(FAINT * size * shift)) + shift - high) // shift,
+            lambda size: shift * ((np.arange(cells(FAINT * size)) + shift - high) // shift),
         )
 
     return min(map(of_width, widths), key=lambda found: found.cost)

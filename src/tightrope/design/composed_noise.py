@@ -30,7 +30,7 @@ from tightrope.numerics.checks import filled, non_negative, probability, whole
 MOST_RELEASES = 10**6
 MOST_TUNED = 300
 """For more releases noise between Laplace and Gaussian gains less than 0.05 %: it is not sought."""
-MOST_CELLS = 20_000
+MOST_CELLS = 4000
 """Tables of more cells a side, times the sensitivity, are not optimised: their family is all there is."""
 NEAR = 1e-4
 """Candidates this close to the best one, relatively, are compared as certified tables."""

@@ -26,6 +26,8 @@ MOVED = 1e-6
 """Share of the variance of the loss that rounding the logarithms of weights may add."""
 MOST_POINTS = 1 << 15
 """Lattice points for the standard deviation of the total loss at most: exact lattices that are finer are coarsened."""
+TINY = 1e-16
+"""For a δ below this weights off the lattice by rounding, up to 10⁻²³, matter: the accountant's grid is nearer then."""
 WITHIN = 1e-13
 BITS = 30
 """Binary digits of h: multiples up to 2²³ of it are exact, and so are the differences from which it is found."""
@@ -78,7 +80,9 @@ class LatticeLaw:
         """
         margin = FIRST_MARGIN
         while margin < LAST_MARGIN:
-            table = type(self)(self.heights, _short(self.step * (1 - margin))).table()
+            step = self.step * (1 - margin)
+            step = _short(step) if question.least_delta > TINY else step
+            table = type(self)(self.heights, step).table()
             lacking = beyond(table, question)
             if lacking <= 0:
                 return table

@@ -59,21 +59,21 @@ class Cost:
         return values
 
     def scaled(self, width: float) -> Cost:
-        """x ↦ φ(width · x)."""
+        """The cost of x as φ(width · x)."""
         return Cost(self.name, lambda size: self.function(width * size), None)
 
-    def largest_growth(self, size: float) -> None:
+    def check_growth(self, size: float) -> None:
         """Raises ``InputError`` where φ more than sixteenfolds as the error doubles, from ``size`` on."""
         if self.power is not None:
             return
-        values = self.at(size * 2.0 ** np.arange(DOUBLINGS))
+        values = self.at(size * np.exp2(np.arange(DOUBLINGS, dtype=np.float64)))
         if not np.all(values[1:] <= GROWTH * values[:-1]):
             raise InputError("cost", self.name, "one that grows at most like x**4 where delta = 0", "ask for a delta")
 
     def _value(self, size: float) -> float:
         try:
             value = float(self.function(size))
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, ValueError, ArithmeticError) as error:
             raise InputError("cost", self.name, f"a function with a number at |x| = {size:g}", str(error)) from None
         if not 0 <= value < math.inf:
             raise InputError("cost", value, f"a finite number >= 0 at |x| = {size:g}")

@@ -35,7 +35,7 @@ BINDING = 1e-3
 """Points whose log δ is this far below what is allowed do not bind."""
 TEMPERED = 1e-9
 LIGHTEST = 1e-36
-"""Weights below this are dropped."""
+"""Weights are no smaller; the last ones that would be are dropped."""
 MOVED = 4e-6
 """Share of the variance of the loss that the lattice may add."""
 
@@ -85,7 +85,8 @@ class _State:
         raw = self.half * np.exp(np.clip(move, -LONGEST, LONGEST))
         if self.question.shift > 1:
             raw = np.minimum.accumulate(raw)
-        half = tempered(self.question, normalised(raw[: int(np.flatnonzero(raw > LIGHTEST)[-1]) + 1]))
+        last = int(np.flatnonzero(raw > LIGHTEST)[-1])
+        half = tempered(self.question, normalised(np.maximum(raw[: last + 1], LIGHTEST)))
         if half is None or not self.question.expected(half) < self.cost:
             return None
         return _State.of(self.question, half)

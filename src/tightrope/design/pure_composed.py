@@ -69,7 +69,7 @@ def expected_cost(table: NoiseTable, cost: Cost) -> float:
 
 def _last(table: NoiseTable, cost: Cost) -> int:
     """Where an endless law is no more likely than ``UNLIKELY``."""
-    cost.largest_growth(1.0 + table.mean_absolute)
+    cost.check_growth(1.0 + table.mean_absolute)
     last = len(table.half) + 1
     while table.survival(last) > UNLIKELY:
         last *= 2

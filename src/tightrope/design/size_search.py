@@ -28,6 +28,8 @@ SAFETY = 1e-9
 """Relative margin of the certificate over the rounding of its sums."""
 ROUGH, CLOSE = 2e-4, 2e-6
 """How near the least size is approached: while families compete, and for the one that is chosen."""
+TABLES = 100
+"""Integer tables that are tried, each a little larger than the last."""
 FINER = 1.5
 """The least size on the fine lattice is sought within this factor of that on the coarse one."""
 SMALLEST, FARTHEST = 1e-3, 60
@@ -134,12 +136,12 @@ class Search:
             within=CLOSE / 2,
             limits=(size / FINER, size * FINER),
         )
-        for _ in range(100):
-            tables = [weights.table() for weights in self._weights(families, size)]
-            total = self._total([_exact(table) for table in tables], size, FINE)
+        tries = TABLES if math.isfinite(size) else 0
+        for near in (size * (1 + CLOSE) ** i for i in range(tries)):
+            tables = [weights.table() for weights in self._weights(families, near)]
+            total = self._total([_exact(table) for table in tables], near, FINE)
             if self._keeps(total):
-                return self._choices(families, tables, size), _loss(total)
-            size *= 1 + CLOSE
+                return self._choices(families, tables, near), _loss(total)
         raise BudgetRefused(f"no integer table keeps {self.budget}; raise delta")
 
     def _choices(
