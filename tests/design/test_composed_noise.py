@@ -185,7 +185,15 @@ def test_pure_noise_of_sensitivity_one_is_geometric():
 
 @pytest.mark.parametrize(
     ("points", "releases"),
-    [([(40, 1e-6)], 3), ([(1e4, 1e-6)], 3), ([(1, 0.9)], 4), ([(0.01, 1e-9)], 4), ([(1, 1e-20)], 5), ([(0, 1e-3)], 2)],
+    [
+        ([(40, 1e-6)], 3),
+        ([(1e4, 1e-6)], 3),
+        ([(1, 0.9)], 4),
+        ([(0.01, 1e-9)], 4),
+        ([(1, 1e-20)], 5),
+        ([(0.064, 5e-17)], 400),
+        ([(0, 1e-3)], 2),
+    ],
 )
 def test_extremes_are_answered(points, releases):
     found = composed_noise(points, releases)
