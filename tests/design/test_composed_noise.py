@@ -231,7 +231,7 @@ def test_nonsense(arguments, said):
 
 
 @pytest.mark.slow
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(
     epsilon=st.floats(0.05, 12),
     log_delta=st.floats(-12, -0.5),
@@ -242,4 +242,6 @@ def test_any_budget(epsilon, log_delta, releases, sensitivity):
     points = [(round(epsilon, 3), 10**log_delta)]
     found = composed_noise(points, releases, sensitivity)
     assert keeps(found.table, points, releases, sensitivity)
-    assert found.cost <= min(v for v in found.candidates.values() if not isinstance(v, str)) * (1 + 1e-6)
+    costs = {name: cost for name, cost in found.candidates.items() if not isinstance(cost, str)}
+    assert found.cost <= min(costs.values()) * (1 + 1e-4)  # searched in floats, not certified
+    assert found.cost <= min(costs[name] for name in CLASSIC if name in costs) * (1 + 1e-6)

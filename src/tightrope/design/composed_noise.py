@@ -72,7 +72,7 @@ def composed_noise(
     "squared", or a non-decreasing function of |x|. At most the cost of Laplace, truncated Laplace, staircase and
     Gaussian noise. One release of sensitivity 1 gets the closed form of theory §4.1, which no integer noise beats.
     With δ_i = 0 (or below 10⁻²² a release) every loss is bounded by ε_i/k: a staircase without end. ε above 40 a
-    release is taken as that. The costs of other candidates are searched in floats, right to about 1e−6.
+    release is taken as that. The costs of other candidates are searched in floats, right to about 1e−5.
 
     Neighbours: whatever the sensitivity speaks of; releases may be adaptive, with this noise fixed in advance. Raises
     ``InputError`` for nonsense, ``BudgetRefused`` where no table of whole numbers will do.
