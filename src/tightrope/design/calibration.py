@@ -10,6 +10,10 @@ from fractions import Fraction
 from functools import partial
 
 from tightrope.certificates.budget import Budget
+from tightrope.design import exponential_power
+from tightrope.design.composed_question import Question
+from tightrope.design.families import FAINT
+from tightrope.design.noise_cost import Cost
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.discrete_gaussian import tabulated_gaussian
 from tightrope.mechanisms.discrete_laplace import discrete_laplace
@@ -17,19 +21,21 @@ from tightrope.mechanisms.discrete_staircase import discrete_staircase
 from tightrope.mechanisms.discrete_truncated_laplace import discrete_truncated_laplace
 from tightrope.mechanisms.integer_mechanism import IntegerMechanism, Tabulated
 from tightrope.mechanisms.integer_optimum import keeps, optimal_table
+from tightrope.mechanisms.table import NoiseTable
 from tightrope.numerics.checks import whole
 
 WITHIN = 1e-6
 """How near, relatively, the least size is approached."""
 STEPS = 120
 """Doublings and halvings tried at most: each search ends long before, or never."""
-BOUNDED = ("discrete truncated Laplace", "discrete Gaussian")
+BOUNDED = ("discrete truncated Laplace", "exponential power", "discrete Gaussian")
 """Families whose noise ends somewhere: there the loss is infinite, so they need a δ."""
 ORDER = (
     "least noise (closed form)",
     "discrete truncated Laplace",
     "discrete Laplace",
     "discrete staircase",
+    "exponential power",
     "discrete Gaussian",
 )
 Points = Sequence[tuple[float, float]]
@@ -71,7 +77,10 @@ def least_size(build: Build, points: Points, guess: float) -> IntegerMechanism:
     """
     high = _first_kept(build, points, guess)
     low, best = high / 2, build(high)
-    while (smaller := _kept(build, points, low)) is not None:
+    for _ in range(STEPS):
+        smaller = _kept(build, points, low)
+        if smaller is None:
+            break
         low, high, best = low / 2, low, smaller
     while high > low * (1 + WITHIN):
         middle = math.sqrt(low * high)
@@ -120,9 +129,25 @@ def _searches(points: Points, sensitivity: int) -> dict[str, Callable[[], Intege
             max(0.2, sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon / 2),
         )
     searches = {name: partial(least_size, build, points, guess) for name, (build, guess) in own.items()}
+    if delta > 0:
+        searches[exponential_power.NAME] = partial(_between, points, sensitivity)
     return searches | (
         {"least noise (closed form)": lambda: Tabulated(optimal_table(points))} if sensitivity == 1 else {}
     )
+
+
+def _between(points: Points, sensitivity: int) -> IntegerMechanism:
+    """The law e^{−(|x|/s)^q}, q and s for the least E|X| in floats; s then grows until the table keeps the points."""
+    power, found = exponential_power.tuned(Question(tuple(points), 1, sensitivity, Cost.of("absolute")))
+
+    def build(size: float) -> IntegerMechanism:
+        half = exponential_power.power_weights(power, size, FAINT)
+        return Tabulated(NoiseTable.from_probabilities(half), sensitivity)
+
+    size, further = found.size, WITHIN
+    while not keeps_all(build(size), points):
+        size, further = size * (1 + further), 2 * further
+    return build(size)
 
 
 def _main(points: Points) -> tuple[float, float]:

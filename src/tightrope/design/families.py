@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.design.power_law import mean_absolute
 from tightrope.mechanisms.table import NoiseTable
 from tightrope.privacy.cells import Cells
 from tightrope.privacy.law import Floats
@@ -130,6 +131,20 @@ class DiscreteGaussian(Family):
         scale = max(size * need.shift * NORMAL, 0.1)
         count = max(2, math.ceil(math.sqrt(2 * FAINT) * scale))
         return Weights(np.exp(-((np.arange(count) / scale) ** 2) / 2))
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialPower(Family):
+    """e^{−(|x|/s)^q}, 1 < q < 2: between Laplace and Gaussian, where these two cross (theory §4.3)."""
+
+    power: float
+    name = "exponential power"
+    bounded = True
+
+    def weights(self, size: float, need: Need) -> Weights:
+        scale = max(size * need.shift / mean_absolute(self.power), 0.1)
+        count = max(2, math.ceil(FAINT ** (1 / self.power) * scale))
+        return Weights(np.exp(-((np.arange(count) / scale) ** self.power)))
 
 
 @dataclass(frozen=True, slots=True)
