@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tightrope.certificates import Budget, Guarantee
     from tightrope.design.calibrate import calibrate
+    from tightrope.design.least_noise import least_noise
+    from tightrope.design.noise_limits import noise_limits
     from tightrope.mechanisms.bounded_range import bounded_range
     from tightrope.mechanisms.discrete_gaussian import discrete_gaussian
     from tightrope.mechanisms.discrete_laplace import discrete_laplace
@@ -46,7 +48,9 @@ _HOMES = {
     "from_profile": "mechanisms.pairs",
     "gaussian": "mechanisms.gaussian",
     "laplace": "mechanisms.laplace",
+    "least_noise": "design.least_noise",
     "mean": "release",
+    "noise_limits": "design.noise_limits",
     "randomized_response": "mechanisms.randomized_response",
     "staircase": "mechanisms.staircase",
     "sum": "release",
@@ -74,7 +78,9 @@ __all__ = [
     "from_profile",
     "gaussian",
     "laplace",
+    "least_noise",
     "mean",
+    "noise_limits",
     "randomized_response",
     "staircase",
     "sum",

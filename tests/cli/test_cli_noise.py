@@ -10,7 +10,7 @@ import pytest
 def test_the_closed_form_is_the_best_at_sensitivity_one(run):
     shown = run("noise", "--epsilon", "1", "--delta", "1e-6", "--total-variation", "0.3", "--json")
     rows = {row["family"]: row for row in json.loads(shown.out)["families"]}
-    assert rows["least noise (closed form)"]["ratio"] == 1
+    assert rows["least noise (closed form)"]["ratio"] == pytest.approx(1, abs=1e-12)
     assert all(row["total_variation"] <= 0.3 for row in rows.values())
     assert rows["discrete Laplace"]["worst_error"] is None  # infinite; JSON has no infinity
 
@@ -29,6 +29,41 @@ def test_text(run):
         assert words in shown.out
     assert "closed form" not in shown.out
     assert max(map(len, shown.out.splitlines())) <= 110
+
+
+def test_the_ratio_is_to_a_proven_limit(run):
+    """Theory §4.2: the optimum at (1, 1e-6, 3) is 17.236561; real-valued 1.918149 · 9 is not reached by Laplace."""
+    found = json.loads(
+        run("noise", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "3", "--cost", "squared", "--json").out
+    )
+    certificate = found["certificate"]
+    assert certificate["lower"] == pytest.approx(17.23656069647663, rel=1e-6)
+    assert certificate["argument"]["kind"] == "dual"
+    rows = {row["family"]: row for row in found["families"]}
+    assert all(row["ratio"] >= 1 for row in rows.values())
+    assert rows["least noise (program)"]["ratio"] < 1 + 1e-6
+    assert rows["rounded Gaussian"]["ratio"] == pytest.approx(9.31, rel=1e-3)
+    real = {row["family"]: row["ratio"] for row in found["real_valued"]}
+    assert real["analytic Gaussian"] == pytest.approx(9.31, rel=1e-2)
+    assert 1 < real["truncated Laplace"] < 1.05
+    assert found["limits"]["lower"] <= found["limits"]["upper"]
+
+
+def test_several_releases(run):
+    words = ("noise", "--epsilon", "1", "--delta", "1e-6", "--releases", "10", "--cost", "squared")
+    found = json.loads(run(*words, "--json").out)
+    assert found["families"][0]["cost"] <= 158.7
+    assert found["certified"][0]["delta"] <= 1e-6
+    shown = run(*words)
+    assert "for each of 10 answers" in shown.out
+    assert "certified from the table" in shown.out
+
+
+def test_a_picture(run, tmp_path):
+    assert run("noise", "--epsilon", "1", "--delta", "1e-6", "--plot", tmp_path / "laws.svg").code == 0
+    assert (tmp_path / "laws.svg").read_text(encoding="utf-8").startswith("<?xml")
+    run("noise", "--epsilon", "1", "--delta", "1e-6", "--plot", tmp_path / "laws.doc").refused_with("plot", ".png")
+    run("noise", "--epsilon", "1", "--delta", "1e-6", "--plot", tmp_path / "no" / "laws.png").refused_with("plot")
 
 
 def test_without_delta_some_families_are_impossible(run):
@@ -51,6 +86,8 @@ def test_without_delta_some_families_are_impossible(run):
         (("--epsilon", "1", "--delta", "1e-6", "--sensitivity", "0"), "sensitivity=0"),
         (("--epsilon", "1", "--delta", "1e-6", "--sensitivity", "1.5"), "--sensitivity"),
         (("--epsilon", "1", "--delta", "1e-6", "--total-variation", "2"), "total_variation='2'"),
+        (("--epsilon", "1", "--delta", "1e-6", "--cost", "cubed"), "cost='cubed'"),
+        (("--epsilon", "1", "--delta", "1e-6", "--releases", "0"), "releases=0"),
     ],
 )
 def test_nonsense(run, words, said):

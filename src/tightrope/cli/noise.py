@@ -1,9 +1,11 @@
-"""``tightrope noise``: the least noise of every family at one budget, side by side."""
+"""``tightrope noise``: every family of noise at one budget, side by side with the least there can be."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,11 +14,13 @@ from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
     from tightrope.certificates import Budget
-    from tightrope.design.calibration import Calibrated
+    from tightrope.design.noise_comparison import Comparison
+    from tightrope.mechanisms.mechanism import Mechanism
+    from tightrope.mechanisms.table import NoiseTable
 
 EXAMPLE = """\b
 Example:
-  tightrope noise --epsilon 1 --delta 1e-6 --sensitivity 3
+  tightrope noise --epsilon 1 --delta 1e-6 --sensitivity 3 --cost squared
 """
 Epsilon = Annotated[str, typer.Option(metavar="E", help="How much one answer may tell about a person; 1 is usual.")]
 Delta = Annotated[str, typer.Option(metavar="D", help="How improbable a failure of that promise must be, say 1e-6.")]
@@ -25,27 +29,49 @@ Eta = Annotated[
     typer.Option(metavar="T", help="Also cap the total variation: an attacker is right (1 + T)/2 of the time."),
 ]
 Sensitivity = Annotated[int, typer.Option(metavar="S", help="How much one person can change the whole-number answer.")]
+Cost = Annotated[str, typer.Option(metavar="C", help="What is least: 'absolute' for E|X|, 'squared' for E X².")]
+Releases = Annotated[int, typer.Option(metavar="K", help="So many answers share the budget, each with this noise.")]
+Picture = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="Draw the laws of the noise into a .png, .svg or .pdf.")
+]
+Laws = dict[str, list[float]]
+ENDLESS_CELLS = 400
 
 
 def noise(
-    epsilon: Epsilon, delta: Delta, sensitivity: Sensitivity = 1, total_variation: Eta = None, as_json: AsJson = False
+    epsilon: Epsilon,
+    delta: Delta,
+    sensitivity: Sensitivity = 1,
+    total_variation: Eta = None,
+    cost: Cost = "absolute",
+    releases: Releases = 1,
+    plot: Picture = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Compare the least noise of every family at a budget.
+    """Compare every family of noise at a budget with the least there can be.
 
-    For one whole-number answer. What is compared is what would be sampled, rounding included.
+    For one answer, or for several with --releases. Whole-number noise is what would be sampled, rounding included.
     """
-    from tightrope.cli.output import print_json, working
-    from tightrope.design.calibration import families
-
     budget = _budget(epsilon, delta, total_variation)
-    with working("Searching the least noise of every family ..."):
-        found = families(budget, sensitivity=sensitivity)
-        rows = _compared(found)
-    data = {**budget.to_data(), "sensitivity": sensitivity, "families": rows}
-    if as_json:
-        print_json({"epsilon": float(epsilon), **data, "delta": float(budget.delta)})
+    if releases == 1:
+        data, laws = _single(budget, sensitivity, cost)
     else:
-        _show(budget, sensitivity, rows)
+        data, laws = _several(budget, sensitivity, cost, releases)
+    data = {"epsilon": float(epsilon), **budget.to_data(), "delta": float(budget.delta), **data}
+    if plot is not None:
+        _draw(laws, plot)
+    _tell(budget, data, as_json)
+
+
+def _tell(budget: Budget, data: dict[str, Any], as_json: bool) -> None:
+    from tightrope.cli.output import print_json
+
+    if as_json:
+        print_json(data)
+    elif data["releases"] == 1:
+        _show(budget, data)
+    else:
+        _show_several(budget, data)
 
 
 def _budget(epsilon: str, delta: str, total_variation: str | None) -> Budget:
@@ -61,40 +87,130 @@ def _budget(epsilon: str, delta: str, total_variation: str | None) -> Budget:
         raise InputError("total_variation", total_variation, "a number in [0, 1)", "0.1 is strict") from None
 
 
-def _compared(found: Sequence[Calibrated]) -> list[dict[str, Any]]:
-    """Errors of each family, and how much larger its E|X| is than the least one."""
-    errors = [family.mechanism.mean_absolute_error for family in found if family.mechanism]
-    least = min(errors, default=math.nan)
-    return [{"family": family.family, **_facts(family, least)} for family in found]
+def _single(budget: Budget, sensitivity: int, cost: str) -> tuple[dict[str, Any], Laws]:
+    """What is printed for one answer, and the laws that are drawn."""
+    from tightrope.cli.output import working
+    from tightrope.design.noise_comparison import compare
 
-
-def _facts(family: Calibrated, least: float) -> dict[str, Any]:
-    law = family.mechanism
-    if law is None:
-        return {"possible": False, "reason": family.reason}
-    error = law.mean_absolute_error
+    with working("Searching the least noise of every family ..."):
+        found = compare(budget, sensitivity=sensitivity, cost=cost)
+        rows = [_row(one.family, one.mechanism, one.reason, found, found.certificate.lower) for one in found.whole]
+        real = [_row(name, law, "", found, found.limits.lower) for name, law in found.real]
+    laws = {one.family: _probabilities(one.mechanism.table) for one in found.whole if one.mechanism is not None}
+    known = [{"whose": whose, "side": side, "value": value} for whose, side, value in found.limits.known]
     return {
+        "sensitivity": sensitivity,
+        "cost": cost,
+        "releases": 1,
+        "families": rows,
+        "certificate": found.certificate.to_data(),
+        "real_valued": real,
+        "limits": {"lower": found.limits.lower, "upper": found.limits.upper, "known": known},
+    }, laws
+
+
+def _row(family: str, law: Mechanism | None, reason: str, found: Comparison, limit: float) -> dict[str, Any]:
+    """Errors of one family, and how much more it costs than the proven limit."""
+    if law is None:
+        return {"family": family, "possible": False, "reason": reason}
+    return {
+        "family": family,
         "possible": True,
-        "mean_absolute_error": error,
+        "mean_absolute_error": law.mean_absolute_error,
         "root_mean_squared_error": math.sqrt(law.mean_squared_error),
         "half_width_95": law.half_width(0.95),
         "worst_error": law.worst_error,
         "total_variation": law.loss.total_variation(),
-        "ratio": error / least if least > 0 else 1.0,
+        "ratio": found.cost_of(law) / limit if limit > 0 else 1.0,
     }
 
 
-def _show(budget: Budget, sensitivity: int, rows: Sequence[Mapping[str, Any]]) -> None:
-    from tightrope.cli.output import print_table, say
+def _several(budget: Budget, sensitivity: int, cost: str, releases: int) -> tuple[dict[str, Any], Laws]:
+    """The same for several answers: what each family costs, and the best, certified."""
+    from tightrope.cli.output import working
+    from tightrope.design.calibration import below
+    from tightrope.design.composed_noise import composed_noise
 
+    points = [(below(epsilon), below(delta)) for epsilon, delta in budget.points]
+    with working("Searching the least noise of several answers ..."):
+        found = composed_noise(points, releases, sensitivity, cost)
+        loss = releases * found.table.loss(sensitivity)
+        kept = [{"epsilon": at, "allowed": most, "delta": loss.delta(at)} for at, most in points]
+    costs = {name: value for name, value in found.candidates.items() if isinstance(value, float)}
+    rows = [{"family": name, "cost": value, "ratio": value / found.cost} for name, value in costs.items()]
+    return {
+        "sensitivity": sensitivity,
+        "cost": cost,
+        "releases": releases,
+        "families": sorted(rows, key=lambda row: row["ratio"]),
+        "best": found.family,
+        "certified": kept,
+        "mean_absolute_error": found.table.mean_absolute,
+        "root_mean_squared_error": math.sqrt(found.table.mean_squared),
+    }, {found.family: _probabilities(found.table)}
+
+
+def _probabilities(table: NoiseTable) -> list[float]:
+    """P(X = x) for x = 0, 1, … as far as a table goes, or far enough."""
+    last = len(table.half) if table.tail is None else len(table.half) + ENDLESS_CELLS
+    tails = [float(table.survival(x)) for x in range(last + 1)]
+    return [1 - 2 * tails[0], *(before - after for before, after in pairwise(tails))]
+
+
+def _draw(laws: Laws, path: Path) -> None:
+    from tightrope.errors import InputError
+    from tightrope.report.plots import noise_laws
+
+    if path.suffix not in {".png", ".svg", ".pdf"}:
+        raise InputError("plot", str(path), "a name that ends in .png, .svg or .pdf")
+    try:
+        noise_laws(laws).savefig(path)
+    except OSError as error:
+        raise InputError("plot", str(path), "a file that can be written", str(error.strerror)) from None
+
+
+def _show(budget: Budget, data: Mapping[str, Any]) -> None:
+    from tightrope.cli.output import heading, print_table, say
+    from tightrope.report.digits import UP, significant
+
+    sensitivity, certificate = data["sensitivity"], data["certificate"]
     say(f"Whole-number noise for one answer that a person changes by at most {sensitivity}", f"{budget}\n")
     columns = ["family", "E|X|", "sqrt(E X²)", "95 % ±", "worst ±", "total var.", "ratio"]
-    ordered = sorted(rows, key=lambda row: row.get("ratio", math.inf))
+    ordered = sorted(data["families"], key=lambda row: row.get("ratio", math.inf))
     print_table(columns, [_line(row) for row in ordered])
-    say("\nerror E|X| and its square root of E X²; 95 % of errors and all errors within ±; ratio of E|X| to the best")
+    limits, name = data["limits"], "E|X|" if data["cost"] == "absolute" else "E X²"
+    say(f"\nNo whole-number noise has a smaller {name} than {certificate['lower']:.9g} ({_argument(certificate)}).")
+    heading("Real-valued noise, for comparison (it must not be sampled in floating point)")
+    print_table(columns, [_line(row) for row in sorted(data["real_valued"], key=lambda row: row["ratio"])])
+    say(
+        f"\nNo real-valued noise has a smaller {name} than {limits['lower']:.6g}; "
+        f"{significant(limits['upper'], 6, UP)} is reached."
+    )
+    say(f"\nE|X| is the mean error; 95 % of errors and all errors lie within ±; ratio of {name} to the limit")
     say("total variation t: an attacker who guesses whether somebody is in the data is right (1 + t)/2 of the time.")
     if sensitivity == 1:
         say("At sensitivity 1 no whole-number noise beats the closed form: not in E|X|, not in any other error.")
+
+
+def _argument(certificate: Mapping[str, Any]) -> str:
+    """Why the limit holds, in a few words; --json has the numbers."""
+    return "a theorem" if certificate["argument"]["kind"] == "theorem" else "a dual certificate, with --json"
+
+
+def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
+    from tightrope.cli.output import print_table, say
+    from tightrope.report.digits import UP, significant
+
+    releases, sensitivity = data["releases"], data["sensitivity"]
+    say(f"Whole-number noise for each of {releases:,} answers that a person changes by at most {sensitivity}")
+    say(f"{budget}, for all of them together\n")
+    name = "E|X|" if data["cost"] == "absolute" else "E X²"
+    rows = [[r["family"], significant(r["cost"], 6, UP), significant(r["ratio"], 4, UP)] for r in data["families"]]
+    print_table(["family", name, "ratio"], rows)
+    say(f"\n{data['best']}: certified from the table that is sampled;")
+    for point in data["certified"]:
+        say(f"delta({point['epsilon']:g}) <= {point['delta']:.6g}, allowed {point['allowed']:g}")
+    say("Other families: searched in floats. Parameters fixed in advance; answers may depend on each other.")
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from tightrope.certificates.noise import NoiseCertificate
+from tightrope.design.composed_noise import composed_noise
 from tightrope.design.noise_certificate import Bound, ComposedProof, LeastProof, Proof
 from tightrope.design.noise_cost import Cost
 from tightrope.design.noise_request import Points, Promise, Shape, Tradeoff, shape_of
@@ -121,8 +121,7 @@ def _for_tradeoff(tradeoff: Tradeoff, cost: Cost, sensitivity: Real, integer: bo
 def _composed(bound: Bound, cost: str | Callable[[float], float], releases: int) -> Certified:
     if not releases <= MOST_RELEASES:
         raise InputError("releases", releases, f"at most {MOST_RELEASES}", "share the budget among groups of releases")
-    search = importlib.import_module("tightrope.design.composed_noise").composed_noise
-    found = search(bound.promise.points, releases, bound.sensitivity, cost)
+    found = composed_noise(bound.promise.points, releases, bound.sensitivity, cost)
     return LeastNoise(found.table, bound.sensitivity, ComposedProof(bound, releases))
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tightrope.mechanisms.table import NoiseTable
 
 ROUNDING = 2.0**-50
+NOTHING = 1e-25
+"""A loss below this comes from weights that differ by a unit or so: it is 0, lest it be taken for a lattice."""
 LARGEST_SHIFT = 1 << 17
 MOST_PERIODS = 64
 
@@ -51,6 +53,7 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
     overlap = _overlap(table, shift)
     both = [(n, f) for n, f in zip(overlap.near, overlap.far, strict=True) if n and f]
     losses, slack = snapped(log_ratios(both), table.steps)
+    losses, slack = np.where(np.abs(losses) < NOTHING, 0.0, losses), slack + NOTHING
     masses: defaultdict[float, int] = defaultdict(int, {0.0: overlap.middle} if overlap.middle else {})
     for loss, (near, far) in zip(losses.tolist(), both, strict=True):
         masses[loss] += near

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tightrope.design.frontier import Frontier, Point
+    from tightrope.design.gaussian_price import Price
 
 MOST_GROUPS = 60
 INK, ACCENT, QUIET = "#1c2430", "#17627f", "#76808c"
@@ -159,6 +160,23 @@ def noise_laws(laws: Mapping[str, Sequence[float]]) -> Figure:
     return figure
 
 
+def gaussian_price(rows: Sequence[Sequence[Price]]) -> Figure:
+    """How many times as much as the least noise Gaussian noise costs, over ε and δ, both logarithmic.
+
+    Raises InputError for fewer than two rows or columns, MissingExtraError without matplotlib.
+    """
+    if not (len(rows) > 1 and len(rows[0]) > 1):
+        raise InputError("rows", rows, "at least two values of epsilon and of delta", "see design.gaussian_price")
+    figure, axes = _axes(5.6, 4.4, "ε", "δ")
+    epsilons, deltas = [price.epsilon for price in rows[0]], [row[0].delta for row in rows]
+    values = [[price.lower for price in row] for row in rows]
+    lines = axes.contour(epsilons, deltas, values, levels=_PRICES, colors=ACCENT, linewidths=1.2)
+    axes.clabel(lines, fmt="%g ×", fontsize=8)
+    axes.set(xscale="log", yscale="log")
+    return figure
+
+
+_PRICES = (1.05, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
 _FAINT = 1e-12
 _COLOURS = (ACCENT, "#b0563b", "#5d7f3a", "#c9962f", INK)
 _RATES = [(1 - math.cos(math.pi * i / 240)) / 2 for i in range(241)]
