@@ -221,4 +221,4 @@ def _line(row: Mapping[str, Any]) -> list[str]:
     worst = "no limit" if math.isinf(row["worst_error"]) else fixed(row["worst_error"], 0)
     spread = [significant(row[name], 4, UP) for name in ("mean_absolute_error", "root_mean_squared_error")]
     half, eta = fixed(row["half_width_95"], 0), significant(row["total_variation"], 4, UP)
-    return [row["family"], *spread, half, worst, eta, significant(row["ratio"], 4, UP)]
+    return [row["family"], *spread, half, worst, eta, significant(round(row["ratio"], 6), 4, UP)]
