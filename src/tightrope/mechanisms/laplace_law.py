@@ -13,6 +13,7 @@ from tightrope.privacy.flat_sum import Flat
 from tightrope.privacy.law import Complexes, Floats, LossLaw
 
 OVERFLOW = 300.0
+DOUBLINGS = 12
 ROUND_OFF = 2.0**-53
 
 
@@ -90,12 +91,17 @@ class LaplaceLaw(LossLaw):
         return self.rounding * self.epsilon
 
     def decay(self, c: float, y: float) -> float:
-        """The atoms do not decay; the density does, like 1/|2z + 1|."""
+        """The atoms do not decay, the density does, like 1/|2z + 1|; nearer by 1 − |φ(2y)|² ≤ 4 (1 − |φ(y)|²)."""
         down = math.exp(-(2 * c + 1) * self.epsilon)
-        density = (1 + self._excess) / 2 / abs(complex(2 * c + 1, 2 * y))
-        top = (0.5 - self.delta + density) * (1 + down)
         here = float(self.log_moment(np.array([complex(c)]))[0].real) - c * self.epsilon
-        return math.exp(min(0.0, math.log(top) - here))
+
+        def beyond(reach: float) -> float:
+            density = (1 + self._excess) / 2 / abs(complex(2 * c + 1, 2 * reach))
+            top = (0.5 - self.delta + density) * (1 + down)
+            return math.exp(min(0.0, math.log(top) - here))
+
+        doubled = ((1 - beyond(y * 2.0**m) ** 2) / 4.0**m for m in range(DOUBLINGS))
+        return math.sqrt(max(0.0, 1 - max(doubled)))
 
     def cells(self, step: float) -> Cells:
         return self.cut(multiples(-self.epsilon, self.epsilon, step))

@@ -30,6 +30,8 @@ SUBNORMAL = 1e-290
 """Below this numbers begin to lose digits."""
 FINENESS = 6
 """Lines are at c = e^{i/6}, or at c = −1/(1 + e^{−(i + ½)/6})."""
+FAR = 3e5
+"""By this Im z the integrand must have died for the integral to be tried."""
 FARTHEST = 40 * FINENESS
 SHRINK = 0.8
 STEEPEST = 600.0
@@ -46,7 +48,7 @@ def applies(total: Composition) -> bool:
     """Whether every moment is known and the integrand dies within the nodes we are ready to pay for."""
     if not total.laws or total.log_moment(np.array([1.0 + 0j])) is None:
         return False
-    return total.log_decay(0.01, 3e4) < -34
+    return total.log_decay(0.01, FAR) < -34
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +139,10 @@ class Contour(Engine):
         δ₀ ≤ e^{K(c) − cε} c^c/(1+c)^{1+c} for c > 0, and 1 − δ ≤ e^{K(c) − cε} for −1 < c < 0.
         """
         infinite = self.total.infinite_mass
-        above, between = self.ceiling(epsilon), self._saddle(epsilon, between=True)
+        above = self.ceiling(epsilon)
+        if above - infinite <= SUBNORMAL:
+            return infinite * (1 - 4 * ROUND_OFF), above
+        between = self._saddle(epsilon, between=True)
         below = outward(-math.expm1(min(self._chernoff(between, epsilon), 0.0)), 8 * ROUND_OFF)[0]
         try:
             low, high = self.instead.delta(epsilon)
@@ -154,7 +159,8 @@ class Contour(Engine):
             return 1.0
         c, infinite = _at(right), self.total.infinite_mass
         peak = c * math.log(c) - (1 + c) * math.log1p(c)
-        return outward(infinite + math.exp(min(self._chernoff(right, epsilon) + peak, 0.0)), 8 * ROUND_OFF)[1]
+        above = infinite + math.exp(min(self._chernoff(right, epsilon) + peak, 0.0))
+        return outward(above, 8 * ROUND_OFF * above)[1]
 
     def guess(self, target: float) -> Guess | None:
         """From the saddle point."""

@@ -12,7 +12,7 @@ from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.common_step import common_step, tolerance
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.interval import Engine, Interval, joined, outward
-from tightrope.privacy.lattice import TINY, Lattice, LatticePart
+from tightrope.privacy.lattice import MOST_POINTS, TINY, Lattice, LatticePart
 from tightrope.privacy.law import Floats
 from tightrope.privacy.saddle import Guess
 
@@ -95,7 +95,7 @@ def on_lattice(total: Composition) -> Engine | None:
     if len(laws) < len(total.laws):
         return None
     step = common_step([law.losses[law.masses > FAINT] for law in laws])
-    if step is None:
+    if step is None or not _extent(laws, total.counts) <= MOST_POINTS * step:
         return None
     placed = [_placed(law, step) for law in laws]
     counts = total.counts
@@ -110,6 +110,14 @@ def on_lattice(total: Composition) -> Engine | None:
         above, below = (Lattice(step, parts, infinite + lost) for lost in (stray, 0.0))
         return BothSides(above, below, slack, inexact, "lattice")
     return _recurrence(parts, step, infinite, slack) or OnLattice(Lattice(step, parts, infinite), slack, inexact)
+
+
+def _extent(laws: list[Atoms], counts: tuple[int, ...]) -> float:
+    """How far the sum's losses that matter lie apart: all of them, or 80 deviations."""
+    spans = [float(law.losses[-1] - law.losses[0]) if len(law.losses) else 0.0 for law in laws]
+    variances = [float(np.dot(law.masses, law.losses**2)) for law in laws]
+    deviation = math.sqrt(math.fsum(n * v for n, v in zip(counts, variances, strict=True)))
+    return min(math.fsum(n * span for n, span in zip(counts, spans, strict=True)), 80 * deviation)
 
 
 def _placed(law: Atoms, step: float) -> tuple[Indices, Floats, float, float]:
