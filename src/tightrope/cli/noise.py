@@ -48,7 +48,7 @@ def noise(
     plot: Picture = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare every family of noise at a budget with the least there can be.
+    """Compare every family of noise with the least there is.
 
     For one answer, or for several with --releases. Whole-number noise is what would be sampled, rounding included.
     """

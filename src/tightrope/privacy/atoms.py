@@ -15,6 +15,7 @@ from tightrope.privacy.law import Complexes, Floats, LossLaw
 CHUNK = 1 << 21
 """Cells of an (atoms × nodes) table held at once: 32 MiB of complex numbers."""
 
+WHOLE = 1e-9
 SMALLEST = 1e-300
 """A sum that vanishes is taken as this: its logarithm stays finite."""
 
@@ -104,6 +105,11 @@ class Atoms(LossLaw):
     def _opposite(self) -> Floats:
         """Masses under Q: p e^{−loss}, no more than one."""
         return np.asarray(np.minimum(self.masses * np.exp(np.minimum(-self.losses, 700.0)), 1.0))
+
+    @property
+    def whole(self) -> bool:
+        """Whether the masses add up to one: those of a reverse may have left double precision."""
+        return abs(math.fsum(self.masses) + self.infinite_mass - 1) < WHOLE
 
     def raised(self) -> Atoms:
         """The same masses with every loss raised by the slack: an upper bound that needs no slack."""

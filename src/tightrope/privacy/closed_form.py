@@ -22,11 +22,12 @@ class ClosedForm(Engine):
     def delta(self, epsilon: float) -> Interval:
         """Below 0 by the mirror 1 − e^ε + e^ε δ'(−ε), δ' of the reverse order: sums of positive terms.
 
-        A finite law is such a sum at any ε, and its reverse may have lost masses to underflow.
+        A finite law whose reverse has lost masses to underflow is summed as it is.
         """
-        if epsilon >= 0 or isinstance(self.law, Atoms):
+        reverse = self.law.reverse() if epsilon < 0 else self.law
+        if epsilon >= 0 or (isinstance(reverse, Atoms) and not reverse.whole):
             return self._at(self.law, epsilon)
-        low, high = self._at(self.law.reverse(), -epsilon)
+        low, high = self._at(reverse, -epsilon)
         base, factor = -math.expm1(epsilon), math.exp(epsilon)
         return outward(base + factor * low, 4e-16)[0], outward(base + factor * high, 4e-16)[1]
 

@@ -30,6 +30,7 @@ SUBNORMAL = 1e-290
 """Below this numbers begin to lose digits."""
 FINENESS = 6
 """Lines are at c = e^{i/6}, or at c = −1/(1 + e^{−(i + ½)/6})."""
+MANY = 10**6
 FAR = 3e5
 """By this Im z the integrand must have died for the integral to be tried."""
 FARTHEST = 40 * FINENESS
@@ -45,10 +46,13 @@ Place = tuple[bool, int]
 
 
 def applies(total: Composition) -> bool:
-    """Whether every moment is known and the integrand dies within the nodes we are ready to pay for."""
+    """Whether every moment is known and the integrand dies within the nodes we are ready to pay for.
+
+    Of very many steps grids say little: there Chernoff's bounds, which need the moments alone, are the last resort.
+    """
     if not total.laws or total.log_moment(np.array([1.0 + 0j])) is None:
         return False
-    return total.log_decay(0.01, FAR) < -34
+    return sum(total.counts) > MANY or total.log_decay(0.01, FAR) < -34
 
 
 @dataclass(frozen=True, slots=True, eq=False)

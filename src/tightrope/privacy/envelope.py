@@ -1,7 +1,8 @@
 """A proven bound on the modulus of a characteristic function beyond any point, from its values at a few.
 
 Let φ be that of a law with density w in the loss l. Far out |φ(y)| ≤ P(cut away) + V/y, V the total variation of w on
-what is kept. Between two points |φ| exceeds their mean by at most E min(2, d |L − m|), d half their distance. Near 0
+what is kept. Between two points |φ| exceeds their mean by at most E min(2, d |L − m|), and the larger of them by at
+most E min(2, d² (L − m)²/2), d half their distance: what interpolating each e^{iy(l − m)} linearly is off. Near 0
 1 − |φ(2y)|² ≤ 4 (1 − |φ(y)|²), so a bound at 2^m y gives one at y (``docs/proofs/sampled-gaussian.md``).
 """
 
@@ -22,6 +23,8 @@ NEAREST = 0.3
 RATIO = 1.1
 BLOCK = 8
 MOST = 400
+MORE = 8
+"""Doublings that are tried beyond the first."""
 SMALL = 0.4
 """Points are taken until the far bound is as small as this."""
 ROUNDING = 1e-12
@@ -56,16 +59,25 @@ class Envelope:
         distances = np.abs(losses - centre)
         deviation = math.sqrt(max(float(np.dot(masses, distances**2)), 1e-300))
         points, values = _looked_up(modulus, NEAREST / deviation, far, farthest)
-        moved = [float(masses @ np.minimum(2.0, d * distances)) for d in np.diff(points) / 2]
-        between = (values[:-1] + values[1:]) / 2 + np.array(moved)
+        halves = np.diff(points) / 2
+        moved = [float(masses @ np.minimum(2.0, d * distances)) for d in halves]
+        bent = [float(masses @ np.minimum(2.0, (d * distances) ** 2 / 2)) for d in halves]
+        first, second = (values[:-1] + values[1:]) / 2 + moved, np.maximum(values[:-1], values[1:]) + bent
+        between = np.minimum(first, second)
         highest = np.maximum.accumulate(np.append(between, far(float(points[-1])))[::-1])[::-1]
         return cls(points, np.minimum(highest, 1.0), far)
 
     def beyond(self, y: float) -> float:
-        """A bound on |φ(y')| for every y' ≥ y; it falls with y."""
+        """A bound on |φ(y')| for every y' ≥ y; it falls with y.
+
+        The best of those at 2^m y: the first points may say nothing where a little mass lies far from the rest.
+        """
         if not y > 0:
             return 1.0
-        doublings = max(0, math.ceil(math.log2(float(self.points[0]) / y))) if y < self.points[0] else 0
+        fewest = max(0, math.ceil(math.log2(float(self.points[0]) / y))) if y < self.points[0] else 0
+        return min(self._doubled(y, doublings) for doublings in range(fewest, fewest + MORE))
+
+    def _doubled(self, y: float, doublings: int) -> float:
         there = y * 2.0**doublings * (1 + 1e-12)
         place = int(np.searchsorted(self.points, there, side="right")) - 1
         bound = min(float(self.highest[max(place, 0)]), self.far(there / (1 + 1e-12)))
