@@ -14,7 +14,13 @@ from tightrope.channels.extremal import binary_with_erasure, dominating_channel,
 from tightrope.errors import InputError
 
 ROUNDING = 1 + 1e-11
-TRIPLES = [Guarantee(1.0, 0.05, 0.3), Guarantee(1.0), Guarantee(0.1, 0.0, 0.02), Guarantee(4.0, 1e-3), Guarantee(0.0, 0.2)]
+TRIPLES = [
+    Guarantee(1.0, 0.05, 0.3),
+    Guarantee(1.0),
+    Guarantee(0.1, 0.0, 0.02),
+    Guarantee(4.0, 1e-3),
+    Guarantee(0.0, 0.2),
+]
 PURE = [Guarantee(1.0), Guarantee(1.0, 0.0, 0.3), Guarantee(0.1, 0.0, 0.02), Guarantee(3.0, 0.0, 0.8)]
 FINITE = ("total_variation", "hellinger")
 
@@ -77,7 +83,9 @@ def test_the_dominating_channel_attains_every_supremum_over_rows(triple: Guarant
     assert best.total_variation == pytest.approx(suprema.contraction(triple), rel=1e-12)
     assert best.contraction(math.exp(triple.epsilon)) == pytest.approx(triple.delta, abs=1e-15)
     for name in FINITE:
-        assert best.divergence(name, [1, 0], [0, 1]) == pytest.approx(suprema.divergence_of_rows(name, triple), rel=1e-12)
+        assert best.divergence(name, [1, 0], [0, 1]) == pytest.approx(
+            suprema.divergence_of_rows(name, triple), rel=1e-12
+        )
     if triple.delta == 0:
         for name in ("kl", "reverse_kl", "chi_squared"):
             reached = best.divergence(name, [1, 0], [0, 1])
@@ -91,7 +99,9 @@ def test_the_binary_mechanism_with_erasure_attains_proposition_2(triple: Guarant
         p0, p1 = law(rng, size), law(rng, size)
         t = Channel([p0, p1]).total_variation
         made = binary_with_erasure(p0, p1, triple)
-        assert made.divergence("total_variation", p0, p1) == pytest.approx(suprema.total_variation(triple, t), rel=1e-12)
+        assert made.divergence("total_variation", p0, p1) == pytest.approx(
+            suprema.total_variation(triple, t), rel=1e-12
+        )
         assert made.total_variation == pytest.approx(triple.total_variation, rel=1e-12)
 
 

@@ -22,6 +22,8 @@ FLAT = 1e-14
 """A kink whose chord is this close to the curve is not looked for."""
 FARTHEST = 600.0
 """Losses beyond count as infinite."""
+LEAST = 1e-12
+"""Losses below are raised to it: the points of a hull must be apart."""
 UP = 1 + 4e-15
 
 Evaluate = Callable[[float], tuple[float, float]]
@@ -53,7 +55,7 @@ class _Point:
 
 def dominating_loss(curve: Curve) -> PrivacyLoss:
     """The loss whose profile is the envelope, for both directions; neighbours are local."""
-    top = min(curve.largest * UP, FARTHEST)
+    top = min(max(curve.largest * UP, LEAST), FARTHEST) if curve.largest > 0 else 0.0
     end = _end(curve, top)
     points = _kinks(curve, _Point(1.0, *curve.at(1.0)), end)
     raised = [(math.log(p.gamma) * UP, min(1.0, p.value + curve.error)) for p in points if p.gamma < end.gamma]

@@ -13,6 +13,7 @@ GAP = 1e-12
 ROUNDS = 3_000
 LONGER = 1.3
 """By how much a step that gained grows."""
+LONGEST = 1e6
 
 
 def entropy(p: Floats) -> float:
@@ -48,7 +49,7 @@ def capacity(rows: Floats) -> Bounds:
     gain = gains(rows, prior)
     low, high = float(prior @ gain), float(gain.max())
     for _ in range(ROUNDS):
-        if high - low <= GAP * high:
+        if high - low <= GAP * high + 1e-16:
             break
         moved = _moved(prior, gain, step)
         new = gains(rows, moved)
@@ -56,7 +57,7 @@ def capacity(rows: Floats) -> Bounds:
         if value < low and step > 1:
             step = 1.0
             continue
-        prior, gain, low, step = moved, new, max(low, value), step * LONGER
+        prior, gain, low, step = moved, new, max(low, value), min(step * LONGER, LONGEST)
         high = min(high, float(gain.max()))
     rounding = 4e-16 * (rows.shape[1] + len(rows)) * (1 + high)
     return Bounds(max(0.0, low - rounding), high + rounding)

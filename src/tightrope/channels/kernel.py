@@ -28,6 +28,7 @@ class Kernel(ABC):
     """
 
     __slots__ = ()
+    __array_ufunc__ = None  # ``channel @ array`` is refused instead of tried entry by entry
 
     @property
     @abstractmethod

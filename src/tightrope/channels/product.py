@@ -105,8 +105,8 @@ def _joined(first: Floats, second: Floats) -> Floats:
     rows = np.stack([np.outer(a, b).ravel() for a, b in zip(first, second, strict=True)])
     with np.errstate(divide="ignore", invalid="ignore"):
         losses = np.log(rows[0]) - np.log(rows[1])
-    order = np.argsort(losses)
-    steps = np.diff(losses[order], prepend=-math.inf)
+        order = np.argsort(losses)
+        steps = np.diff(losses[order], prepend=-math.inf)
     starts = np.flatnonzero(~(steps <= EQUAL))
     if not len(starts) <= MOST_OUTPUTS:
         raise InputError("outputs of the pair", len(starts), f"at most {MOST_OUTPUTS}", "take fewer different factors")

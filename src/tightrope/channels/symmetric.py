@@ -75,8 +75,10 @@ class SymmetricChannel(Alike):
         return Channel([[self.keep, self.other, rest], [self.other, self.keep, rest]])
 
     def push(self, p: Floats) -> Floats:
-        reported = self.other + (self.keep - self.other) * p
-        return np.append(reported, self.erased) if self.erased > 0 else reported
+        """Linear in ``p``: a product sends parts of a joint law through it, which do not sum to one."""
+        total = p.sum()
+        reported = self.other * total + (self.keep - self.other) * p
+        return np.append(reported, self.erased * total) if self.erased > 0 else reported
 
     def capacity(self) -> Bounds:
         """At the uniform prior, by symmetry: keep log(keep/m) + (k − 1) other log(other/m), m = (1 − erased)/k."""
