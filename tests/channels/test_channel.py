@@ -95,7 +95,7 @@ def test_guarantees_hold_and_are_tight(seed: int) -> None:
 def test_more_delta_than_total_variation_needs_no_epsilon() -> None:
     told = Channel([[0.75, 0.25], [0.25, 0.75]]).guarantee(0.6)
     assert told.epsilon == 0
-    assert told.total_variation >= 0.5
+    assert told.delta == told.total_variation == pytest.approx(0.5)
 
 
 @given(SEEDS)
@@ -254,6 +254,11 @@ def test_tiny_differences_lose_no_digits() -> None:
     made = Channel([[0.5 + gap, 0.5 - gap], [0.5 - gap, 0.5 + gap]])
     assert made.kl_contraction == pytest.approx(4 * gap * gap, rel=1e-6)
     assert made.divergence("kl", [1, 0], [0, 1]) == pytest.approx(8 * gap * gap, rel=1e-6)
+
+
+def test_nearly_equal_tiny_entries_have_an_exact_ratio() -> None:
+    made = Channel([[1e-300, 1.0], [1.0001e-300, 1.0]])
+    assert made.epsilon == pytest.approx(math.log(1.0001), rel=1e-12)
 
 
 def test_extreme_ratios() -> None:

@@ -162,7 +162,7 @@ def test_products_contract_by_no_more_than_the_tensorised_coefficients() -> None
 
 
 def test_the_binary_mechanism_has_its_share_of_every_rival() -> None:
-    """η/(e^ε−1) of the KL of any channel of the class, on random rivals."""
+    """2η/(e^ε−1) of the KL of any channel of the class, on random rivals."""
     rng = np.random.default_rng(11)
     for _ in range(300):
         made = channel(rng)
@@ -190,6 +190,11 @@ def test_infinite_epsilon_and_wrong_classes() -> None:
     assert suprema.kl_contraction(free) == pytest.approx(0.25, rel=1e-15)
     assert suprema.between_outputs(free, 0.5).epsilon == math.inf
     assert suprema.kl(free, 0.5) == math.inf
+    assert suprema.divergence_of_rows("hellinger", free) == pytest.approx(0.5)
+    assert suprema.divergence_of_rows("kl", Guarantee(math.inf, 0.0, 0.0)) == 0
+    assert suprema.divergence_of_rows("hellinger", Guarantee(699.0, 0.0, 0.25)) <= 0.5
+    assert suprema.binary_share_of_best_kl(Guarantee(math.inf)) == 0
+    assert suprema.binary_share_of_best_kl(Guarantee(0.0)) == suprema.share_kept_by_erasure(Guarantee(0.0)) == 1
     assert suprema.kl(Guarantee(1.0, 0.1), 0.5) == math.inf
     assert suprema.kl(Guarantee(1.0, 0.1), 0.0) == 0
     for printed in (suprema.printed_chi_squared, suprema.printed_jeffreys):

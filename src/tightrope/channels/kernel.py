@@ -107,7 +107,8 @@ class Kernel(ABC):
     def guarantee(self, delta: float) -> Guarantee:
         """The triple (ε, δ, η) that holds of this channel: least ε at this δ, rounded up, and its total variation.
 
-        ε = ∞ where δ is below the mass of reports that rule an input out. Raises ``InputError`` unless 0 ≤ δ < 1.
+        ε = ∞ where δ is below the mass of reports that rule an input out; a δ above η becomes η. Raises ``InputError``
+        unless 0 ≤ δ ≤ 1.
 
         >>> from tightrope.channels import Channel
         >>> round(Channel([[0.75, 0.25], [0.25, 0.75]]).guarantee(0.25).epsilon, 12)
@@ -116,7 +117,7 @@ class Kernel(ABC):
         curve = self._curve()
         target = probability("delta", delta)
         eta = min(1.0, curve.at(1.0)[0] + curve.error)
-        return Guarantee(least_epsilon(curve, target), target, eta if eta > target else 1.0)
+        return Guarantee(least_epsilon(curve, target), target, eta)
 
     def divergence(self, f: str | Convex | Divergence, p0: ArrayLike, p1: ArrayLike) -> float:
         """D_f(p0 K ‖ p1 K): what reports still say of two laws of the inputs, shape [inputs] each.

@@ -37,17 +37,22 @@ def largest_loss(rows: Floats) -> float:
     happens = high > 0
     if np.any(low[happens] == 0):
         return math.inf
-    return max(0.0, float(np.max(np.log(high[happens]) - np.log(low[happens]))))
+    return float(np.max(_log_ratio(high[happens], low[happens])))
 
 
 def largest_finite_loss(rows: Floats) -> float:
     """The same over the finite log-ratios alone; 0 where there is none."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(rows)
-    top = np.where(np.isfinite(logs), logs, -math.inf).max(axis=0)
-    bottom = np.where(np.isfinite(logs), logs, math.inf).min(axis=0)
-    happens = np.isfinite(top)
-    return float(np.max(top[happens] - bottom[happens], initial=0.0))
+    high = rows.max(axis=0)
+    low = np.where(rows > 0, rows, math.inf).min(axis=0)
+    happens = high > 0
+    return float(np.max(_log_ratio(high[happens], low[happens]), initial=0.0))
+
+
+def _log_ratio(high: Floats, low: Floats) -> Floats:
+    """log(high/low) ≥ 0 to full relative accuracy, also near 0, and without overflow."""
+    with np.errstate(over="ignore"):
+        near = np.log1p((high - low) / low)
+    return np.asarray(np.where(np.isfinite(near), near, np.log(high) - np.log(low)))
 
 
 def largest_exclusive_mass(rows: Floats) -> float:

@@ -20,6 +20,8 @@ from tightrope.privacy.law import Floats
 BISECTIONS = 60
 NODES = 4
 """Gauss–Legendre nodes within a cell of equal prior probability."""
+MOST_COUNTED = 5000
+"""With more people what open values say is bounded by 1, and log(n + 1) nats: it is privacy that limits then."""
 LARGEST_TABLE = 1 << 24
 UP = 1e-12
 
@@ -86,13 +88,17 @@ class BetaBernoulli(BayesProblem):
     def shared(self, gammas: Floats, people: int) -> Floats:
         """Σ_s ∫ (P(s|θ) − γ P(s))₊ dπ: each s has one interval of θ around s/n, found by bisection."""
         count = whole("people", people)
+        if count > MOST_COUNTED:
+            return np.ones(len(gammas))
         ones, marginal = np.arange(count + 1.0), np.exp(self._log_marginal(count))
         values = [self._shared(float(gamma), count, ones, marginal) for gamma in gammas]
         return np.minimum(1.0, np.array(values) + UP)
 
     def mutual_information(self, people: int) -> float:
-        """Σ_s P(s) (E[log P(s|Θ) | s] − log P(s)), with digammas."""
+        """Σ_s P(s) (E[log P(s|Θ) | s] − log P(s)), with digammas; for very many people log(n + 1) ≥ H(s)."""
         count = whole("people", people)
+        if count > MOST_COUNTED:
+            return float(np.log1p(count))
         s, log_marginal = np.arange(count + 1.0), self._log_marginal(count)
         total = special.digamma(count + self.a + self.b)
         inner = s * (special.digamma(s + self.a) - total) + (count - s) * (special.digamma(count - s + self.b) - total)

@@ -65,7 +65,7 @@ class FrequenciesLimit(Limit):
     def _of(self, m: int, people: int) -> float:
         """For m values: d = m − 1 dimensions, or ⌊m/2⌋ pairs, whose share of the trace is on average d′/d."""
         trace, d, pairs = trace_of_information(self.guarantee, m), m - 1, m // 2
-        ball = 4 * _first_zero(d) ** 2 * m * d
+        ball = 4 * first_zero(d) ** 2 * m * d
         best = 0.0
         for r in WINDOWS.tolist():
             all_at_once = d * d / (people * trace / (1 - r) + ball / r**2)
@@ -105,10 +105,13 @@ def trace_of_information(guarantee: Guarantee, m: int) -> float:
     return min(general, m * float(np.max(shares * (1 - shares) * growth**2 / (1 + shares * growth) ** 2)))
 
 
-def _first_zero(d: int) -> float:
+def first_zero(d: int) -> float:
     """The first zero of the Bessel function of order d/2 − 1, or above it: the least informative prior on a ball.
 
-    At even d from a table; at odd d that of the next order, which is larger.
+    At even d by its name; at odd d that of the next order, and beyond order 1000 a bound: both are larger.
+
+    >>> round(first_zero(2), 6)
+    2.404826
     """
     order = (d - 1) // 2
     return float(jn_zeros(order, 1)[0]) if order <= 1000 else order + 2.0 * order ** (1 / 3) + 2.0
