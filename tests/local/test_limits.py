@@ -17,7 +17,7 @@ from tightrope.local.constraint import AnyMechanism
 from tightrope.local.limit import fewest_people
 
 CLASSES = [Guarantee(1.0), Guarantee(0.3, 0.0, 0.1), Guarantee(2.0, 0.01, 0.3), Guarantee(math.inf, 0.0, 0.2)]
-PEOPLE = [1, 3, 20, 100]
+PEOPLE = [1, 3, 25]
 
 
 def exact_advantage(a: float, b: float, people: int) -> float:
@@ -167,7 +167,7 @@ def test_fewest_people_ends_on_the_proven_side() -> None:
         n = fewest_people(lambda people: people**-0.5, target)
         assert (n - 1) ** -0.5 > target or n == 1
         assert n <= 1 / target**2 * (1 + 1e-12) + 1
-        assert n >= (1 - 2e-4) / target**2 - 1
+        assert n >= (1 - 2e-3) / target**2 - 1
     assert fewest_people(lambda people: 0.0, 1.0) == 1
     with pytest.raises(InputError, match="within reach"):
         fewest_people(lambda people: 1.0, 0.5)

@@ -16,8 +16,8 @@ from tightrope.channels import SymmetricChannel
 from tightrope.channels.suprema import printed_contraction
 from tightrope.errors import InputError
 from tightrope.local import limits
-from tightrope.local.bayes_limit import largest_share
 from tightrope.local.printed import by_contraction, by_information
+from tightrope.local.shares import largest_share
 
 FREE = Guarantee(math.inf, 0.0, 1.0)
 UNIFORM = limits.BetaBernoulli()
@@ -169,6 +169,24 @@ def test_risk_falls_with_people_and_privacy() -> None:
     tight = [limits.bayes(Guarantee(epsilon), UNIFORM).risk(20) for epsilon in (0.1, 1.0, 4.0)]
     assert all(more > less for more, less in pairwise(tight))
     assert limits.bayes(Guarantee(1.0), UNIFORM).people(0.05) > 20
+
+
+def test_windows_keep_the_rate_for_many_people() -> None:
+    """Within a factor of five of randomised coins at every n, and n^(−1/2); the truth at n = 300 by a fine grid."""
+    limit = limits.bayes(Guarantee(1.0), UNIFORM)
+    assert limit.risk(10**6) / limit.risk(4 * 10**6) == pytest.approx(2, rel=0.02)
+    for people in (300, 10**6):
+        spread = 0.5 / math.tanh(0.5) / math.sqrt(people)
+        assert 0.2 * spread * math.sqrt(2 / math.pi) < limit.risk(people) < spread * math.sqrt(2 / math.pi)
+    assert limit.within_windows(300) <= coin_bayes_risk(1.0, 300)
+    assert limits.bayes(Guarantee(1.0), limits.Cells.of([0.1, 0.9], coin)).within_windows(10) == 0
+
+
+def test_windows_of_an_unbounded_prior() -> None:
+    """Θ normal, a report of whether the value Θ + noise is positive; only few windows see any information."""
+    problem = limits.Cells.of(stats.norm(0, 1), lambda mean: coin(stats.norm.cdf(mean)))
+    limit = limits.bayes(Guarantee(2.0), problem, cost="squared")
+    assert 1 > limit.risk(1) > limit.risk(1000) > limit.risk(100_000) > 0
 
 
 def test_bad_problems_are_explained() -> None:

@@ -52,6 +52,9 @@ def test_the_mean_limit_scales_with_the_interval() -> None:
     assert wide.risk(100) == pytest.approx(1600 * unit.risk(100), rel=1e-12)
     with pytest.raises(InputError, match="width"):
         limits.mean(Guarantee(1.0), between=(1, 1))
+    for wrong in (3, (1,), "ab", (0, math.nan)):
+        with pytest.raises(InputError, match="between"):
+            limits.mean(Guarantee(1.0), between=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("k", [2, 3, 16, 200])
@@ -131,7 +134,7 @@ def test_example_2_for_every_epsilon_and_delta() -> None:
         limit = limits.moment_mean(privacy, moment=2)
         assert 0 < limit.risk(10_000) < limit.risk(100) < 1
     assert limits.moment_mean(Guarantee(1.0), moment=math.inf).risk(1000) <= 4 * coin_risk(1.0, 1000)
-    for wrong in (1, 0.5, math.nan):
+    for wrong in (1, 0.5, math.nan, "2"):
         with pytest.raises(InputError, match="moment"):
             limits.moment_mean(Guarantee(1.0), moment=wrong)
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize
-from scipy.special import rel_entr
 
 from tightrope.local.bayes_problem import BayesProblem
 from tightrope.local.constraint import Constraint
 from tightrope.local.limit import Cost, Limit, falls_to
+from tightrope.local.shares import largest_share
 from tightrope.local.two_point import COMPOSED
+from tightrope.local.windows import CELLS, risk_within, windows_for
 from tightrope.numerics.checks import whole
 from tightrope.privacy.law import Floats
 
@@ -49,13 +50,27 @@ class Bayes(Limit):
         return min(count * kappa * self.problem.mutual_information(1), many * self.problem.mutual_information(count))
 
     def risk(self, people: int) -> float:
-        """Sums over steps of ζ, each at its far end: below the integral."""
+        """The better of ``over_prior`` and ``within_windows``."""
+        return max(self.over_prior(people), self.within_windows(people))
+
+    def over_prior(self, people: int) -> float:
+        """∫ (1 − p(ζ))₊ dℓ(ζ) by steps of ζ, each at its far end: below the integral."""
         radius = np.geomspace(SMALLEST, 1.0, RADII) * self.problem.spread
         radius = np.concatenate([radius, np.linspace(0.0, self.problem.spread, RADII)[1:]])
         radius = np.unique(radius)
         missed = np.maximum.accumulate(np.maximum(1 - self.hit(radius, people), 0.0)[::-1])[::-1]
         costs = np.array([self.cost(value) for value in (0.0, *radius.tolist())])
         return falls_to(float(np.diff(costs) @ missed))
+
+    def within_windows(self, people: int) -> float:
+        """The risk when the window of Θ is told (``windows``), the best number of windows; 0 for priors of samples."""
+        known = whole("people", people) * self.constraint.kl_contraction
+        found = [0.0]
+        for count in windows_for(known):
+            cells = self.problem.cut(count * CELLS)
+            if cells is not None:
+                found.append(risk_within(cells, count, known, self.cost))
+        return falls_to(max(found))
 
     def one_step(self, people: int) -> float:
         """The best over ζ and γ of ζ (1 − γ L(ζ) − η_γ(Kⁿ) I_γ(Θ; Xⁿ)): Theorem 2 for the whole curve, cost |Θ̂ − Θ|."""
@@ -91,17 +106,3 @@ def _best_step(spared: float, gamma: float, problem: BayesProblem) -> float:
         bounds=ends, method="bounded", options={"xatol": 1e-9},
     )  # fmt: skip
     return max(float(found[at]), -float(polished.fun))
-
-
-def largest_share(information: float, ball: Floats) -> Floats:
-    """The largest p ≥ b with KL(p‖b) ≤ I, b in (0, 1], by bisection from above: data processing of {|Θ̂ − Θ| ≤ ζ}.
-
-    >>> float(largest_share(math.log(2), np.array([0.5]))[0])
-    1.0
-    """
-    low, high = ball, np.ones_like(ball)
-    for _ in range(60):
-        middle = (low + high) / 2
-        small = rel_entr(middle, ball) + rel_entr(1 - middle, 1 - ball) <= information
-        low, high = np.where(small, middle, low), np.where(small, high, middle)
-    return high

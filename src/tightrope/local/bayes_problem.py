@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -56,6 +57,10 @@ class BayesProblem(ABC):
     def mutual_information(self, people: int) -> float:
         """I(Θ; Xⁿ) in nats."""
 
+    @abstractmethod
+    def cut(self, count: int) -> Cells | None:
+        """The problem in this many cells of equal prior probability; None where the prior is known by samples alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class BetaBernoulli(BayesProblem):
@@ -104,6 +109,9 @@ class BetaBernoulli(BayesProblem):
         inner = s * (special.digamma(s + self.a) - total) + (count - s) * (special.digamma(count - s + self.b) - total)
         return max(0.0, float(np.exp(log_marginal) @ (inner + _log_choose(count) - log_marginal))) * (1 + UP) + UP
 
+    def cut(self, count: int) -> Cells:
+        return Cells.of(_Beta(self.a, self.b), lambda theta: np.stack([1 - theta, theta], axis=1), cells=count)
+
     def _log_marginal(self, count: int) -> Floats:
         s = np.arange(count + 1.0)
         joint = special.betaln(s + self.a, count - s + self.b) - special.betaln(self.a, self.b)
@@ -135,6 +143,17 @@ def _crossing(s: Floats, count: int, level: Floats, outer: Floats, inner: Floats
     return outer
 
 
+@dataclass(frozen=True, slots=True)
+class _Beta:
+    """The quantiles of a Beta law."""
+
+    a: float
+    b: float
+
+    def ppf(self, q: Floats) -> Floats:
+        return np.asarray(special.betaincinv(self.a, self.b, q))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells(BayesProblem):
     """Any prior, cut into cells of known probability; the data are told the cell only by its average law.
@@ -149,6 +168,8 @@ class Cells(BayesProblem):
     high: Floats
     weights: Floats
     laws: Floats
+    finer: Callable[[int], Cells] | None = None
+    """The same problem in another number of cells."""
 
     @classmethod
     def of(cls, prior: Prior | ArrayLike, likelihood: Callable[[Floats], ArrayLike], *, cells: int = 2000) -> Cells:
@@ -176,7 +197,11 @@ class Cells(BayesProblem):
         nodes = (np.arange(cells)[:, None] + special.roots_sh_legendre(NODES)[0]) / cells
         points = np.asarray(prior.ppf(nodes.ravel()), dtype=np.float64)
         laws = _laws(likelihood, points).reshape(cells, NODES, -1)
-        return cls(edges[:-1], edges[1:], np.full(cells, 1 / cells), laws)
+        finer = partial(cls._of_distribution, prior, likelihood)
+        return cls(edges[:-1], edges[1:], np.full(cells, 1 / cells), laws, finer)
+
+    def cut(self, count: int) -> Cells | None:
+        return self.finer(count) if self.finer is not None else None
 
     @property
     def spread(self) -> float:
@@ -208,24 +233,24 @@ class Cells(BayesProblem):
         laws = self._joint(people) if whole("people", people) > 1 else None
         if laws is not None:
             return information.mutual_information(laws, self.weights) * (1 + UP) + UP
-        nodes = (self.weights[:, None] * self._shares).ravel()
+        nodes = (self.weights[:, None] * self.shares).ravel()
         one = information.mutual_information(self.laws.reshape(len(nodes), -1), nodes)
         return people * (one * (1 + UP) + UP)
 
     @property
-    def _shares(self) -> Floats:
+    def shares(self) -> Floats:
         """The weight of each node in its cell."""
         return special.roots_sh_legendre(NODES)[1] if self.laws.shape[1] > 1 else np.ones(1)
 
     def _joint(self, people: int) -> Floats | None:
         """The law of what n values say in each cell, shape [cells, outcomes]; None where there are too many."""
         if people == 1:
-            return np.asarray(np.einsum("cnv,n->cv", self.laws, self._shares))
+            return np.asarray(np.einsum("cnv,n->cv", self.laws, self.shares))
         if self.laws.shape[2] != 2 or self.laws.shape[0] * self.laws.shape[1] * (people + 1) > LARGEST_TABLE:
             return None
         s = np.arange(people + 1.0)
         counts = special.xlogy(s, self.laws[..., 1:]) + special.xlogy(people - s, self.laws[..., :1])
-        joint: Floats = np.einsum("cns,n->cs", np.exp(counts + _log_choose(people)), self._shares)
+        joint: Floats = np.einsum("cns,n->cs", np.exp(counts + _log_choose(people)), self.shares)
         return joint
 
 

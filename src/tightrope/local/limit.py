@@ -10,8 +10,8 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import positive
 
 MOST_PEOPLE = 10**15
-FINE = 1e-4
-"""How close, relatively, the number of people is found above 10 000; it stays on the proven side."""
+FINE = 1e-3
+"""How close, relatively, the number of people is found above 1000; it stays on the proven side."""
 SAFE = 1 - 1e-9
 """Every bound is lowered by this: rounding of what it is made of, with room."""
 
@@ -31,19 +31,21 @@ class Limit(ABC):
     def people(self, risk: float) -> int:
         """With fewer people than this no mechanism whatsoever reaches the risk.
 
-        The least n (to 1e−4 relative above 10 000, from below) for which the bound does not exclude the risk; 1 where
+        The least n (to 1e−3 relative above 1000, from below) for which the bound does not exclude the risk; 1 where
         it excludes nothing. Raises ``InputError`` unless the risk is positive, or where 10¹⁵ people are too few.
         """
         return fewest_people(self.risk, positive("risk", risk))
 
 
-def fewest_people(bound: Callable[[int], float], target: float) -> int:
+def fewest_people(bound: Callable[[int], float], target: float, *, from_: int = 1) -> int:
     """One more than some n with bound(n) > target: bisection, ended on the side that was checked.
+
+    ``from_`` is an answer of a smaller bound, to start at.
 
     >>> fewest_people(lambda n: 1 / n, 0.01)
     100
     """
-    low, high = 0, 1
+    low, high = from_ - 1, from_
     while bound(high) > target:
         low, high = high, 2 * high
         if high > MOST_PEOPLE:

@@ -27,7 +27,7 @@ from tightrope.local.packing import Fano, Packing
 from tightrope.local.testing import Testing
 from tightrope.local.two_point import Assouad, LeCam
 from tightrope.local.van_trees import FrequenciesLimit, ProportionLimit
-from tightrope.numerics.checks import positive, whole
+from tightrope.numerics.checks import finite, positive, whole
 
 __all__ = [
     "BayesProblem",
@@ -151,7 +151,10 @@ def mean(privacy: Guarantee, *, between: tuple[float, float] = (0.0, 1.0)) -> Pr
     >>> round(n / reached, 2)
     0.94
     """
-    low, high = between
+    try:
+        low, high = (finite("between", end) for end in between)
+    except (TypeError, ValueError):
+        raise InputError("between", between, "two finite numbers, the least and the largest value") from None
     return ProportionLimit(_class(privacy), positive("width of between", high - low))
 
 

@@ -15,7 +15,7 @@ from tightrope.local.hypotheses import Hypotheses
 from tightrope.local.limit import COSTS, Limit, falls_to
 from tightrope.local.packing import Fano, Packing
 from tightrope.local.two_point import Assouad, LeCam, best_risk
-from tightrope.numerics.checks import positive, whole
+from tightrope.numerics.checks import finite, positive, whole
 
 CHANCES = np.geomspace(1.0, 1e-9, 91).tolist()
 """How far the laws of a family differ: any of them gives a valid bound."""
@@ -34,7 +34,7 @@ class MomentLimit(Limit):
     moment: float
 
     def __post_init__(self) -> None:
-        if not self.moment > 1:
+        if self.moment != math.inf and not finite("moment", self.moment) > 1:
             raise InputError(
                 "moment", self.moment, "a number above 1", "2 is a bounded variance, math.inf a bounded value"
             )

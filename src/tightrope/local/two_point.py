@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightrope.local.constraint import Reported
-from tightrope.local.limit import Cost, Limit, falls_to
-from tightrope.numerics.checks import whole
+from tightrope.local.limit import Cost, Limit, falls_to, fewest_people
+from tightrope.numerics.checks import positive, whole
 
 COMPOSED = 10**7
 """More reports than this are not composed exactly: the closed bounds alone remain."""
@@ -41,6 +41,11 @@ class LeCam(Limit):
     def rough_risk(self, people: int) -> float:
         """The same without the composition: a smaller bound, for next to nothing."""
         return self._risk(min(1.0, rough_advantage(self.one, people) + ROUNDING))
+
+    def people(self, risk: float) -> int:
+        """As for every limit; found from the closed bounds first, because compositions of a given channel take time."""
+        target = positive("risk", risk)
+        return fewest_people(self.risk, target, from_=fewest_people(self.rough_risk, target))
 
     def _risk(self, advantage_at_most: float) -> float:
         return falls_to(self.cost(self.separation / 2) * (1 - advantage_at_most) / 2)
