@@ -1,0 +1,177 @@
+"""The most that any (ε, δ, η)-LDP channel can let through: theorems of the papers as printed, and sharper ones.
+
+Each function takes a ``Guarantee``; ``extremal`` has the channels that attain them. "Printed" is what a paper states,
+for comparison; the others are at most as large, and proven in ``docs/proofs/channels.md``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tightrope.certificates.guarantee import Guarantee
+from tightrope.channels.divergences import CHI_SQUARED, KL, Convex, Divergence, divergence
+from tightrope.errors import InputError
+from tightrope.numerics.checks import probability, whole
+
+UP = 1 + 1e-15
+LARGEST = 700.0
+"""Beyond, e^ε is as good as infinite."""
+
+
+def printed_contraction(guarantee: Guarantee, people: int = 1) -> float:
+    """φ_n = 1 − e^{−nε}(1−δ)^n: what every f-divergence contracts by (AAC Lemmas 1 and 2), n non-interactive reports.
+
+    >>> round(printed_contraction(Guarantee(1.0, 0.05)), 6)
+    0.650515
+    """
+    return _of_many(1 - math.exp(-guarantee.epsilon) * (1 - guarantee.delta), people)
+
+
+def contraction(guarantee: Guarantee, people: int = 1) -> float:
+    """1 − (1−η)^n: what every f-divergence contracts by (ours, sharper than φ_n); exact for total variation at n = 1.
+
+    >>> round(contraction(Guarantee(1.0, 0.05, 0.3)), 6)
+    0.3
+    """
+    return _of_many(guarantee.total_variation, people)
+
+
+def kl_contraction(guarantee: Guarantee, people: int = 1) -> float:
+    """1 − (1−κ)^n, κ = δ + (η − δ) tanh(ε/2): contraction of KL, χ² and Hellinger (ours; δ = 0: GI Thm 5).
+
+    Exact at n = 1: attained by ``extremal.dominating_channel``.
+
+    >>> round(kl_contraction(Guarantee(1.0, 0.05, 0.3)), 6)
+    0.165529
+    """
+    delta, eta = guarantee.delta, guarantee.total_variation
+    return _of_many(delta + (eta - delta) * math.tanh(guarantee.epsilon / 2), people)
+
+
+def divergence_of_rows(f: str | Convex | Divergence, guarantee: Guarantee) -> float:
+    """The largest D_f between two rows (GI Thm 4, and with δ > 0 ours), attained by ``extremal.dominating_channel``:
+
+    ``(η−δ)(f(e^ε) + e^ε f(e^{−ε}))/(e^ε−1) + δ (f(0) + f'(∞))``. Raises ``InputError`` where δ > 0 and the limits of a
+    function were not given.
+
+    >>> round(divergence_of_rows("kl", Guarantee(1.0, 0.0, 0.3)), 12)  # εη
+    0.3
+    """
+    known = divergence(f)
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    if epsilon == 0:
+        return known.exclusive(delta, delta)
+    if known is KL and delta == 0:
+        return epsilon * guarantee.total_variation if guarantee.total_variation > 0 else 0.0
+    if epsilon > LARGEST:
+        return known.exclusive(guarantee.total_variation, guarantee.total_variation)
+    ratio = math.exp(epsilon)
+    # f(e^ε) + e^ε f(e^{−ε}) over e^ε − 1, divided through by e^ε.
+    inner = (known.f(ratio) / ratio + known.f(1 / ratio)) / -math.expm1(-epsilon)
+    return (guarantee.total_variation - delta) * inner + known.exclusive(delta, delta)
+
+
+def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
+    """The triple of the two laws of a report when the inputs' laws have total variation ``distance`` = t (ours).
+
+    ``(log(1 + t(e^ε − 1)), tδ, tη)``: the common part of the inputs blurs as a subsample does. All of ``kl``,
+    ``chi_squared`` and ``jeffreys`` follow; tight for δ = 0, η ≤ (e^ε−1)/(e^ε+2): ``extremal.third_way`` attains it.
+    Raises ``InputError`` unless 0 ≤ t ≤ 1.
+
+    >>> round(between_outputs(Guarantee(1.0, 0.0, 0.4), 0.25).epsilon, 9)
+    0.35737402
+    """
+    t = probability("distance", distance)
+    # log(1 + t(e^ε − 1)) = ε + log(t + (1 − t)e^{−ε}); the first has the digits at small ε, the second no overflow.
+    epsilon = guarantee.epsilon
+    if 1 < epsilon < math.inf:
+        blurred = epsilon + math.log(t + (1 - t) * math.exp(-epsilon))
+    else:
+        blurred = math.log1p(t * math.expm1(epsilon)) if t > 0 else 0.0
+    eta = min(1.0, t * guarantee.total_variation * UP)
+    return Guarantee(max(0.0, blurred) * UP, min(1.0, t * guarantee.delta * UP), eta)
+
+
+def total_variation(guarantee: Guarantee, distance: float) -> float:
+    """η TV(P₀, P₁) (GI Prop. 2), attained by ``extremal.binary_with_erasure``.
+
+    >>> round(total_variation(Guarantee(1.0, 0.0, 0.3), 0.5), 12)
+    0.15
+    """
+    return guarantee.total_variation * probability("distance", distance)
+
+
+def kl(guarantee: Guarantee, distance: float) -> float:
+    """η t log(1 + t(e^ε − 1)) ≥ KL(M₀‖M₁), in either order, t = TV(P₀, P₁) (ours); ∞ where δ > 0 and t > 0.
+
+    >>> round(kl(Guarantee(1.0, 0.0, 0.3), 0.5), 9)
+    0.093017176
+    """
+    return divergence_of_rows("kl", between_outputs(guarantee, distance))
+
+
+def chi_squared(guarantee: Guarantee, distance: float) -> float:
+    """η (e^ε−1)(1 + 1/(1 + t(e^ε−1))) t² ≥ χ²(M₀‖M₁) (ours), below 2η(e^ε−1)t²; ∞ where δ > 0 and t > 0.
+
+    >>> 2 * 0.3 * math.expm1(1) * 0.25 > chi_squared(Guarantee(1.0, 0.0, 0.3), 0.5)
+    True
+    """
+    return divergence_of_rows(CHI_SQUARED, between_outputs(guarantee, distance))
+
+
+def jeffreys(guarantee: Guarantee, distance: float) -> float:
+    """2 η t log(1 + t(e^ε−1)) ≥ KL(M₀‖M₁) + KL(M₁‖M₀) (ours), below 2η(e^ε−1)t².
+
+    >>> jeffreys(Guarantee(1.0), 0.5) < printed_jeffreys(Guarantee(1.0), 0.5)
+    True
+    """
+    return 2 * kl(guarantee, distance)
+
+
+def printed_chi_squared(guarantee: Guarantee, distance: float) -> float:
+    """4η(e^ε−1)(e^{−ε}+1) TV² ≥ χ²(M₀‖M₁), δ = 0 (GI Thm 6)."""
+    t, epsilon = probability("distance", distance), _pure(guarantee)
+    return 4 * guarantee.total_variation * math.expm1(epsilon) * (math.exp(-epsilon) + 1) * t * t
+
+
+def printed_jeffreys(guarantee: Guarantee, distance: float) -> float:
+    """2η min(2, e^ε)(e^ε−1) TV² ≥ KL(M₀‖M₁) + KL(M₁‖M₀), δ = 0 (GI-v1 Thm 7)."""
+    t, epsilon = probability("distance", distance), _pure(guarantee)
+    return 2 * guarantee.total_variation * min(2.0, math.exp(epsilon)) * math.expm1(epsilon) * t * t
+
+
+def binary_share_of_best_kl(guarantee: Guarantee) -> float:
+    """The binary mechanism with erasure reaches at least this share of the best KL: 2η/(e^ε−1) (ours), δ = 0.
+
+    2/(e^ε+1) without a bound on η, so nearly all of it at small ε; Kairouz, Oh, Viswanath: 1/(2(e^ε+1)²).
+
+    >>> round(binary_share_of_best_kl(Guarantee(1.0)), 12) == round(2 / (math.e + 1), 12)
+    True
+    """
+    epsilon = _pure(guarantee)
+    if epsilon == 0:
+        return 1.0
+    return 0.0 if epsilon > LARGEST else 2 * guarantee.total_variation / math.expm1(epsilon)
+
+
+def share_kept_by_erasure(guarantee: Guarantee) -> float:
+    """η/tanh(ε/2): withholding reports turns the best ε-LDP channel into an (ε, η) one that keeps this share of its
+    f-divergence (GI Thm 7), δ = 0.
+
+    >>> round(share_kept_by_erasure(Guarantee(1.0, 0.0, 0.1)), 9)
+    0.216395341
+    """
+    epsilon = _pure(guarantee)
+    return 1.0 if epsilon == 0 else min(1.0, guarantee.total_variation / math.tanh(epsilon / 2))
+
+
+def _of_many(one: float, people: int) -> float:
+    """1 − (1 − one)^n without cancellation."""
+    count = whole("people", people)
+    return 1.0 if one >= 1 else -math.expm1(count * math.log1p(-one))
+
+
+def _pure(guarantee: Guarantee) -> float:
+    if guarantee.delta != 0:
+        raise InputError("guarantee.delta", guarantee.delta, "0: this theorem speaks of pure local privacy")
+    return guarantee.epsilon

@@ -1,0 +1,1 @@
+"""Local privacy: collect without being trusted, and know what it costs."""

@@ -1,0 +1,86 @@
+"""A lower bound on the error of everybody, as a function of how many people report; and its inverse."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from tightrope.errors import InputError
+from tightrope.numerics.checks import positive
+
+MOST_PEOPLE = 10**15
+FINE = 1e-3
+"""How close, relatively, the number of people is found above 1000; it stays on the proven side."""
+SAFE = 1 - 1e-9
+"""Every bound is lowered by this: rounding of what it is made of, with room."""
+
+Cost = Callable[[float], float]
+COSTS: dict[str, Cost] = {"absolute": lambda error: error, "squared": lambda error: error * error}
+
+
+class Limit(ABC):
+    """No mechanism within the constraint and no estimator, however clever, has a smaller worst-case or Bayes risk."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def risk(self, people: int) -> float:
+        """A lower bound on the risk with this many people, one report each; it falls with ``people``."""
+
+    def people(self, risk: float) -> int:
+        """With fewer people than this no mechanism whatsoever reaches the risk.
+
+        The least n (to 1e−3 relative above 1000, from below) for which the bound does not exclude the risk; 1 where
+        it excludes nothing. Raises ``InputError`` unless the risk is positive, or where 10¹⁵ people are too few.
+        """
+        return fewest_people(self.risk, positive("risk", risk))
+
+
+def fewest_people(bound: Callable[[int], float], target: float, *, from_: int = 1) -> int:
+    """One more than some n with bound(n) > target: bisection, ended on the side that was checked.
+
+    ``from_`` is an answer of a smaller bound, to start at.
+
+    >>> fewest_people(lambda n: 1 / n, 0.01)
+    100
+    """
+    low, high = from_ - 1, from_
+    while bound(high) > target:
+        low, high = high, 2 * high
+        if high > MOST_PEOPLE:
+            raise InputError("risk", target, f"within reach of {MOST_PEOPLE:.0e} people", "ask for a larger risk")
+    while high - low > max(1, int(FINE * low)):
+        middle = (low + high) // 2
+        low, high = (middle, high) if bound(middle) > target else (low, middle)
+    return low + 1
+
+
+def cost_of(cost: str | Cost) -> Cost:
+    """The cost of an error ≥ 0: "absolute", "squared" or any function that does not fall.
+
+    >>> cost_of("squared")(3.0)
+    9.0
+    """
+    if callable(cost):
+        return cost
+    if not isinstance(cost, str) or cost not in COSTS:
+        raise InputError("cost", cost, f"one of {', '.join(COSTS)}, or a function of the error that does not fall")
+    return COSTS[cost]
+
+
+class BestOf(Limit):
+    """The largest of several bounds: each holds, so does the best."""
+
+    __slots__ = ("limits",)
+
+    def __init__(self, limits: list[Limit]) -> None:
+        self.limits = limits
+
+    def risk(self, people: int) -> float:
+        return max((limit.risk(people) for limit in self.limits), default=0.0)
+
+
+def falls_to(value: float) -> float:
+    """A bound as it leaves: lowered by ``SAFE``, never negative, never NaN."""
+    return value * SAFE if 0 < value < math.inf else 0.0

@@ -1,0 +1,112 @@
+"""Symmetric channels and their products say what their matrices say, and millions of values cost nothing."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tightrope.channels import Channel, Kernel, ProductChannel, SymmetricChannel
+from tightrope.errors import InputError
+
+EPSILONS = [-1.0, 0.0, 0.3, 1.0, 2.5]
+
+
+@st.composite
+def symmetric(draw: st.DrawFn, most: int = 6) -> SymmetricChannel:
+    """Also ones that lie more often than not, that withhold, that rule out."""
+    k = draw(st.integers(2, most))
+    keep, other = draw(st.integers(0, 100)), draw(st.integers(0, 100))
+    erased = draw(st.sampled_from([0, 0, 30]))
+    total = keep + (k - 1) * other + erased
+    if total == 0:
+        return SymmetricChannel(k, 1.0, 0.0)
+    return SymmetricChannel(k, keep / total, other / total, erased / total)
+
+
+def same(structured: Kernel, dense: Channel, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    assert (structured.inputs, structured.outputs) == (dense.inputs, dense.outputs)
+    assert structured.epsilon == pytest.approx(dense.epsilon, rel=1e-12)
+    assert structured.profile(EPSILONS) == pytest.approx(dense.profile(EPSILONS), abs=1e-13)
+    assert structured.kl_contraction == pytest.approx(dense.kl_contraction, abs=1e-13)
+    assert structured.total_variation == pytest.approx(dense.total_variation, abs=1e-14)
+    assert structured.loss.delta(EPSILONS) == pytest.approx(dense.loss.delta(EPSILONS), abs=1e-12)
+    assert structured.guarantee(0.05).epsilon == pytest.approx(dense.guarantee(0.05).epsilon, rel=1e-9, abs=1e-12)
+    p0, p1 = rng.dirichlet(np.ones(dense.inputs)), rng.dirichlet(np.ones(dense.inputs))
+    for name in ("total_variation", "hellinger"):
+        assert structured.divergence(name, p0, p1) == pytest.approx(dense.divergence(name, p0, p1), abs=1e-14)
+    assert structured.mutual_information(p0) == pytest.approx(dense.mutual_information(p0), abs=1e-13)
+    low, high = structured.capacity()
+    assert low - 1e-12 <= dense.capacity().upper
+    assert high + 1e-12 >= dense.capacity().lower
+    assert high - low < 1e-9
+
+
+@given(symmetric(), st.integers(0, 1000))
+def test_a_symmetric_channel_is_its_matrix(made: SymmetricChannel, seed: int) -> None:
+    same(made, made.dense(), seed)
+
+
+@given(symmetric(3), symmetric(3), st.integers(0, 1000))
+def test_a_product_is_its_matrix(first: SymmetricChannel, second: SymmetricChannel, seed: int) -> None:
+    same(first.product(second), first.dense().product(second.dense()), seed)
+
+
+@given(symmetric(), st.sampled_from([0.0, 0.5, 1.0]))
+def test_erasure(made: SymmetricChannel, alpha: float) -> None:
+    kept = made.erase(alpha)
+    assert kept.total_variation == pytest.approx((1 - alpha) * made.total_variation, abs=1e-14)
+    assert kept.kl_contraction == pytest.approx((1 - alpha) * made.kl_contraction, abs=1e-14)
+    assert kept.capacity().upper == pytest.approx((1 - alpha) * made.capacity().upper, abs=1e-13)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 1000, 10**6])
+@pytest.mark.parametrize("epsilon", [0.01, 1.3, 8.0])
+def test_randomised_response_in_closed_form(k: int, epsilon: float) -> None:
+    made, ratio = SymmetricChannel.randomized_response(epsilon, k), math.exp(epsilon)
+    kappa = (ratio - 1) ** 2 / ((ratio + k - 1) * (ratio + 1))
+    assert made.kl_contraction == pytest.approx(kappa, rel=1e-9)
+    assert made.total_variation == pytest.approx((ratio - 1) / (ratio + k - 1), rel=1e-9)
+    assert made.epsilon == pytest.approx(epsilon, rel=1e-12)
+
+
+def test_a_million_values_cost_nothing() -> None:
+    start = time.process_time()
+    made = SymmetricChannel.randomized_response(1.0, 10**6)
+    prior = np.full(10**6, 1e-6)
+    assert np.allclose(made.push(prior), prior, rtol=1e-12, atol=0)
+    assert made.loss.delta(0.5) > 0
+    assert made.mutual_information(prior) == pytest.approx(made.capacity().upper, abs=1e-12)
+    assert time.process_time() - start < 2
+    with pytest.raises(InputError, match="stay structured"):
+        made.dense()
+
+
+def test_many_attributes() -> None:
+    made = ProductChannel(tuple(SymmetricChannel.randomized_response(0.1, 50) for _ in range(40)))
+    assert made.epsilon == pytest.approx(4.0, rel=1e-12)
+    assert made.inputs == 50**40
+    assert float(made.profile(1.0)) == pytest.approx(made.loss.delta(1.0), rel=1e-6)
+    with pytest.raises(InputError, match="ask each attribute alone"):
+        made.push(np.ones(1))
+
+
+def test_bad_input_is_explained() -> None:
+    with pytest.raises(InputError, match="keep"):
+        SymmetricChannel(3, 0.9, 0.2)
+    with pytest.raises(InputError, match="k to be a whole number"):
+        SymmetricChannel(1, 1.0, 0.0)
+    with pytest.raises(InputError, match="other"):
+        SymmetricChannel(3, 1.0, -0.1)
+    with pytest.raises(InputError, match="keep"):
+        SymmetricChannel(3, math.nan, 0.5)
+    for wrong in (-1.0, math.nan, math.inf):
+        with pytest.raises(InputError, match="epsilon"):
+            SymmetricChannel.randomized_response(wrong, 3)
+    with pytest.raises(InputError, match="at least one channel"):
+        ProductChannel(())
