@@ -19,7 +19,7 @@ MECHANISMS = {
     "few": lambda: local.k_randomized_response(0.3, 7),
     "many": lambda: local.k_randomized_response(1.0, 1024),
     "very many": lambda: local.k_randomized_response(3.0, 1 << 31),
-    "nearly the truth": lambda: local.k_randomized_response(40.0, 5),
+    "nearly the truth": lambda: local.k_randomized_response(9.0, 5),
     "silence": lambda: local.response_with_erasure(1.0, 0.1, 300),
     "hashing": lambda: local.hashing(1.0, 1000),
 }
