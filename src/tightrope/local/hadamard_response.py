@@ -50,6 +50,10 @@ class Hadamard(FrequencyOracle):
         """The halves of two categories differ in half of all reports."""
         return self.keep / 2, (1 - self.keep) / 2
 
+    @property
+    def report_bits(self) -> int:
+        return self.bits
+
     def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
         """Numbers below 2^bits, of the smallest unsigned type, shape [n]."""
         truth, source = categories("values", values, self.k), source or Stream()

@@ -112,6 +112,10 @@ class Hashing(FrequencyOracle):
         """How many different reports there are."""
         return self.linear.seeds * self.linear.order
 
+    @property
+    def report_bits(self) -> int:
+        return (self.letters - 1).bit_length()
+
     def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
         """Numbers below ``letters``, of the smallest unsigned type, shape [n]."""
         truth, source = categories("values", values, self.k), source or Stream()
@@ -144,9 +148,12 @@ def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:
     epsilon = checked_epsilon(epsilon)
     size = domain(k, MOST_CATEGORIES, "find the frequent values first: local.heavy_hitters")
     if hashes is not None:
-        return _with_order(epsilon, size, _order(hashes))
-    ways = [order for order in orders() if order * _digits(order, size) and _work(order, size) <= MOST_WORK]
-    return min((_with_order(epsilon, size, order) for order in ways), key=lambda way: way.variances[0])
+        order = _order(hashes)
+        return of_digits(epsilon, order, digits_for(order, size), size)
+    ways = [order for order in orders() if _work(order, size) <= MOST_WORK]
+    return min(
+        (of_digits(epsilon, order, digits_for(order, size), size) for order in ways), key=lambda way: way.variances[0]
+    )
 
 
 def _order(hashes: int) -> int:
@@ -155,12 +162,13 @@ def _order(hashes: int) -> int:
     return int(hashes)
 
 
-def _with_order(epsilon: float, k: int, order: int) -> Hashing:
+def of_digits(epsilon: float, order: int, length: int, k: int | None = None) -> Hashing:
+    """Hashing of the first k (default: all) numbers of so many digits in base ``order``."""
     response = Response(epsilon, order, other_weight(epsilon, order))
-    return Hashing(epsilon, k, LinearHash(order, _digits(order, k)), response)
+    return Hashing(epsilon, order**length if k is None else k, LinearHash(order, length), response)
 
 
-def _digits(order: int, k: int) -> int:
+def digits_for(order: int, k: int) -> int:
     """The least m with order^m ≥ k."""
     length, reach = 1, order
     while reach < k:
@@ -169,5 +177,5 @@ def _digits(order: int, k: int) -> int:
 
 
 def _work(order: int, k: int) -> int:
-    length = _digits(order, k)
+    length = digits_for(order, k)
     return int(length * order ** (length + 2))

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
-from tightrope.local.losses import three_point_guarantee, three_point_loss
-from tightrope.local.shares import Shares, deviations, score_interval
+from tightrope.local.losses import Change, guarantee_of, loss_of
+from tightrope.local.shares import Shares, deviations, score_interval, tail_interval
 from tightrope.local.tally import Tally
+from tightrope.local.values import Floats
 from tightrope.numerics.checks import finite, whole
 from tightrope.randomness.source import Source
 
@@ -53,10 +54,15 @@ class FrequencyOracle(ABC):
 
     @property
     @abstractmethod
-    def changed(self) -> tuple[Fraction, Fraction]:
+    def changed(self) -> Change:
         """For two people with different values: the probability, under the first, of reports more likely under the
         first, and of those more likely under the second. All of them have the same odds.
         """
+
+    @property
+    @abstractmethod
+    def report_bits(self) -> int:
+        """How many bits a report needs."""
 
     @abstractmethod
     def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
@@ -72,12 +78,12 @@ class FrequencyOracle(ABC):
     @property
     def loss(self) -> PrivacyLoss:
         """The privacy loss of one report, from the whole numbers that are sampled; neighbours are "local"."""
-        return three_point_loss(*self.changed)
+        return loss_of(self.changed)
 
     @property
     def guarantee(self) -> Guarantee:
         """The realised (ε, 0, η), rounded up; ε is at most the one that was asked for."""
-        return three_point_guarantee(*self.changed)
+        return guarantee_of(self.changed)
 
     @property
     def variances(self) -> tuple[Fraction, Fraction]:
@@ -108,16 +114,26 @@ class FrequencyOracle(ABC):
 
     def estimate_tally(self, tally: Tally, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
         """Shares from counts. Intervals are Wilson's, with the exact variance; normal, so they need some ten reports
-        that support a value. Raises ``InputError`` where nobody reported.
+        that support a value. Simultaneous ones are exact (Clopper and Pearson's), and hold for any number of reports.
+        Raises ``InputError`` where nobody reported.
         """
         if tally.users < 1 or len(tally.counts) != self.k:
             raise InputError("tally", (tally.users, len(tally.counts)), f"of 1 report or more on {self.k} values")
-        width = deviations(confidence, of=self.k if simultaneous else 1)
         value = self._values(tally)
-        other, own = self.variances
-        ends = score_interval(value, tally.users, (float(other), float(own)), width)
-        return Shares(value, *ends, tally.users, confidence, simultaneous)
+        ends = self.exact_ends(tally, confidence, self.k) if simultaneous else self._ends(tally, value, confidence)
+        lower, upper = np.minimum(ends[0], value), np.maximum(ends[1], value)
+        return Shares(value, lower, upper, tally.users, confidence, simultaneous)
 
-    def _values(self, tally: Tally) -> NDArray[np.float64]:
+    def _ends(self, tally: Tally, value: Floats, confidence: float) -> tuple[Floats, Floats]:
+        other, own = self.variances
+        return score_interval(value, tally.users, (float(other), float(own)), deviations(confidence))
+
+    def exact_ends(self, tally: Tally, confidence: float, of: int) -> tuple[Floats, Floats]:
+        """Ends of intervals that hold for all ``of`` values that were looked at, from the chances of being supported."""
+        low, high = tail_interval(tally.counts, tally.users, confidence, of)
+        other, width = float(self.other), float(self.keep - self.other)
+        return (low - other) / width, (high - other) / width
+
+    def _values(self, tally: Tally) -> Floats:
         base = float(self.other / self.answered * tally.answered)
         return np.asarray((tally.counts - base) / (tally.users * float(self.keep - self.other)))

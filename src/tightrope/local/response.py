@@ -59,6 +59,10 @@ class Response(FrequencyOracle):
         """How many different reports there are."""
         return self.k + (self.silence > 0)
 
+    @property
+    def report_bits(self) -> int:
+        return (self.letters - 1).bit_length()
+
     def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
         """Reports of the smallest unsigned type, shape [n]; k stands for silence.
 

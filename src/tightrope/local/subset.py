@@ -53,6 +53,10 @@ class SubsetSelection(FrequencyOracle):
         p, w, others = self.keep, self.size, self.k - 1
         return p * (self.k - w) / others, (1 - p) * w / others
 
+    @property
+    def report_bits(self) -> int:
+        return self.k
+
     def perturb(self, values: ArrayLike, source: Source | None = None) -> Words:
         """Rows of packed bits, shape [n, ⌈k/64⌉]; raises ``InputError`` unless values are whole, in 0..k − 1."""
         truth, source = categories("values", values, self.k), source or Stream()

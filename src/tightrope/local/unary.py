@@ -52,6 +52,10 @@ class UnaryEncoding(FrequencyOracle):
         p, q = self.keep, self.other
         return p * (1 - q), q * (1 - p)
 
+    @property
+    def report_bits(self) -> int:
+        return self.k
+
     def perturb(self, values: ArrayLike, source: Source | None = None) -> Words:
         """Rows of packed bits, shape [n, ⌈k/64⌉]; raises ``InputError`` unless values are whole, in 0..k − 1."""
         truth, source = categories("values", values, self.k), source or Stream()

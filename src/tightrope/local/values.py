@@ -29,7 +29,7 @@ def categories(name: str, values: ArrayLike, k: int) -> Integers:
 
 
 def reals(name: str, values: ArrayLike, lower: float, upper: float) -> Floats:
-    """``values`` as floats in [lower, upper], shape [n] or [n, d]; raises ``InputError`` for others, NaN included."""
+    """``values`` as floats in [lower, upper], shape [n]; raises ``InputError`` for others, NaN included."""
     array = _numbers(name, values, "iuf", "a list or array of real numbers").astype(np.float64)
     outside = int(np.count_nonzero(~((array >= lower) & (array <= upper))))
     if outside:
