@@ -129,7 +129,7 @@ class FrequencyOracle(ABC):
         return score_interval(value, tally.users, (float(other), float(own)), deviations(confidence))
 
     def exact_ends(self, tally: Tally, confidence: float, of: int) -> tuple[Floats, Floats]:
-        """Ends of intervals that hold for all ``of`` values that were looked at, from the chances of being supported."""
+        """Ends of intervals that all hold, for ``of`` values that were looked at: from the chances of support."""
         low, high = tail_interval(tally.counts, tally.users, confidence, of)
         other, width = float(self.other), float(self.keep - self.other)
         return (low - other) / width, (high - other) / width

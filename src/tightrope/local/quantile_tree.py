@@ -78,7 +78,8 @@ class QuantileTree:
         """Shares of the people below each inner edge 1..bins − 1, and their standard deviations, shape [bins − 1] each.
 
         An edge is the sum of the nodes that end there, one a level at most; people of different levels are different,
-        so variances add up. They are taken at the estimated shares, within [0, 1].
+        so variances add up: that of the reports, and f (1 − f) a person for who happens to be asked for which level.
+        They are taken at the estimated shares, within [0, 1].
         """
         rows = self._rows(reports)
         edges = np.arange(1, self.bins)
@@ -90,7 +91,8 @@ class QuantileTree:
             values = found.value[node[left] - 1]
             other, own = (float(v) for v in oracle.variances)
             share[left] += values
-            variance[left] += (other + (own - other) * np.clip(values, 0.0, 1.0)) / found.users
+            likely = np.clip(values, 0.0, 1.0)
+            variance[left] += (other + (own - other) * likely + likely * (1 - likely)) / found.users
         return share, np.sqrt(variance)
 
     def _rows(self, reports: ArrayLike) -> NDArray[np.int64]:

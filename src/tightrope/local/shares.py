@@ -17,7 +17,7 @@ class Shares:
     """Unbiased estimates with the ends of their intervals, shape [k] each (floats where one number was asked for).
 
     They speak of the ``users`` who reported: the only randomness is that of the mechanism. ``confidence`` holds for
-    each interval, or for all together where ``simultaneous`` (then without approximation). A value may be below 0 or above 1: that is what makes
+    each interval, or for all together where ``simultaneous``. A value may be below 0 or above 1: that is what makes
     averages and sums of estimates right; ``local.on_simplex`` makes a distribution of them, which is biased.
     """
 
