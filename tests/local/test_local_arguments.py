@@ -120,3 +120,10 @@ def test_tallies_of_other_domains_do_not_add_up():
         one.estimate_tally(two.tally([0]))
     with pytest.raises(TypeError):
         one.tally([0]) + 1
+
+
+def test_what_would_fill_the_memory_is_refused():
+    with pytest.raises(InputError, match="hashes"):
+        local.hashing(1.0, 1 << 22, hashes=64)
+    with pytest.raises(InputError, match="k"):
+        local.k_randomized_response(1.0, 1 << 31).tally([1])

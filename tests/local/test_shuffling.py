@@ -76,9 +76,9 @@ def test_a_shuffled_mechanism_stays_below():
 @given(st.floats(0.1, 2), st.sampled_from([10_000, 1_000_000]), st.sampled_from([1e-4, 1e-6, 1e-9]))
 def test_the_search_ends_on_the_private_side(local_epsilon, users, delta):
     found = local.shuffled_epsilon(delta, local_epsilon=local_epsilon, users=users)
-    assert 0 < found <= local_epsilon
+    assert 0 <= found <= local_epsilon
     assert local.shuffled_delta(found, local_epsilon=local_epsilon, users=users) <= delta
-    assert local.shuffled_delta(found * 0.99, local_epsilon=local_epsilon, users=users) > delta
+    assert found == 0 or local.shuffled_delta(found * 0.99, local_epsilon=local_epsilon, users=users) > delta
     if local_epsilon <= math.log(users / (16 * math.log(2 / delta))):
         assert found <= local.shuffled_closed_form(delta, local_epsilon=local_epsilon, users=users)
 

@@ -96,7 +96,8 @@ def transformed(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 def hadamard(epsilon: float, k: int) -> Hadamard:
     """Hadamard response (Acharya, Sun, Zhang 2019, the high-privacy case), ε-LDP.
 
-    Variance ((e^ε + 1) / (e^ε − 1))² a person, near the least possible for ε ≤ 1; above, ``hashing`` is better.
+    Variance ((e^ε + 1) / (e^ε − 1))² a person: cosh²(ε/2) times that of ``unary_encoding``, 2 % more at ε = 0.3 and
+    27 % more at ε = 1, where ``hashing`` is better and a little slower.
     ε above 38 is built as what 64 − log₂ k binary digits hold. Raises ``InputError`` unless ε > 0 is finite and
     2 ≤ k ≤ 2²⁴.
 

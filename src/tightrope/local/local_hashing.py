@@ -148,7 +148,7 @@ def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:
     epsilon = checked_epsilon(epsilon)
     size = domain(k, MOST_CATEGORIES, "find the frequent values first: local.heavy_hitters")
     if hashes is not None:
-        order = _order(hashes)
+        order = _order(hashes, size)
         return of_digits(epsilon, order, digits_for(order, size), size)
     ways = [order for order in orders() if _work(order, size) <= MOST_WORK]
     return min(
@@ -156,10 +156,12 @@ def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:
     )
 
 
-def _order(hashes: int) -> int:
+def _order(hashes: int, k: int) -> int:
     if whole("hashes", hashes, at_least=2) not in orders():
         raise InputError("hashes", hashes, f"a prime or a power of two up to {LARGEST_ORDER}", "leave it out")
-    return int(hashes)
+    if not _work(hashes, k) <= MOST_WORK:
+        raise InputError("hashes", hashes, f"small enough that {k} values can be counted", "leave it out")
+    return hashes
 
 
 def of_digits(epsilon: float, order: int, length: int, k: int | None = None) -> Hashing:

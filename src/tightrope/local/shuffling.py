@@ -57,6 +57,8 @@ def shuffled_epsilon(delta: float, *, local_epsilon: float, users: int) -> float
     0.053
     """
     wanted, high = inner_probability("delta", delta), checked_epsilon(local_epsilon)
+    if shuffled_delta(0.0, local_epsilon=local_epsilon, users=users) <= wanted:
+        return 0.0
     low = 0.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
