@@ -108,8 +108,8 @@ class Response(FrequencyOracle):
 def k_randomized_response(epsilon: float, k: int = 2) -> Response:
     """The truth with probability e^ε / (e^ε + k − 1), else any other category, all alike.
 
-    Pure ε-LDP, certified from the weights out of 2⁶⁴; ε above 40 is taken as 40. Less variance
-    than ``unary_encoding`` and ``hashing`` for k < 3 e^ε + 2. Raises ``InputError`` unless ε > 0 is finite and 2 ≤ k ≤ 2³¹.
+    Pure ε-LDP, certified from the weights out of 2⁶⁴; ε above 40 is taken as 40. It has less variance than
+    ``unary_encoding`` and ``hashing`` for k < 3 e^ε + 2. Raises ``InputError`` unless ε > 0 is finite and 2 ≤ k ≤ 2³¹.
 
     >>> survey = k_randomized_response(1.0, 4)
     >>> reports = survey.perturb([0, 1, 2, 2, 3] * 1000)
