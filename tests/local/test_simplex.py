@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope import local
-from tightrope.local.shares import Shares
+from tightrope.local.estimates import Shares
 
 numbers = st.lists(st.floats(-2, 2), min_size=1, max_size=30)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tightrope.local.arrow import bits_from_arrow, bits_to_arrow, from_arrow, to_arrow
     from tightrope.local.comparison import Option, best, compare
+    from tightrope.local.estimates import Shares
     from tightrope.local.hadamard_response import hadamard
     from tightrope.local.local_hashing import hashing
     from tightrope.local.memoised import Memoised
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from tightrope.local.prefix_tree import Found, heavy_hitters
     from tightrope.local.quantile_tree import quantiles
     from tightrope.local.response import binary_with_erasure, k_randomized_response, response_with_erasure
-    from tightrope.local.shares import Shares
     from tightrope.local.shuffling import shuffled_closed_form, shuffled_delta, shuffled_epsilon
     from tightrope.local.simplex import Biased, on_simplex
     from tightrope.local.subset import subset_selection
@@ -34,7 +34,7 @@ _HOMES = {
     "Found": "prefix_tree",
     "Memoised": "memoised",
     "Option": "comparison",
-    "Shares": "shares",
+    "Shares": "estimates",
     "Tally": "tally",
     "best": "comparison",
     "binary_with_erasure": "response",

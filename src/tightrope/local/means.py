@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
+from tightrope.local.estimates import Shares, deviations
 from tightrope.local.losses import Change, guarantee_of, loss_of
-from tightrope.local.shares import Shares, deviations
 from tightrope.local.values import Floats, reals
 from tightrope.randomness.source import Source, Words
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
+from tightrope.local.estimates import Shares, deviations, score_interval, tail_interval
 from tightrope.local.losses import Change, guarantee_of, loss_of
-from tightrope.local.shares import Shares, deviations, score_interval, tail_interval
 from tightrope.local.tally import Tally
 from tightrope.local.values import Floats
 from tightrope.numerics.checks import finite, whole

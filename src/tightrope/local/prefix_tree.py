@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
 from tightrope.local.counting import occurrences
+from tightrope.local.estimates import Shares
 from tightrope.local.field import field
 from tightrope.local.local_hashing import Hashing, LinearHash, digits_for, hashing, of_digits
 from tightrope.local.odds import checked_epsilon
-from tightrope.local.shares import Shares
 from tightrope.local.tally import Tally
 from tightrope.local.values import Integers, categories
 from tightrope.numerics.checks import whole

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
+from tightrope.local.estimates import Shares, deviations
 from tightrope.local.local_hashing import Hashing, hashing
 from tightrope.local.losses import Change, guarantee_of, joined, loss_of
 from tightrope.local.odds import checked_epsilon
 from tightrope.local.response import Response, k_randomized_response
-from tightrope.local.shares import Shares, deviations
 from tightrope.local.values import Floats, categories, reals
 from tightrope.local.values import between as checked_between
 from tightrope.numerics.checks import inner_probability, whole

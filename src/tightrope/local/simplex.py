@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.local.shares import Shares
+from tightrope.local.estimates import Shares
 from tightrope.local.values import Floats
 
 

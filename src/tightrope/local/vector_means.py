@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
+from tightrope.local.estimates import Shares, deviations
 from tightrope.local.mixture import Mixture, hybrid
 from tightrope.local.odds import checked_epsilon
-from tightrope.local.shares import Shares, deviations
 from tightrope.local.values import Floats, categories
 from tightrope.numerics.checks import whole
 from tightrope.randomness.integers import below
