@@ -57,7 +57,7 @@ _HOMES = {
     "truncated_laplace": "mechanisms.truncated_laplace",
 }
 
-_SUBMODULES = ("report", "training")
+_SUBMODULES = ("local", "report", "training")
 
 __all__ = [
     "Bounds",

@@ -219,6 +219,9 @@ class PrivacyLoss(Curves):
             return math.inf
         end = 1 if private else 0
         top = max(self.remove.largest, self.add.largest)
+        if delta == self.infinite_mass == 0:
+            slack = max(self.remove.slack, self.add.slack)
+            return math.nextafter(top + slack, math.inf) if private else max(0.0, math.nextafter(top - slack, 0.0))
         if delta <= self.infinite_mass:
             proven = self._interval(top)[1] <= delta
             return math.nextafter(top, 0.0) if not private else top if proven else math.inf

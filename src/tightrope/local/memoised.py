@@ -1,0 +1,55 @@
+"""Repeated collection: the same person gives the same report for the same value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from tightrope.local.means import MeanOracle
+from tightrope.local.oracle import FrequencyOracle
+from tightrope.numerics.checks import whole
+from tightrope.randomness.source import Source
+
+if TYPE_CHECKING:
+    from tightrope.privacy.loss import PrivacyLoss
+
+
+@dataclass(frozen=True, slots=True)
+class Memoised:
+    """One person's side of a collection that asks again and again; ``memory`` maps values to reports.
+
+    Fresh reports of one value could be averaged: k of them spend k times the loss. A report that is made once and
+    repeated is a copy, which says nothing new: any number of repetitions spends what one report does. What it does not
+    hide is *when* a value changed – the report changes then, too – and a person with c different values in all spends
+    c times the loss. The memory is as secret as the values are; without it (a new device) values are reported afresh,
+    and that counts as a new value.
+    """
+
+    mechanism: FrequencyOracle | MeanOracle
+    memory: dict[int | float, NDArray[Any]] = field(default_factory=dict, repr=False)
+
+    def report(self, value: float, source: Source | None = None) -> NDArray[Any]:
+        """The report for ``value``, of shape [1] or [1, words]; made on the first call with this value.
+
+        >>> from tightrope.local.response import k_randomized_response
+        >>> person = Memoised(k_randomized_response(1.0, 1000))
+        >>> len({int(person.report(7)[0]) for _ in range(100)})
+        1
+        """
+        if value not in self.memory:
+            self.memory[value] = self.mechanism.perturb([value], source)
+        return self.memory[value].copy()
+
+    def loss(self, distinct: int) -> PrivacyLoss:
+        """The privacy loss of a person with at most so many different values, in any number of reports."""
+        return whole("distinct", distinct) * self.mechanism.loss
+
+    @property
+    def spent(self) -> PrivacyLoss:
+        """The loss of what this person has reported so far, by the number of values in memory.
+
+        Of private state: it is for the person's own eyes.
+        """
+        return len(self.memory) * self.mechanism.loss

@@ -1,0 +1,33 @@
+"""What a collector keeps of reports: counts that add up, so that any number of reports fits into little memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """``users`` reports, of which ``answered`` say anything, and ``counts[v]``, shape [k], support the value v.
+
+    Tallies of disjoint reports add up:
+
+    >>> both = Tally(2, 2, np.array([1, 1])) + Tally(1, 0, np.array([0, 0]))
+    >>> both.users, both.answered, both.counts.tolist()
+    (3, 2, [1, 1])
+    """
+
+    users: int
+    answered: int
+    counts: NDArray[np.int64]
+
+    def __add__(self, other: Tally) -> Tally:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        if len(self.counts) != len(other.counts):
+            raise InputError("tally", len(other.counts), f"of {len(self.counts)} values like the other one")
+        return Tally(self.users + other.users, self.answered + other.answered, self.counts + other.counts)

@@ -1,0 +1,80 @@
+"""What people hold and what they report, checked at the door. Errors never show a person's value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.errors import InputError
+from tightrope.numerics.checks import finite, whole
+
+Integers = NDArray[np.integer[Any]]
+Floats = NDArray[np.float64]
+
+
+def categories(name: str, values: ArrayLike, k: int) -> Integers:
+    """``values`` as an array of whole numbers in 0..k − 1, shape [n]; truth values count as 0 and 1.
+
+    Raises ``InputError`` for floats (NaN among them), for other shapes, and for numbers outside; says how many.
+    """
+    array = _numbers(name, values, "iub", f"a list or array of whole numbers in 0..{k - 1}, shape [n]")
+    array = array.view(np.uint8) if array.dtype.kind == "b" else array
+    outside = 0 if _within(array, k) else int(np.count_nonzero((array < 0) | (array >= k)))
+    if outside:
+        wanted, remedy = f"0 of {len(array)}", "number the categories from 0"
+        raise InputError(f"{name} outside 0..{k - 1}", outside, wanted, remedy)
+    return array
+
+
+def reals(name: str, values: ArrayLike, lower: float, upper: float) -> Floats:
+    """``values`` as floats in [lower, upper], shape [n]; raises ``InputError`` for others, NaN included."""
+    array = _numbers(name, values, "iuf", "a list or array of real numbers").astype(np.float64)
+    outside = int(np.count_nonzero(~((array >= lower) & (array <= upper))))
+    if outside:
+        wanted, remedy = f"0 of {array.size}", "clip the values, or widen the bounds before anybody reports"
+        raise InputError(f"{name} outside [{lower:g}, {upper:g}]", outside, wanted, remedy)
+    return array
+
+
+def between(bounds: object) -> tuple[float, float]:
+    """Finite (lower, upper), lower < upper; raises ``InputError`` for anything else."""
+    if not isinstance(bounds, tuple) or len(bounds) != 2:
+        raise InputError("between", bounds, "a pair (lower, upper)")
+    lower, upper = finite("lower", bounds[0]), finite("upper", bounds[1])
+    if not lower < upper < lower + np.finfo(np.float64).max:
+        raise InputError("between", bounds, "a pair with lower < upper and a finite width")
+    return lower, upper
+
+
+def domain(k: object, most: int, remedy: str) -> int:
+    """A number of categories, 2 ≤ k ≤ ``most``; raises ``InputError`` for anything else."""
+    size = whole("k", k, at_least=2, remedy="k is the number of categories")
+    if not size <= most:
+        raise InputError("k", k, f"at most {most}", remedy)
+    return size
+
+
+def smallest_type(k: int) -> np.dtype[Any]:
+    """The unsigned type with the fewest bytes that holds 0..k − 1."""
+    return np.min_scalar_type(k - 1)
+
+
+def _within(array: Integers, k: int) -> bool:
+    return not array.size or 0 <= int(array.min()) <= int(array.max()) < k
+
+
+def _numbers(name: str, values: ArrayLike, kinds: str, expected: str) -> NDArray[Any]:
+    """A one-dimensional array of these kinds of numbers; an empty list has no kind and is one of whole numbers."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} of unequal lengths", type(values).__name__, expected) from None
+    if array.shape == (0,):
+        return np.zeros(0, dtype=np.int64)
+    if array.dtype.kind not in kinds:
+        raise InputError(f"type of {name}", str(array.dtype), expected, "missing values must be left out or coded")
+    if array.ndim != 1:
+        raise InputError(f"shape of {name}", array.shape, expected, "one value a person: put a single one in a list")
+    return array

@@ -1,0 +1,129 @@
+"""Nonsense at the door gets an error that teaches, and shows nobody's value."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.local.definitions import MAKERS
+from tightrope import local
+from tightrope.errors import InputError
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("epsilon", [0, -1, math.inf, math.nan, "1", None, True, 1e-300])
+def test_epsilon(name, epsilon):
+    with pytest.raises(InputError, match="epsilon"):
+        MAKERS[name](epsilon, 4)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("k", [1, 0, -3, 2.0, "4", None, True, 1 << 40])
+def test_k(name, k):
+    with pytest.raises(InputError, match=r"k="):
+        MAKERS[name](1.0, k)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        ([0, 4], "outside 0..3=1"),
+        ([-1, -1, 0], "outside 0..3=2"),
+        ([0.0, 1.0], "type of values='float64'"),
+        ([math.nan], "type of values"),
+        (["a"], "type of values"),
+        ([None], "type of values"),
+        (3, "shape of values"),
+        ([[0, 1]], "shape of values"),
+        ([[0], [1, 2]], "unequal"),
+        (np.array([2**63], dtype=np.uint64), "outside"),
+    ],
+)
+def test_values(name, values, match):
+    with pytest.raises(InputError, match=match):
+        MAKERS[name](1.0, 4).perturb(values)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_an_error_shows_no_value_of_a_person(name):
+    with pytest.raises(InputError) as caught:
+        MAKERS[name](1.0, 4).perturb([1, 777, 2])
+    assert "777" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_many_kinds_of_whole_numbers(name):
+    m = MAKERS[name](1.0, 4)
+    for values in ([0, 3], (0, 3), np.array([0, 3], dtype=np.int8), np.array([0, 3], dtype=np.uint64), [True, False]):
+        assert len(m.perturb(values)) == 2
+    frozen = np.array([1, 2, 3])
+    frozen.flags.writeable = False
+    assert len(m.perturb(frozen)) == 3
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_nobody(name):
+    m = MAKERS[name](1.0, 4)
+    reports = m.perturb([])
+    assert len(reports) == 0
+    assert m.tally(reports).users == 0
+    with pytest.raises(InputError, match="1 report or more"):
+        m.estimate(reports)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -1, 1.5, math.nan, "0.95"])
+def test_confidence(confidence):
+    m = local.k_randomized_response(1.0, 4)
+    with pytest.raises(InputError, match="confidence"):
+        m.estimate(m.perturb([1]), confidence=confidence)
+
+
+@pytest.mark.parametrize("eta", [0, -0.1, 1.1, math.nan, 1e-30, "1"])
+def test_total_variation(eta):
+    with pytest.raises(InputError, match="total_variation"):
+        local.binary_with_erasure(1.0, eta)
+
+
+@pytest.mark.parametrize("hashes", [1, 6, 257, 3.0, True])
+def test_hashes(hashes):
+    with pytest.raises(InputError, match="hashes"):
+        local.hashing(1.0, 10, hashes=hashes)
+
+
+@pytest.mark.parametrize("size", [0, 10, -1, 2.0, True])
+def test_sizes_of_subsets(size):
+    with pytest.raises(InputError, match="size"):
+        local.subset_selection(1.0, 10, size=size)
+
+
+def test_reports_that_nobody_can_have_made():
+    with pytest.raises(InputError, match=r"reports outside 0\.\.3"):
+        local.k_randomized_response(1.0, 4).estimate([4])
+    with pytest.raises(InputError, match="reports outside"):
+        local.hashing(1.0, 4).estimate([1 << 30])
+    rows = np.array([[1 << 60]], dtype=np.uint64)
+    for name in ("optimised unary", "subsets"):
+        with pytest.raises(InputError, match="highest bit"):
+            MAKERS[name](1.0, 4).estimate(rows)
+        with pytest.raises(InputError, match="packed bits"):
+            MAKERS[name](1.0, 4).estimate(rows.astype(np.int64))
+    with pytest.raises(InputError, match="size of a reported set"):
+        local.subset_selection(1.0, 10, size=3).estimate(np.array([[0b1111]], dtype=np.uint64))
+
+
+def test_tallies_of_other_domains_do_not_add_up():
+    one, two = local.k_randomized_response(1.0, 4), local.k_randomized_response(1.0, 5)
+    with pytest.raises(InputError, match="tally"):
+        one.tally([0]) + two.tally([0])
+    with pytest.raises(InputError, match="tally"):
+        one.estimate_tally(two.tally([0]))
+    with pytest.raises(TypeError):
+        one.tally([0]) + 1
+
+
+def test_what_would_fill_the_memory_is_refused():
+    with pytest.raises(InputError, match="hashes"):
+        local.hashing(1.0, 1 << 22, hashes=64)
+    with pytest.raises(InputError, match="k"):
+        local.k_randomized_response(1.0, 1 << 31).tally([1])
