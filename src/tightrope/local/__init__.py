@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tightrope.local.mixture import hybrid
     from tightrope.local.one_bit import duchi
     from tightrope.local.permanent import rappor
+    from tightrope.local.planning import plan
     from tightrope.local.prefix_tree import Found, heavy_hitters
     from tightrope.local.quantile_tree import quantiles
     from tightrope.local.response import binary_with_erasure, k_randomized_response, response_with_erasure
@@ -53,6 +54,7 @@ _HOMES = {
     "k_randomized_response": "response",
     "on_simplex": "simplex",
     "piecewise": "window",
+    "plan": "planning",
     "quantiles": "quantile_tree",
     "rappor": "permanent",
     "response_with_erasure": "response",
@@ -89,6 +91,7 @@ __all__ = [
     "limits",
     "on_simplex",
     "piecewise",
+    "plan",
     "quantiles",
     "rappor",
     "response_with_erasure",

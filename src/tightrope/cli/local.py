@@ -1,0 +1,128 @@
+"""``tightrope local``: plan a study in which nobody is trusted; check what any report says about a person."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.channels import Channel
+    from tightrope.local.planning import Plan
+
+PLAN_EXAMPLE = """\b
+Example, which browser 200 000 people use, out of 16:
+  tightrope local plan distribution --k 16 --epsilon 1 --users 200000
+"""
+CHECK_EXAMPLE = """\b
+Example, a table with a line for each answer that a person may have, and in it the probabilities of the reports:
+  tightrope local check channel.csv --delta 1e-6
+"""
+group = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+Question = Annotated[
+    str, typer.Argument(metavar="QUESTION", help="'distribution' of K categories, or 'mean' in [-1, 1].")
+]
+Epsilon = Annotated[float, typer.Option(metavar="E", help="How much one report may tell about a person; 1 is usual.")]
+Categories = Annotated[int | None, typer.Option("--k", metavar="K", help="How many categories there are.")]
+Users = Annotated[int | None, typer.Option(metavar="N", help="How many people take part: shows the error.")]
+Error = Annotated[
+    float | None, typer.Option(metavar="X", help="The error that will do: shows how many people it takes.")
+]
+Eta = Annotated[float | None, typer.Option(metavar="T", help="Also cap the total variation of a report.")]
+Table = Annotated[Path, typer.Argument(metavar="CHANNEL", help="A CSV file of numbers: a row for each input.")]
+Delta = Annotated[float, typer.Option(metavar="D", help="The delta at which epsilon is stated.")]
+
+
+@group.command("plan", epilog=PLAN_EXAMPLE)
+def plan(
+    question: Question,
+    epsilon: Epsilon,
+    k: Categories = None,
+    users: Users = None,
+    error: Error = None,
+    total_variation: Eta = None,
+    as_json: AsJson = False,
+) -> None:
+    """How many people a study takes, and how many any study would.
+
+    The best mechanism by exact variance, beside what no mechanism can do.
+    """
+    from tightrope.cli.output import print_json, say, working
+    from tightrope.local.planning import plan as planned
+
+    with working("Comparing mechanisms ..."):
+        found = planned(question, epsilon=epsilon, users=users, error=error, k=k, total_variation=total_variation)
+    if as_json:
+        print_json({"epsilon": epsilon, **_data(found)})
+        return
+    say(
+        str(found),
+        f"Reports of {found.option.bits} bits; with {found.users:,} people no error is below {found.least_error:.4g}.",
+    )
+
+
+def _data(found: Plan) -> dict[str, Any]:
+    return {
+        "question": found.question,
+        "mechanism": found.option.name,
+        "users": found.users,
+        "error": found.error,
+        "least_users": found.least_users,
+        "least_error": found.least_error,
+        "report_bits": found.option.bits,
+    }
+
+
+@group.command("check", epilog=CHECK_EXAMPLE)
+def check(channel: Table, delta: Delta = 0.0, as_json: AsJson = False) -> None:
+    """What a report drawn from a table of probabilities says about a person."""
+    from tightrope.channels import Channel
+    from tightrope.cli.output import print_json, say
+
+    found = Channel(_read(channel))
+    data = _facts(found, delta)
+    if as_json:
+        print_json(data)
+        return
+    say(f"{data['inputs']} inputs, {data['outputs']} reports")
+    say(f"epsilon {_number(data['epsilon'])}; at delta {delta:g} epsilon {_number(data['epsilon_at_delta'])}")
+    say(f"total variation {data['total_variation']:.6g}: a guess between two is right {data['guess']:.4%} of the time")
+    say(f"contraction {data['kl_contraction']:.6g}: n reports say no more than so much of what n values say")
+    say(f"capacity {data['capacity']:.6g} nats: no report says more about a value, whatever is believed before")
+
+
+def _facts(found: Channel, delta: float) -> dict[str, Any]:
+    eta = found.total_variation
+    return {
+        "inputs": found.inputs,
+        "outputs": found.outputs,
+        "epsilon": found.epsilon,
+        "delta": delta,
+        "epsilon_at_delta": found.guarantee(delta).epsilon,
+        "total_variation": eta,
+        "guess": (1 + eta) / 2,
+        "kl_contraction": found.kl_contraction,
+        "capacity": found.capacity().upper,
+    }
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else "∞"
+
+
+def _read(path: Path) -> list[list[float]]:
+    """The numbers of a CSV file; no value of it is shown in an error."""
+    from tightrope.errors import InputError
+
+    try:
+        with path.open(newline="", encoding="utf-8") as lines:
+            return [[float(cell) for cell in row] for row in csv.reader(lines) if row]
+    except OSError as problem:
+        raise InputError("channel", str(path), "a file that can be read", str(problem.strerror)) from None
+    except (ValueError, csv.Error):
+        raise InputError("channel", str(path), "a CSV file of numbers alone", "leave the line of names out") from None

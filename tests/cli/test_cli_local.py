@@ -1,0 +1,51 @@
+"""tightrope local: plans and channels from the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+
+def test_plan(run):
+    words = ("local", "plan", "distribution", "--k", "16", "--epsilon", "1", "--users", "200000")
+    found = json.loads(run(*words, "--json").out)
+    assert found["least_users"] <= found["users"] == 200_000
+    assert found["least_error"] <= found["error"]
+    assert "no mechanism whatsoever" in run(*words).out
+
+
+def test_check(run, tmp_path):
+    table = tmp_path / "channel.csv"
+    table.write_text("0.75,0.25\n0.25,0.75\n", encoding="utf-8")
+    found = json.loads(run("local", "check", table, "--json").out)
+    assert found["epsilon"] == pytest.approx(math.log(3))
+    assert found["total_variation"] == pytest.approx(0.5)
+    assert found["kl_contraction"] == pytest.approx(0.25)
+    assert found["capacity"] == pytest.approx(math.log(2) + 0.75 * math.log(0.75) + 0.25 * math.log(0.25))
+    shown = run("local", "check", table)
+    assert "right 75.0000 % of the time" in shown.out.replace("75.0000%", "75.0000 %")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n0.5,0.5\n", "numbers"),
+        ("0.5,0.6\n0.5,0.5\n", "1"),
+        ("0.5,0.5\n1.0\n", ""),
+        ("", ""),
+        ("nan,1\n0.5,0.5\n", ""),
+    ],
+)
+def test_bad_channels(run, tmp_path, text, said):
+    table = tmp_path / "channel.csv"
+    table.write_text(text, encoding="utf-8")
+    run("local", "check", table).refused_with(said)
+
+
+def test_nonsense(run, tmp_path):
+    run("local", "check", tmp_path / "none.csv").refused_with("channel")
+    run("local", "plan", "mean", "--epsilon", "1").refused_with("users")
+    run("local", "plan", "mean", "--epsilon", "nan", "--users", "5").refused_with("epsilon")
+    run("local", "plan", "mode", "--epsilon", "1", "--users", "5").refused_with("question")

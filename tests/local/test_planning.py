@@ -1,0 +1,59 @@
+"""Plans: the people of a study beside what no mechanism can do, and the command that prints them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import tightrope as tr
+from tightrope.errors import InputError
+
+plan = tr.local.plan
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("k", [2, 16, 300])
+def test_limits_lie_below(epsilon, k):
+    found = plan("distribution", epsilon=epsilon, k=k, error=0.005)
+    assert 1 <= found.least_users <= found.users
+    assert 0 < found.least_error <= found.error
+    assert found.option.variance / found.users <= 0.005**2
+    assert found.option.variance / (found.users - 1) > 0.005**2
+
+
+def test_users_and_error_are_two_sides():
+    by_error = plan("mean", epsilon=1.0, error=0.02)
+    by_users = plan("mean", epsilon=1.0, users=by_error.users)
+    assert by_users.error <= 0.02
+    assert by_users.error == pytest.approx(0.02, rel=1e-3)
+    assert "no mechanism whatsoever" in str(by_error)
+
+
+@pytest.mark.parametrize("eta", [0.01, 0.1, 0.4])
+def test_a_total_variation_is_kept(eta):
+    for question, k in (("distribution", 2), ("distribution", 8), ("mean", None)):
+        found = plan(question, epsilon=2.0, users=10_000, k=k, total_variation=eta)
+        assert found.option.mechanism.loss.total_variation() <= eta * (1 + 1e-9)
+        assert found.option.mechanism.loss.epsilon(1e-300) <= 2.0 + 1e-9
+        assert found.least_error <= found.error
+    free = plan("distribution", epsilon=2.0, users=10_000, k=8)
+    assert plan("distribution", epsilon=2.0, users=10_000, k=8, total_variation=eta).error >= free.error
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"question": "mean", "epsilon": 1.0}, "users"),
+        ({"question": "mean", "epsilon": 1.0, "users": 10, "error": 0.1}, "users"),
+        ({"question": "mode", "epsilon": 1.0, "users": 10}, "question"),
+        ({"question": "distribution", "epsilon": 1.0, "users": 10}, "k"),
+        ({"question": "mean", "epsilon": 0.0, "users": 10}, "epsilon"),
+        ({"question": "mean", "epsilon": math.inf, "users": 10}, "epsilon"),
+        ({"question": "mean", "epsilon": 1.0, "error": math.nan}, "error"),
+        ({"question": "mean", "epsilon": 1.0, "users": 10, "total_variation": 0.0}, "total_variation"),
+    ],
+)
+def test_nonsense(words, said):
+    with pytest.raises(InputError, match=said):
+        plan(**words)
