@@ -4,6 +4,9 @@ BIN := .venv/bin
 READY := .venv/.installed
 PIP := -m pip --quiet --disable-pip-version-check
 
+# One thread a process: pytest runs as many processes as there are cores, and threads that wait for each other only spin.
+export OPENBLAS_NUM_THREADS := 1
+
 .PHONY: demo test check bench fuzz docs clean constraints
 
 demo: $(READY)  ## private statistics of two real tables, and report.html beside each plan

@@ -35,7 +35,7 @@ BLOCKS = 20
 COARSE = (1 << 5, 1 << 7)
 ROUNDING = 4e-16
 """Relative; bracket ends are doubles."""
-PATIENCE = 40.0
+PATIENCE = 100.0
 """CPU seconds for all checks of one composition; the usual one takes 0.05."""
 Draw = random.Random
 Call = tuple[str, dict[str, Any]]

@@ -221,7 +221,7 @@ class PrivacyLoss(Curves):
         top = max(self.remove.largest, self.add.largest)
         if delta == self.infinite_mass == 0:
             slack = max(self.remove.slack, self.add.slack)
-            return math.nextafter(top + slack, math.inf) if private else max(0.0, math.nextafter(top - slack, 0.0))
+            return _beside(top, slack, private=private)
         if delta <= self.infinite_mass:
             proven = self._interval(top)[1] <= delta
             return math.nextafter(top, 0.0) if not private else top if proven else math.inf
@@ -247,3 +247,10 @@ class PrivacyLoss(Curves):
         directions = zip((self.remove, self.add), self._both(), strict=False)
         found = [tradeoff.true_positive_rate(e.delta, rate, d.infinite_mass) for d, e in directions]
         return max(low for low, _ in found), max(high for _, high in found)
+
+
+def _beside(largest: float, slack: float, *, private: bool) -> float:
+    """The least ε at δ = 0: the largest loss, rounded to the side asked for; nothing done has none."""
+    if largest == slack == 0:
+        return 0.0
+    return math.nextafter(largest + slack, math.inf) if private else max(0.0, math.nextafter(largest - slack, 0.0))
