@@ -69,6 +69,7 @@ def test_it_can_be_sampled_and_erased():
         (lambda e: np.exp(-e) * (0.5 + 0.1 * np.sin(9 * e) ** 2), "convex"),
         (lambda e: 2 * np.exp(-e), "in \\[0, 1\\]"),
         (lambda e: np.exp(-e) * np.nan, "in \\[0, 1\\]"),
+        (lambda e: np.exp(-2 * e) / 4, "mirrored"),
         (lambda e: 0.5, "shape"),
         (lambda e: 0.5 - 0.4 * np.exp(-e), "falls"),
     ],

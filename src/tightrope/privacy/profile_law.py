@@ -86,7 +86,11 @@ class ProfileLaw(LossLaw):
         """Cells between the kinks; a kink's mass may have been on either side of it, so each side holds half."""
         top, up, infinite = self._half(self.above, edges, self.reach[0])
         bottom, down, opposite = self._half(self.below, -edges, self.reach[1])
-        centre = max(0.0, 1 - infinite - math.fsum(up) - math.fsum(down * np.exp(-bottom)))
+        centre = 1 - infinite - math.fsum(up) - math.fsum(down * np.exp(-bottom))
+        if not centre > -DENT:
+            kink = "one that, mirrored below 0, is convex in e^epsilon at epsilon=0, too"
+            raise InputError("profile", self.above, kink, "it falls too fast there for its value")
+        centre = max(centre, 0.0)
         losses = np.concatenate([-bottom[::-1], [0.0], top])
         masses = np.concatenate([(down * np.exp(-bottom))[::-1], [centre], up])
         shares = np.full(len(losses), 0.5)
