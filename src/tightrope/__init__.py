@@ -57,7 +57,7 @@ _HOMES = {
     "truncated_laplace": "mechanisms.truncated_laplace",
 }
 
-_SUBMODULES = ("local", "report", "training")
+_SUBMODULES = ("local", "report", "training", "transport")
 
 __all__ = [
     "Bounds",

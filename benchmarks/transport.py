@@ -1,0 +1,225 @@
+"""Optimal transport beside POT, in one run.
+
+    python benchmarks/transport.py [--job NAME ...] [--repeat 3] [--size 10000000]
+
+Each tool does each job in a process of its own. Printed are CPU seconds, the median of ``--repeat`` calls after a small
+one that loads libraries, and how much memory the first call took at its peak, coordinates and laws not counted.
+Tightrope's times contain the plan and the proof of optimality for every pair; POT's contain its table of costs, since
+that is what it starts from, and its plan. The ratio is Tightrope / POT; goals are those of docs and issue tracker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+Answer = tuple[float, float]
+"""The distance, and the gap to the proven bound."""
+Solve = Callable[[], Answer]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Two laws on places."""
+
+    x: np.ndarray
+    y: np.ndarray
+    source: np.ndarray
+    target: np.ndarray
+
+
+@dataclass(frozen=True)
+class Job:
+    """``ours`` and ``theirs`` make a solver of a problem; ``goal``: CPU seconds, ``ratios``: of time and of memory."""
+
+    problem: Callable[[], Problem]
+    ours: Callable[[Problem], Solve]
+    theirs: Callable[[Problem], Solve] | None = None
+    goal: float = math.inf
+    ratios: tuple[float, float] = (math.inf, math.inf)
+    small: Callable[[], Problem] = lambda: square(5)
+
+    def warm(self, make: Callable[[Problem], Solve]) -> None:
+        make(self.small())()
+
+
+def plane(count: int) -> Problem:
+    rng = np.random.default_rng(1)
+    x, y = rng.random((2, count, 2))
+    return Problem(x, y, rng.dirichlet(np.ones(count)), rng.dirichlet(np.ones(count)))
+
+
+def square(side: int) -> Problem:
+    rng = np.random.default_rng(2)
+    places = np.stack(np.indices((side, side)), axis=-1).reshape(-1, 2).astype(float)
+    return Problem(places, places, rng.dirichlet(np.ones(side**2)), rng.dirichlet(np.ones(side**2)))
+
+
+def scores(count: int) -> Problem:
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(2, count))
+    weights = rng.random((2, count))
+    return Problem(x, y, weights[0] / weights[0].sum(), weights[1] / weights[1].sum())
+
+
+# ------------------------------------------------------------------ the tools: a problem gives a function that solves
+
+
+def our_points(problem: Problem, p: float = 1) -> Solve:
+    from tightrope import transport
+
+    def solve() -> Answer:
+        found = transport.coupling(problem.source, problem.target, transport.points(problem.x, problem.y), p)
+        return found.distance, found.gap
+
+    return solve
+
+
+def our_grid(problem: Problem) -> Solve:
+    from tightrope import transport
+
+    side = math.isqrt(len(problem.x))
+
+    def solve() -> Answer:
+        found = transport.coupling(problem.source, problem.target, transport.grid((side, side), metric="cityblock"))
+        return found.cost, found.gap
+
+    return solve
+
+
+def our_line(problem: Problem) -> Solve:
+    from tightrope import transport
+
+    def solve() -> Answer:
+        found = transport.coupling(problem.source, problem.target, transport.line(problem.x, problem.y))
+        return found.cost, found.gap
+
+    return solve
+
+
+def our_line_value(problem: Problem) -> Solve:
+    from tightrope import transport
+
+    def solve() -> Answer:
+        cost = transport.line(problem.x, problem.y)
+        return transport.wasserstein(1, problem.source, problem.target, cost), math.nan
+
+    return solve
+
+
+def pot_table(metric: str) -> Callable[[Problem], Solve]:
+    def make(problem: Problem) -> Solve:
+        import ot
+
+        def solve() -> Answer:
+            costs = ot.dist(problem.x, problem.y, metric=metric)
+            plan = ot.emd(problem.source, problem.target, costs, numItermax=10**8)
+            return float((plan * costs).sum()), math.nan
+
+        return solve
+
+    return make
+
+
+def pot_line(problem: Problem) -> Solve:
+    import ot
+
+    def solve() -> Answer:
+        return float(ot.wasserstein_1d(problem.x, problem.y, problem.source, problem.target, p=1)), math.nan
+
+    return solve
+
+
+def jobs(size: int) -> dict[str, Job]:
+    return {
+        "grid 50x50": Job(lambda: square(50), our_grid, pot_table("cityblock")),
+        "grid 100x100": Job(lambda: square(100), our_grid, goal=5),
+        "plane 1000": Job(lambda: plane(1000), our_points, pot_table("euclidean")),
+        "plane 5000": Job(lambda: plane(5000), our_points, pot_table("euclidean"), ratios=(0.5, 0.1)),
+        "W_inf 2000": Job(lambda: plane(2000), lambda problem: our_points(problem, math.inf), goal=1),
+        f"line {size} plan": Job(lambda: scores(size), our_line, small=lambda: scores(50)),
+        f"line {size}": Job(lambda: scores(size), our_line_value, pot_line, small=lambda: scores(50)),
+    }
+
+
+# ------------------------------------------------------------------ measuring, one tool and one job a process
+
+
+def peak() -> float:
+    """MB, the most that this process ever held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure(job: Job, tool: str, repeat: int) -> None:
+    make = job.ours if tool == "ours" else job.theirs
+    assert make is not None
+    job.warm(make)
+    problem = job.problem()
+    before, memory, times = peak(), 0.0, []
+    solve = make(problem)
+    for k in range(repeat):
+        start = time.process_time()
+        distance, gap = solve()
+        times.append(time.process_time() - start)
+        memory = peak() - before if k == 0 else memory
+    print(json.dumps({"time": statistics.median(times), "memory": memory, "distance": distance, "gap": gap}))
+
+
+def asked(name: str, tool: str, options: argparse.Namespace) -> dict[str, float]:
+    command = [sys.executable, __file__, "--job", name, "--tool", tool]
+    command += ["--repeat", str(options.repeat), "--size", str(options.size)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def row(name: str, job: Job, options: argparse.Namespace) -> str:
+    ours = asked(name, "ours", options)
+    text = f"{name:<22}{ours['time']:>9.3f}{ours['memory']:>9.0f}{ours['gap']:>10.1e}"
+    met = ours["time"] <= job.goal
+    if job.theirs is None:
+        return text + f"{'':>36}  {verdict(job, met)}"
+    peer = asked(name, "pot", options)
+    ratios = ours["time"] / peer["time"], ours["memory"] / max(peer["memory"], 0.1)
+    met = met and all(ratio <= goal for ratio, goal in zip(ratios, job.ratios, strict=True))
+    off = abs(ours["distance"] / peer["distance"] - 1)
+    text += f"{peer['time']:>9.3f}{peer['memory']:>9.0f}{ratios[0]:>9.3f}{ratios[1]:>9.3f}"
+    return text + f"  {verdict(job, met)}  distances agree to {off:.0e}"
+
+
+def verdict(job: Job, met: bool) -> str:
+    if job.goal == math.inf and job.ratios[0] == math.inf:
+        return ""
+    wanted = f"<= {job.goal:g} s" if job.goal < math.inf else f"<= {job.ratios[0]:g} time, {job.ratios[1]:g} memory"
+    return f"{'met' if met else 'MISSED'}: {wanted}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--job", action="append", help="only these jobs")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--size", type=int, default=10_000_000, help="places on the line")
+    parser.add_argument("--tool", choices=["ours", "pot"], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    every = jobs(options.size)
+    if options.tool:
+        return measure(every[options.job[0]], options.tool, options.repeat)
+    print(f"{'':<22}{'Tightrope':>28}{'POT':>18}{'ratio':>18}")
+    print(f"{'job':<22}{'CPU s':>9}{'MB':>9}{'gap':>10}{'CPU s':>9}{'MB':>9}{'CPU':>9}{'MB':>9}")
+    for name in options.job or every:
+        print(row(name, every[name], options), flush=True)
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""The coupling mechanism: every group's values come out with one and the same law, at the least distortion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from tightrope.errors import InputError
+from tightrope.numerics.checks import non_negative
+from tightrope.randomness.choice import TOTAL
+from tightrope.randomness.source import Source
+from tightrope.transport import solving
+from tightrope.transport.exact_laws import TOLERANCE, Floats, Law
+from tightrope.transport.exact_plan import ExactPlan, exact_plan
+from tightrope.transport.row_tables import RowTables
+
+NEGLIGIBLE = 2e-12
+"""Mass that does not count in a largest cost: W_∞ is solved but for 1e−12 of it."""
+
+Objective = Literal["expected", "worst"]
+ORDERS = {"expected": 1.0, "worst": math.inf}
+Group = Any
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CouplingMechanism:
+    """x ↦ y with probability γ_s[x, y] / λ_s[x] for a value x of group s (KM Def. 16, theory §6).
+
+    γ_s couples the group's law λ_s with one target μ, so the output has law μ whatever the group: exactly so where
+    λ_s is the law that values really have. ``approximate_knowledge`` says what is left where it is only near.
+    A value that its group's law excludes is replaced by a draw from μ: that says nothing about it.
+
+    **One value, one draw.** Two draws for one value x show two samples of γ_s[x, ·], and that law does depend on x and
+    s (theory §6: k draws can reveal the group but for 2^{1−k}). Pass ``person`` to repeat the first draw instead: it
+    is remembered in ``memory``, in this object and nowhere else, and is as secret as the values.
+    """
+
+    groups: dict[Group, Law]
+    target: Law
+    tables: dict[Group, RowTables]
+    loss: dict[Group, float]
+    objective: Objective
+    stray: Fraction
+    memory: dict[tuple[Any, int], int] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def fit(
+        cls,
+        groups: Mapping[Group, ArrayLike],
+        cost: Any,
+        target: ArrayLike | Literal["barycenter"] | None = None,
+        objective: Objective = "expected",
+        weights: Mapping[Group, float] | None = None,
+    ) -> Self:
+        """The mechanism of least loss: W_1 (``objective="expected"``) or W_∞ (``"worst"``) of each law to the target.
+
+        ``groups``: the law of each group over the source points of ``cost``, shape [n]. ``target``: a law over its
+        target points, shape [m]; by default, or as "barycenter", the one of least total expected cost, where group s
+        counts ``weights[s]`` times (alike by default). Laws learned from protected data must have been learned
+        privately (``learn_laws_privately``): the tables, the target and the losses say what they are.
+
+        Raises ``InputError`` for laws that are none, unequal sizes, unknown objectives, and weights that do not fit.
+
+        >>> distances = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
+        >>> laws = {"a": [0.5, 0.5, 0.0], "b": [0.0, 0.5, 0.5]}
+        >>> mechanism = CouplingMechanism.fit(laws, distances, target=[0.25, 0.5, 0.25])
+        >>> mechanism.loss["a"], mechanism.output_law("a").tolist()
+        (0.5, [0.25, 0.5, 0.25])
+        """
+        cost = solving.checked_cost(cost)
+        laws, order = _laws(groups, solving.sizes(cost)[0]), _order(objective)
+        common = _target(target, laws, cost, _weights(laws, weights))
+        plans = {group: _plan(law, common, cost, order) for group, law in laws.items()}
+        loss = {group: _loss(plan, cost, order) for group, plan in plans.items()}
+        tables = {group: _tables(plan, laws[group], common) for group, plan in plans.items()}
+        return cls(laws, common, tables, loss, objective, max(plan.stray for plan in plans.values()))
+
+    def apply(
+        self,
+        values: ArrayLike,
+        group: Group,
+        person: ArrayLike | None = None,
+        source: Source | None = None,
+    ) -> Integers:
+        """A target point for each of ``values`` (numbers of source points, shape [k]), all of one group.
+
+        ``person``: whose value each is, shape [k], or one for all. A (person, value) seen before gets what it got
+        then, whatever the group said now; without it every entry is a fresh draw, for one release only.
+        Raises ``InputError`` for an unknown group, and for values that are not in 0..n − 1 (it says how many).
+
+        >>> coin = CouplingMechanism.fit({"a": [0.0, 1.0], "b": [1.0, 0.0]}, [[0, 1], [1, 0]], target=[0.5, 0.5])
+        >>> len(set(coin.apply([1] * 50, "a", person="Ann").tolist()))
+        1
+        """
+        tables = self._table(group)
+        places = _places(values, len(tables))
+        if person is None:
+            return tables.draw(places, source)
+        return self._remembered(_people(person, len(places)), places, tables, source)
+
+    def _remembered(self, people: list[Any], places: Integers, tables: RowTables, source: Source | None) -> Integers:
+        keys = list(zip(people, places.tolist(), strict=True))
+        fresh = [key for key in dict.fromkeys(keys) if key not in self.memory]
+        drawn = tables.draw(np.array([value for _, value in fresh], dtype=np.int64), source)
+        self.memory.update(zip(fresh, drawn.tolist(), strict=True))
+        return np.array([self.memory[key] for key in keys], dtype=np.int64)
+
+    def exact_output_law(self, group: Group, actual_law: ArrayLike | Law | None = None) -> list[Fraction]:
+        """P(output = y) in rationals, from the tables that are drawn from; shape [m].
+
+        Values have ``actual_law``, by default the law that the group was fitted with.
+        """
+        tables = self._table(group)
+        if actual_law is None:
+            law = self.groups[group]
+        else:
+            law = actual_law if isinstance(actual_law, Law) else Law.of("actual_law", actual_law, len(tables))
+        totals = [0] * tables.outcomes
+        for x in law.support.tolist():
+            for y, weight in tables.weights(x).items():
+                totals[y] += law.masses[x] * weight
+        return [Fraction(total, law.total * TOTAL) for total in totals]
+
+    def output_law(self, group: Group, actual_law: ArrayLike | Law | None = None) -> Floats:
+        """``exact_output_law``, each probability correctly rounded; shape [m]."""
+        return np.array([float(share) for share in self.exact_output_law(group, actual_law)])
+
+    def table(self, group: Group) -> sparse.csr_array:
+        """The plan γ_s[x, y] = λ_s[x] P(y | x) of the tables that are drawn from, shape [n, m]."""
+        tables, law = self._table(group), self.groups[group]
+        entries = [
+            (x, y, float(law[x] * Fraction(weight, TOTAL)))
+            for x in law.support.tolist()
+            for y, weight in tables.weights(x).items()
+        ]
+        rows, columns, masses = zip(*entries, strict=True)
+        return sparse.csr_array((masses, (rows, columns)), shape=(len(tables), tables.outcomes))
+
+    @property
+    def target_error(self) -> Fraction:
+        """The largest |P(output = y) − μ[y]| over groups and points, exactly: the rounding to 2⁻¹²⁸ a row."""
+        gaps = (
+            abs(share - self.target[y]) for group in self.groups for y, share in enumerate(self.exact_output_law(group))
+        )
+        return max(gaps)
+
+    def _table(self, group: Group) -> RowTables:
+        try:
+            return self.tables[group]
+        except (KeyError, TypeError):
+            raise InputError("group", group, f"one of {list(self.tables)}", "fit the mechanism with its law") from None
+
+
+def _laws(groups: Mapping[Group, ArrayLike], size: int) -> dict[Group, Law]:
+    if not isinstance(groups, Mapping) or not groups:
+        raise InputError("groups", groups, "a mapping from the name of each group to its law")
+    return {group: Law.of(f"law of {group!r}", law, size) for group, law in groups.items()}
+
+
+def _order(objective: str) -> float:
+    if objective not in ORDERS:
+        raise InputError("objective", objective, f"one of {list(ORDERS)}", "expected is W_1, worst is W_infinity")
+    return ORDERS[objective]
+
+
+def _weights(laws: Mapping[Group, Law], weights: Mapping[Group, float] | None) -> list[float]:
+    """How much each group counts, divided by their sum."""
+    if weights is None:
+        return [1 / len(laws)] * len(laws)
+    if not isinstance(weights, Mapping) or set(weights) != set(laws):
+        raise InputError("weights", weights, f"one weight for each of {list(laws)}")
+    found = [non_negative(f"weight of {group!r}", weights[group]) for group in laws]
+    if not sum(found) > 0:
+        raise InputError("weights", weights, "weights with a positive sum")
+    return [weight / sum(found) for weight in found]
+
+
+def _target(target: Any, laws: Mapping[Group, Law], cost: Any, weights: list[float]) -> Law:
+    size = solving.sizes(cost)[1]
+    if target is None or (isinstance(target, str) and target == "barycenter"):
+        found = np.maximum(solving.centre([law.floats for law in laws.values()], cost, weights), 0.0)
+        return Law.of("barycenter", np.where(found < TOLERANCE / (1000 * size), 0.0, found), size)
+    if isinstance(target, str):
+        raise InputError("target", target, "a law, 'barycenter' or None")
+    return Law.of("target", target, size)
+
+
+def _plan(law: Law, target: Law, cost: Any, order: float) -> ExactPlan:
+    return exact_plan(solving.plan(law.floats, target.floats, cost, order), law, target)
+
+
+def _loss(plan: ExactPlan, cost: Any, order: float) -> float:
+    """The mean cost of the exact plan, or its largest cost but for 2e−12 of the mass, where rounding may be."""
+    pairs = np.array(list(plan.entries), dtype=np.int64)
+    costs = solving.distances(cost, pairs[:, 0], pairs[:, 1])
+    shares = np.array([weight / plan.total for weight in plan.entries.values()])
+    if order == 1:
+        return math.fsum((costs * shares).tolist())
+    dearest = np.argsort(-costs, kind="stable")
+    return float(costs[dearest][np.cumsum(shares[dearest]) > NEGLIGIBLE][0])
+
+
+def _tables(plan: ExactPlan, law: Law, target: Law) -> RowTables:
+    """The plan's rows; a point without mass has the target itself."""
+    whole = dict(enumerate(target.masses))
+    return RowTables.of([row or whole for row in plan.rows(len(law))], len(target))
+
+
+def _places(values: ArrayLike, size: int) -> Integers:
+    array: NDArray[Any] = np.asarray(values)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        shown = f"{array.dtype} of shape {array.shape}"
+        raise InputError("values", shown, "whole numbers of shape [k]", "number the points of the support from 0")
+    outside = int(np.count_nonzero((array < 0) | (array >= size)))
+    if outside:
+        remedy = "give the support every value that can occur, or map the others to it"
+        raise InputError(f"values outside 0..{size - 1}", outside, f"0 of {array.size}", remedy)
+    return array.astype(np.int64)
+
+
+def _people(person: ArrayLike, count: int) -> list[Any]:
+    array: NDArray[Any] = np.asarray(person)
+    people: Iterable[Any] = [array.item()] * count if array.ndim == 0 else array.tolist()
+    found = list(people)
+    if array.ndim > 1 or len(found) != count:
+        raise InputError("person", f"{len(found)} people", f"one person, or one for each of {count} values")
+    return found

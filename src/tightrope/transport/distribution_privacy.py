@@ -1,0 +1,147 @@
+"""How far apart the outputs of two laws are: DistP, and XDistP by the distance of the laws (KM Defs. 11, 12)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.errors import InputError
+from tightrope.numerics.checks import filled
+from tightrope.transport import solving
+from tightrope.transport.coupling_mechanism import CouplingMechanism
+from tightrope.transport.divergences import divergence as divergence_of
+from tightrope.transport.divergences import raised
+from tightrope.transport.exact_laws import Law
+
+Shares = list[Fraction]
+Side = Any
+ROUNDED = 1e-10
+"""Relative: what the sums in a proven distance may be off; it is taken off before it divides."""
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionPrivacy:
+    """(epsilon, divergence)-DistP for the given pairs; with ``order`` p, ε·W_p-XDistP.
+
+    ``values`` holds one number a pair, the larger of both directions, rounded up; ``epsilon`` is their largest and
+    ``worst`` its place. It speaks of one output a value.
+    """
+
+    divergence: str
+    values: tuple[float, ...]
+    order: float | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """The least ε for which the guarantee holds on these pairs, rounded up."""
+        return max(self.values)
+
+    @property
+    def worst(self) -> int:
+        """Which pair needs it."""
+        return self.values.index(self.epsilon)
+
+
+def distribution_privacy(
+    mechanism: Any, pairs: Sequence[tuple[Side, Side]], divergence: str, *, delta: float = 0.0
+) -> DistributionPrivacy:
+    """D(A#λ₀‖A#λ₁) and D(A#λ₁‖A#λ₀), worst of both, for each pair; the lifting is A#λ[y] = Σ_x λ[x] A(x)[y].
+
+    ``mechanism``: a fitted ``CouplingMechanism``, a channel (anything with a ``matrix``) or a matrix, shape [n, m].
+    A side of a pair is a law over its inputs; for a coupling mechanism the name of a group, which then has the law it
+    was fitted with, or (name, law) for the law that it really has. ``divergence``: see ``divergences.divergence``.
+    Everything is computed in rationals from the weights that are drawn from; only logarithms and roots round, up.
+    Raises ``InputError`` for an empty list, unknown groups and laws that are none.
+
+    >>> response = [[0.75, 0.25], [0.25, 0.75]]
+    >>> distribution_privacy(response, [([1.0, 0.0], [0.5, 0.5])], "total_variation").values[0] >= 0.25
+    True
+    """
+    lifted = [tuple(output_law(mechanism, side) for side in pair) for pair in _pairs(pairs)]
+    values = [_both_ways(divergence, p, q, delta) for p, q in lifted]
+    return DistributionPrivacy(divergence, tuple(values))
+
+
+def extended_distribution_privacy(
+    mechanism: Any, pairs: Sequence[tuple[Side, Side]], divergence: str, cost: Any, p: float = 1
+) -> DistributionPrivacy:
+    """The least ε with D(A#λ₀‖A#λ₁) ≤ ε W_p(λ₀, λ₁) both ways, for each pair (XDistP, KM Def. 12); p is 1 or ∞.
+
+    Pairs of equal laws need 0 where their outputs are equal, else ∞. Raises ``InputError`` as above.
+
+    >>> pairs = [([1.0, 0.0], [0.0, 1.0])]
+    >>> found = extended_distribution_privacy([[0.75, 0.25], [0.25, 0.75]], pairs, "max", [[0, 2], [2, 0]])
+    >>> round(found.epsilon, 6)
+    0.549306
+    """
+    if p not in (1, math.inf):
+        raise InputError("p", p, "1 or math.inf")
+    cost, apart = solving.checked_cost(cost), distribution_privacy(mechanism, pairs, divergence).values
+    near = [_distance(mechanism, pair, cost, p) for pair in pairs]
+    return DistributionPrivacy(divergence, tuple(map(_per_unit, apart, near)), p)
+
+
+def output_law(mechanism: Any, side: Side) -> Shares:
+    """A#λ in rationals, shape [m]; see ``distribution_privacy`` for what the arguments may be."""
+    if isinstance(mechanism, CouplingMechanism):
+        group, law = _group_and_law(side)
+        return mechanism.exact_output_law(group, law)
+    rows = _matrix(mechanism)
+    law = Law.of("law", side, len(rows))
+    channel = [Law.of(f"row {x}", rows[x]) for x in range(len(rows))]
+    totals = [Fraction(0)] * rows.shape[1]
+    for x in law.support.tolist():
+        for y in channel[x].support.tolist():
+            totals[y] += law[x] * channel[x][y]
+    return totals
+
+
+def _group_and_law(side: Side) -> tuple[Any, Any]:
+    """A group's name with None, or a name with a law."""
+    if isinstance(side, tuple) and len(side) == 2 and not np.isscalar(side[1]):
+        return side
+    return side, None
+
+
+def _matrix(mechanism: Any) -> NDArray[np.float64]:
+    matrix = np.asarray(getattr(mechanism, "matrix", mechanism))
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
+        raise InputError("mechanism", mechanism, "a CouplingMechanism, a channel or a matrix of shape [n, m]")
+    return matrix.astype(np.float64)
+
+
+def _pairs(pairs: Sequence[tuple[Side, Side]]) -> list[tuple[Side, Side]]:
+    filled("pairs", pairs, "give a list of pairs of groups or of laws")
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise InputError("pairs", pair, "a list of pairs")
+    return [(first, second) for first, second in pairs]
+
+
+def _both_ways(name: str, p: Shares, q: Shares, delta: float) -> float:
+    return max(divergence_of(name, p, q, delta=delta), divergence_of(name, q, p, delta=delta))
+
+
+def _input_law(mechanism: Any, side: Side) -> ArrayLike:
+    if not isinstance(mechanism, CouplingMechanism):
+        law: ArrayLike = side
+        return law
+    group, law = _group_and_law(side)
+    return mechanism.groups[group].floats if law is None else law
+
+
+def _distance(mechanism: Any, pair: tuple[Side, Side], cost: Any, p: float) -> float:
+    first, second = (np.asarray(_input_law(mechanism, side), dtype=np.float64) for side in pair)
+    return 0.0 if np.array_equal(first, second) else solving.proven_distance(first, second, cost, p) * (1 - ROUNDED)
+
+
+def _per_unit(apart: float, distance: float) -> float:
+    if not apart:
+        return 0.0
+    return raised(apart / distance) if distance > 0 else math.inf

@@ -1,0 +1,103 @@
+"""What is refused, and what is said."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tightrope import transport
+from tightrope.errors import InputError, MissingExtraError
+
+GOOD = [0.5, 0.5]
+TABLE = [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (([0.5, 0.6], GOOD, TABLE), r"expected sum\(source\) to be 1 to within 1e-9, got .*1\.1.*divide by the sum"),
+        ((GOOD, [1.5, -0.5], TABLE), r"target\[0\].*probability in \[0, 1\]"),
+        ((GOOD, [1.0, -1e-12], TABLE), r"target\[1\]"),
+        (([math.nan, 1], GOOD, TABLE), r"source\[0\].*nan"),
+        (([], GOOD, TABLE), "source to be a list of probabilities"),
+        ((GOOD, [[0.5], [0.5]], TABLE), "target.*flatten"),
+        ((["a", "b"], GOOD, TABLE), "source"),
+        (([0.2, 0.3, 0.5], GOOD, TABLE), "source.*2 points.*rows of the cost"),
+        (([0, 0], GOOD, TABLE), r"sum\(source\)"),
+        ((GOOD, GOOD, [[0, math.nan], [1, 0]]), r"cost\[0, 1\].*nan"),
+        ((GOOD, GOOD, [[0, 1], [-1, 0]]), r"cost\[1, 0\].*-1"),
+        ((GOOD, GOOD, [[0, math.inf], [1, 0]]), "large finite cost"),
+        ((GOOD, GOOD, [0, 1]), "cost to be a cost: a table"),
+        ((GOOD, GOOD, "euclidean"), "cost to be a cost"),
+        ((GOOD, GOOD, TABLE, 0.5), "p to be a number >= 1"),
+        ((GOOD, GOOD, TABLE, math.nan), "p to be"),
+        ((GOOD, GOOD, TABLE, "2"), "p to be"),
+        ((GOOD, GOOD, [[0, 20], [20, 0]], 1000), "p=1000.*math.inf"),
+        ((GOOD, GOOD, transport.line([0, 20]), 1000), "p=1000"),
+        ((GOOD, GOOD, transport.points([[0], [1e200]], metric="sqeuclidean")), "small enough"),
+        ((GOOD, GOOD, TABLE, -math.inf), "p to be a number >= 1"),
+    ],
+)
+def test_couplings(arguments: tuple[Any, ...], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        transport.coupling(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: transport.grid((0, 3)), r"shape\[0\]"),
+        (lambda: transport.grid((3, 3), metric="manhattan"), "chebyshev, cityblock"),
+        (lambda: transport.points([[0, 1]], [[0, 1, 2]]), "2 coordinates"),
+        (lambda: transport.points([0, 1]), "transport.line"),
+        (lambda: transport.points([[0, math.nan]]), r"x\[0, 1\]"),
+        (lambda: transport.points([[0, 1]], metric="cosine"), "metric"),
+        (lambda: transport.line([]), "x"),
+        (lambda: transport.line([0, math.inf]), r"x\[1\]"),
+        (lambda: transport.line(["a"]), "x"),
+        (lambda: transport.graph([[0, 1], [2, 0]]), r"adjacency\[0, 1\] - adjacency\[1, 0\].*zero"),
+        (lambda: transport.graph([[0, -1], [-1, 0]]), "length > 0"),
+        (lambda: transport.graph([[0, 0], [0, 0]]), "connected.*node 1.*2 parts"),
+        (lambda: transport.graph([[0, 1, 2]]), "square"),
+        (lambda: transport.graph("roads"), "square"),
+    ],
+)
+def test_costs(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make()
+
+
+def test_laws_that_nearly_sum_to_one_are_divided_by_their_sum() -> None:
+    found = transport.coupling([0.5, 0.5 + 5e-10], GOOD, TABLE)
+    assert math.isclose(found.plan.sum(), 1, abs_tol=1e-15)
+    assert np.abs(found.plan.sum(axis=0) - 0.5).max() <= 1e-12
+
+
+def test_arguments_are_not_written_into() -> None:
+    table, law = np.array(TABLE, dtype=float), np.array([0.3, 0.7])
+    table.setflags(write=False)
+    law.setflags(write=False)
+    assert math.isclose(transport.wasserstein(1, law, law[::-1], table), 0.4)
+
+
+def test_the_surface_is_lazy_and_sorted() -> None:
+    assert sorted(transport.__all__) == transport.__all__ == dir(transport)
+    assert all(
+        getattr(transport, name) is not None for name in transport.__all__ if name not in ("Barycenter", "barycenter")
+    )
+
+
+def test_what_is_said_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("ot.lp", "ortools.graph.python"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=r"POT.*tightrope\[transport\]"):
+        transport.coupling(GOOD, GOOD, [[3, 1], [1, 2.5]])
+    for cost, p in ((transport.grid(2), 1), (TABLE, math.inf)):
+        with pytest.raises(MissingExtraError, match=r"OR-tools.*tightrope\[transport\]"):
+            transport.coupling(GOOD, [0.2, 0.8], cost, p)
+    assert transport.wasserstein(2, GOOD, GOOD, transport.line([0, 1])) == 0
