@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 
 from tightrope.errors import PrecisionError
-from tightrope.privacy.law import Floats
+from tightrope.privacy.law import Complexes, Floats
 
 NEAREST = 0.3
 """Points are taken from this many reciprocals of the deviation on."""
@@ -66,6 +66,26 @@ class Envelope:
         between = np.minimum(first, second)
         highest = np.maximum.accumulate(np.append(between, far(float(points[-1])))[::-1])[::-1]
         return cls(points, np.minimum(highest, 1.0), far)
+
+    @classmethod
+    def on_line(
+        cls,
+        log_moment: Callable[[Complexes], Complexes],
+        line: tuple[float, float],
+        law: tuple[Floats, Floats],
+        far: FarBound,
+        farthest: float,
+    ) -> Self:
+        """Of |M(c + iy)| / M(c) for ``line`` = (c, K(c)), from K and the law as losses and logarithms of masses."""
+        (c, at_c), (loss, log_weight) = line, law
+        order = np.argsort(loss)
+        tilted = np.exp(log_weight + c * loss - at_c)[order]
+
+        def modulus(y: Floats) -> Floats:
+            z = np.asarray(c + 1j * y, dtype=np.complex128)
+            return np.asarray(np.exp(np.minimum(log_moment(z).real - at_c, 0.0)))
+
+        return cls.of(modulus, (tilted, loss[order]), far, farthest)
 
     def beyond(self, y: float) -> float:
         """A bound on |φ(y')| for every y' ≥ y; it falls with y.

@@ -192,13 +192,5 @@ def _envelope(law: PoissonGaussian, c: float) -> Envelope:
     """Of |M(c + iy)| / M(c)."""
     x, log_weight = law._nodes(c, c, 0.0)
     loss = law.loss(x) if law.remove else -law.loss(x)
-    at_c, _ = _real(law, c)
-    order = np.argsort(loss)
-    tilted = np.exp(log_weight + c * loss - at_c)[order]
-
-    def modulus(y: Floats) -> Floats:
-        line = np.asarray(c + 1j * y, dtype=np.complex128)
-        return np.asarray(np.exp(np.minimum(law.log_moment(line).real - at_c, 0.0)))
-
     farthest = AFFORDABLE / (law.mu * float(x[-1] - x[0]))
-    return Envelope.of(modulus, (tilted, loss[order]), _far(law, c), farthest)
+    return Envelope.on_line(law.log_moment, (c, _real(law, c)[0]), (loss, log_weight), _far(law, c), farthest)

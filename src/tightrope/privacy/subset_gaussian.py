@@ -145,13 +145,5 @@ def _far(law: SubsetGaussian, c: float) -> FarBound:
 def _envelope(law: SubsetGaussian, c: float) -> Envelope:
     """Of |M(c + iy)| / M(c)."""
     loss, log_weight = law.points(c, c, 0.0)
-    at_c, _ = _real(law, c)
-    order = np.argsort(loss)
-    tilted = np.exp(log_weight + c * loss - at_c)[order]
-
-    def modulus(y: Floats) -> Floats:
-        line = np.asarray(c + 1j * y, dtype=np.complex128)
-        return np.asarray(np.exp(np.minimum(law.log_moment(line).real - at_c, 0.0)))
-
-    farthest = AFFORDABLE / (law.mu * (TAIL + law.mu * (abs(c) + 1)))
-    return Envelope.of(modulus, (tilted, loss[order]), _far(law, c), farthest / 3)
+    farthest = AFFORDABLE / (law.mu * (TAIL + law.mu * (abs(c) + 1))) / 3
+    return Envelope.on_line(law.log_moment, (c, _real(law, c)[0]), (loss, log_weight), _far(law, c), farthest)
