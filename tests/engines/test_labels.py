@@ -1,0 +1,42 @@
+"""Names and numbers: what is named comes back, everything else is absent, other kinds are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow
+import pytest
+
+from tightrope.engines.labels import Labels
+from tightrope.errors import InputError, SchemaError
+
+
+@pytest.mark.parametrize("names", [["c", "a", "b"], [30, -10, 20]])
+def test_there_and_back(names: list[str] | list[int]) -> None:
+    labels, numbers = Labels.of(names), np.array([2, 0, 0, 1])
+    assert labels.numbers(labels.named(numbers)).tolist() == numbers.tolist()
+    chunked = pyarrow.chunked_array([labels.named(numbers), labels.named(numbers)])
+    assert labels.numbers(chunked).tolist() == [*numbers, *numbers]
+
+
+def test_what_is_no_name_is_absent() -> None:
+    column = pyarrow.array(["a", None, "A", "", "b"])
+    assert Labels.of(["a", "b"]).numbers(column).tolist() == [0, -1, -1, -1, 1]
+    assert Labels.of([1, 2]).numbers(pyarrow.array([2, None, 3], pyarrow.uint8())).tolist() == [1, -1, -1]
+
+
+def test_encodings_do_not_matter() -> None:
+    column = pyarrow.array(["b", "a"]).dictionary_encode()
+    assert Labels.of(["a", "b"]).numbers(column).tolist() == [1, 0]
+    assert Labels.of(["a", "b"]).numbers(pyarrow.array(["b"], pyarrow.large_string())).tolist() == [1]
+
+
+def test_other_kinds_are_refused() -> None:
+    for names, column in ((["1"], [1]), ([1], ["1"]), ([1], [1.0]), ([1], [True])):
+        with pytest.raises(SchemaError, match="cast the column"):
+            Labels.of(names).numbers(pyarrow.array(column))
+
+
+@pytest.mark.parametrize("names", [[], ["a", "a"], ["a", 1], [1.5], [True, False], [None]])
+def test_labels_that_are_none(names: list[object]) -> None:
+    with pytest.raises(InputError, match="labels"):
+        Labels.of(names)  # type: ignore[arg-type]
