@@ -116,8 +116,9 @@ class Atoms(LossLaw):
         return Atoms(self.losses + self.slack, self.masses, self.infinite_mass, self.opposite_mass)
 
     def reverse(self) -> Atoms:
-        masses = self._opposite
-        return Atoms(-self.losses[::-1], masses[::-1], self.opposite_mass, self.infinite_mass, self.slack, self.inexact)
+        """The other order of the pair; a loss that is off by the slack puts its mass under Q off by as much."""
+        masses, inexact = self._opposite, self.inexact + math.expm1(min(self.slack, 1.0)) + 4e-16
+        return Atoms(-self.losses[::-1], masses[::-1], self.opposite_mass, self.infinite_mass, self.slack, inexact)
 
     def profile(self, epsilon: Floats) -> Floats:
         """δ(ε) = δ_∞ + Σ_{l>ε} p (1 − e^{ε−l}): only positive terms."""
