@@ -30,7 +30,8 @@ class Rappor(FrequencyOracle):
     """Each bit of the ``permanent`` row is flipped with the chance of ``flip`` in every report.
 
     ``loss`` and ``guarantee`` are those of the permanent row: they hold for any number of reports of one value.
-    ``loss_once`` is that of a single report.
+    ``loss_once`` is that of a single report. Neither hides *when* a value changes: reports from one row agree more
+    than those from two, in all k bits.
     """
 
     epsilon: float
@@ -87,8 +88,9 @@ class Rappor(FrequencyOracle):
 def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:
     """Basic RAPPOR (Erlingsson, Pihur, Korolova 2014), symmetric: ε for ever, ``once`` (default ε/2) for one report.
 
-    It protects one value however often it is reported; a person whose value changes c − 1 times spends c ε. The chance
-    of a flip is a multiple of 2⁻¹⁶, rounded up. Raises ``InputError`` unless 0 < once < ε is finite.
+    It protects one value however often it is reported. With c different values, c ε tell two people apart whose values
+    change at the same times; that somebody's value changed at all is not hidden (``Memoised`` says more). The chance of
+    a flip is a multiple of 2⁻¹⁶, rounded up. Raises ``InputError`` unless 0 < once < ε is finite.
 
     >>> mechanism = rappor(2.0, 50, once=1.0)
     >>> mechanism.loss.delta(2.0), 0.999 < mechanism.loss_once.epsilon(1e-15) <= 1.0
