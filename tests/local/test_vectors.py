@@ -85,3 +85,9 @@ def test_reports():
         m.estimate([[3, 0], [0, 0]])
     with pytest.raises(InputError, match="reports of a coordinate"):
         m.estimate([[0, 0], [1, 0]])
+
+
+def test_intervals_cover_where_reports_happen_to_agree():
+    m, source = local.vector_mean(8.0, 2, count=1), InsecureKeyed(12)
+    found = [m.estimate(m.perturb(np.ones((200, 2)), source)) for _ in range(200)]
+    assert np.mean([(s.lower <= 1) & (s.upper >= 1) for s in found]) >= 0.93

@@ -72,7 +72,9 @@ class VectorMean:
         where = (rows[:, :1] + np.arange(self.count)) % self.dimension
         decoded = np.stack([self.part.decode(column) for column in rows[:, 1:].T], axis=1)
         width = deviations(confidence, of=self.dimension if simultaneous else 1)
-        value, half = _means(where.ravel(), decoded.ravel(), self.dimension, width)
+        value, square, people = _means(where.ravel(), decoded.ravel(), self.dimension)
+        least = np.array([self.part.least_spread(one) for one in value.tolist()])
+        half = width * np.sqrt(np.maximum(square, least) / people)
         return Shares(value, value - half, value + half, len(rows), confidence, simultaneous)
 
     def _rows(self, reports: ArrayLike) -> NDArray[np.int64]:
@@ -84,15 +86,15 @@ class VectorMean:
         return rows.astype(np.int64)
 
 
-def _means(where: NDArray[Any], decoded: Floats, dimension: int, width: float) -> tuple[Floats, Floats]:
-    """Mean and half-width of each coordinate."""
+def _means(where: NDArray[Any], decoded: Floats, dimension: int) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Mean and variance of the reports on each coordinate, and how many there are."""
     people = np.bincount(where, minlength=dimension)
     if not np.all(people > 1):
         fewest = int(people.min())
         raise InputError("reports of a coordinate", fewest, "at least 2", "ask more people, or for fewer coordinates")
     value = np.bincount(where, decoded, dimension) / people
     square = np.bincount(where, (decoded - value[where]) ** 2, dimension) / (people - 1)
-    return np.asarray(value), np.asarray(width * np.sqrt(square / people))
+    return np.asarray(value), np.asarray(square), people
 
 
 def vector_mean(
