@@ -204,3 +204,10 @@ def test_bad_problems_are_explained() -> None:
         limits.Cells.of([0.1, 0.9], lambda theta: np.stack([theta, theta], axis=1))
     with pytest.raises(InputError, match="cells"):
         limits.Cells.of(stats.uniform(), coin, cells=1)
+
+
+@pytest.mark.parametrize("samples", [[1234.5, math.nan], [1234.5, math.inf], [[1234.5]], ["1234.5x"]])
+def test_samples_of_people_are_not_shown(samples: list[float]) -> None:
+    with pytest.raises(InputError, match="prior") as said:
+        limits.Cells.of(samples, coin)
+    assert "1234" not in str(said.value)
