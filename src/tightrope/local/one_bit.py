@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.channels import SymmetricChannel
 from tightrope.local.estimates import Shares, tail_interval
 from tightrope.local.losses import Change
 from tightrope.local.means import MeanOracle, several
@@ -32,6 +33,11 @@ class OneBit(MeanOracle):
     @property
     def changed(self) -> Change:
         return self.response.changed
+
+    @property
+    def channel(self) -> SymmetricChannel:
+        """Inputs are the two ends; the row of a number between them is the mixture with its mean."""
+        return self.response.channel
 
     @property
     def letters(self) -> int:

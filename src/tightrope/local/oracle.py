@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from tightrope.certificates import Guarantee
+    from tightrope.channels import Kernel
     from tightrope.privacy.loss import PrivacyLoss
 
 
@@ -57,6 +58,15 @@ class FrequencyOracle(ABC):
     def changed(self) -> Change:
         """For two people with different values: the probability, under the first, of reports more likely under the
         first, and of those more likely under the second. All of them have the same odds.
+        """
+
+    @property
+    @abstractmethod
+    def channel(self) -> Kernel:
+        """One report as a channel: inputs are the k values, outputs the different reports, by their number.
+
+        Chances are those that are sampled, to the last place of a float. Raises ``InputError`` where there are more
+        than 2¹⁶ reports or 2²⁴ entries; randomised response has no matrix and no limit.
         """
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from tightrope.errors import InputError
 from tightrope.local.bits import Digits, checked_rows, clear_spare, column_counts, width
 from tightrope.local.losses import Change, epsilon_of, loss_of
+from tightrope.local.matrices import of_bits
 from tightrope.local.odds import checked_epsilon
 from tightrope.local.oracle import FrequencyOracle
 from tightrope.local.tally import Tally
@@ -19,6 +20,7 @@ from tightrope.randomness.source import Source, Words
 from tightrope.randomness.stream import Stream
 
 if TYPE_CHECKING:
+    from tightrope.channels import Channel
     from tightrope.privacy.loss import PrivacyLoss
 
 DIGITS = 16
@@ -55,6 +57,11 @@ class Rappor(FrequencyOracle):
     def loss_once(self) -> PrivacyLoss:
         """The privacy loss of one report by somebody who never makes another."""
         return loss_of(_once(self.permanent, self.flip))
+
+    @property
+    def channel(self) -> Channel:
+        """One report, as ``loss_once``: 2^k reports, Σ bit_v 2^v; k ≤ 16. ``permanent.channel`` is that of the row."""
+        return of_bits(self.k, self.keep, self.other)
 
     @property
     def report_bits(self) -> int:
