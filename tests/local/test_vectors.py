@@ -91,3 +91,12 @@ def test_intervals_cover_where_reports_happen_to_agree():
     m, source = local.vector_mean(8.0, 2, count=1), InsecureKeyed(12)
     found = [m.estimate(m.perturb(np.ones((200, 2)), source)) for _ in range(200)]
     assert np.mean([(s.lower <= 1) & (s.upper >= 1) for s in found]) >= 0.93
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(1.0, None), (6.0, 2), (9.0, 3)])
+def test_the_guarantee_is_that_of_all_coordinates(epsilon, count):
+    m = local.vector_mean(epsilon, 4, count=count)
+    assert epsilon * 0.999 <= m.guarantee.epsilon <= epsilon
+    assert m.loss.total_variation() <= m.guarantee.total_variation * (1 + 1e-12)
+    assert m.loss.delta(m.guarantee.epsilon) <= 1e-12
+    assert m.guarantee.total_variation < math.tanh(epsilon / 2)

@@ -14,7 +14,7 @@ from tightrope.local.estimates import Shares, deviations, score_interval, tail_i
 from tightrope.local.losses import Change, guarantee_of, loss_of
 from tightrope.local.tally import Tally
 from tightrope.local.values import Floats
-from tightrope.numerics.checks import finite, whole
+from tightrope.numerics.checks import probability, whole
 from tightrope.randomness.source import Source
 
 if TYPE_CHECKING:
@@ -107,9 +107,12 @@ class FrequencyOracle(ABC):
         return (q - q * q / a) / (p - q) ** 2, own / (p - q) ** 2
 
     def variance(self, share: float, users: int) -> float:
-        """Var of the estimate of a value that this ``share`` of the people have: ((1 − f) v₀ + f v₁) / n."""
+        """Var of the estimate of a value that this ``share`` f of the people have: ((1 − f) v₀ + f v₁) / n.
+
+        Raises ``InputError`` unless 0 ≤ f ≤ 1, and users ≥ 1.
+        """
         other, own = self.variances
-        exact = Fraction(finite("share", share))
+        exact = Fraction(probability("share", share))
         return float(((1 - exact) * other + exact * own) / whole("users", users))
 
     @property

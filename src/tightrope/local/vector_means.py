@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.certificates import Guarantee
 from tightrope.errors import InputError
 from tightrope.local.estimates import Shares, deviations
 from tightrope.local.mixture import Mixture, hybrid
@@ -42,6 +44,12 @@ class VectorMean:
     def loss(self) -> PrivacyLoss:
         """``count`` reports of one number each: two vectors may differ in all coordinates."""
         return self.count * self.part.loss
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The realised (ε, 0, η) of all ``count`` numbers, rounded up."""
+        epsilon = math.nextafter(self.count * self.part.guarantee.epsilon, math.inf)
+        return Guarantee(epsilon, 0.0, min(1.0, self.loss.total_variation()))
 
     def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.uint32]:
         """Rows, shape [n, 1 + count], for vectors of shape [n, dimension]; raises ``InputError`` for other shapes, and
