@@ -100,3 +100,14 @@ def test_the_guarantee_is_that_of_all_coordinates(epsilon, count):
     assert m.loss.total_variation() <= m.guarantee.total_variation * (1 + 1e-12)
     assert m.loss.delta(m.guarantee.epsilon) <= 1e-12
     assert m.guarantee.total_variation < math.tanh(epsilon / 2)
+
+
+@pytest.mark.parametrize("wrong", [1.5, -1.0001, math.nan, math.inf])
+def test_a_number_outside_is_refused_whichever_coordinate_is_asked_for(wrong):
+    """Whether somebody sees an error must not depend on the coordinate that chance chose."""
+    m = local.vector_mean(1.0, 50)
+    vector = np.zeros((1, 50))
+    vector[0, 7] = wrong
+    for _ in range(20):
+        with pytest.raises(InputError, match="values outside"):
+            m.perturb(vector)

@@ -14,7 +14,7 @@ from tightrope.errors import InputError
 from tightrope.local.estimates import Shares, deviations
 from tightrope.local.mixture import Mixture, hybrid
 from tightrope.local.odds import checked_epsilon
-from tightrope.local.values import Floats, categories
+from tightrope.local.values import Floats, categories, reals
 from tightrope.numerics.checks import whole
 from tightrope.randomness.integers import below
 from tightrope.randomness.source import Source
@@ -69,6 +69,7 @@ class VectorMean:
         if array.ndim != 2 or array.shape[1] != self.dimension or array.dtype.kind not in "iuf":
             expected = f"real numbers of shape [n, {self.dimension}]"
             raise InputError("type and shape of values", (str(array.dtype), array.shape), expected)
+        reals("values", array.ravel(), self.part.lower, self.part.upper)  # all of them, not those that are asked for
         return array.astype(np.float64)
 
     def estimate(self, reports: ArrayLike, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
