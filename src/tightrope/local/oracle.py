@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from tightrope.certificates import Guarantee
     from tightrope.channels import Kernel
     from tightrope.privacy.loss import PrivacyLoss
+
+FEW = 10
+"""Reports for and against a value from which on a count is as good as normal."""
 
 
 class FrequencyOracle(ABC):
@@ -126,9 +130,9 @@ class FrequencyOracle(ABC):
         return self.estimate_tally(self.tally(reports), confidence=confidence, simultaneous=simultaneous)
 
     def estimate_tally(self, tally: Tally, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
-        """Shares from counts. Intervals are Wilson's, with the exact variance; normal, so they need some ten reports
-        that support a value. Simultaneous ones are exact (Clopper and Pearson's), and hold for any number of reports.
-        Raises ``InputError`` where nobody reported.
+        """Shares from counts. Intervals are Wilson's, with the exact variance; normal, so where fewer than ten reports
+        support a value, or fewer than ten do not, and where they are to be simultaneous, they are exact instead
+        (Clopper and Pearson's), a little wide. Raises ``InputError`` where nobody reported.
         """
         if tally.users < 1 or len(tally.counts) != self.k:
             raise InputError("tally", (tally.users, len(tally.counts)), f"of 1 report or more on {self.k} values")
@@ -139,7 +143,10 @@ class FrequencyOracle(ABC):
 
     def _ends(self, tally: Tally, value: Floats, confidence: float) -> tuple[Floats, Floats]:
         other, own = self.variances
-        return score_interval(value, tally.users, (float(other), float(own)), deviations(confidence))
+        lower, upper = score_interval(value, tally.users, (float(other), float(own)), deviations(confidence))
+        few = np.flatnonzero(np.minimum(tally.counts, tally.users - tally.counts) < FEW)
+        lower[few], upper[few] = self.exact_ends(replace(tally, counts=tally.counts[few]), confidence, 1)
+        return lower, upper
 
     def exact_ends(self, tally: Tally, confidence: float, of: int) -> tuple[Floats, Floats]:
         """Ends of intervals that all hold, for ``of`` values that were looked at: from the chances of support."""
