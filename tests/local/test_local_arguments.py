@@ -157,3 +157,14 @@ def test_tallies_take_lists():
 def test_a_variance_is_of_a_share(share):
     with pytest.raises(InputError, match="share"):
         local.k_randomized_response(1.0, 3).variance(share, 10)
+
+
+def test_masked_values_are_not_reported():
+    """The number under a mask is still in the array."""
+    masked = np.ma.array([1, 2, 0], mask=[False, True, False])
+    with pytest.raises(InputError, match="masked values") as said:
+        local.k_randomized_response(1.0, 3).perturb(masked)
+    assert said.value.value == 1
+    with pytest.raises(InputError, match="masked values"):
+        local.duchi(1.0).perturb(masked.astype(float) / 2)
+    assert len(local.k_randomized_response(1.0, 3).perturb(masked.compressed())) == 2
