@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mp
 
 from tests.channels.random_channels import channel, law
 from tightrope.channels import Channel
@@ -268,3 +270,25 @@ def test_extreme_ratios() -> None:
     assert made.guarantee(0.5).epsilon == pytest.approx(690.7755, abs=1)
     assert made.loss.delta(1.0) == pytest.approx(1.0)
     assert Channel([[5e-324, 1.0], [1.0, 0.0]]).kl_contraction == pytest.approx(1.0)
+
+
+def test_guarantees_hold_of_the_exact_rows() -> None:
+    """Rows as fractions that sum to one exactly: also where they hardly differ, or δ is 0 or 1."""
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        rows = rng.dirichlet(np.full(5, rng.choice([0.3, 1.0, 30.0, 1e6])), 3)
+        made = Channel(rows)
+        exact = [[Fraction(p) / sum(map(Fraction, row)) for p in row] for row in made.matrix.tolist()]
+        for delta in (0.0, 1e-6, 0.1):
+            found = made.guarantee(delta)
+            with mp.workdps(40):
+                gamma = Fraction(int(mp.floor(mp.exp(found.epsilon) * 2**120)), 2**120)
+            worst = max(sum(max(p - gamma * q, 0) for p, q in zip(a, b, strict=True)) for a in exact for b in exact)
+            assert worst <= Fraction(found.delta)
+            tv = max(sum(max(p - q, 0) for p, q in zip(a, b, strict=True)) for a in exact for b in exact)
+            assert tv <= Fraction(found.total_variation)
+
+
+def test_a_delta_of_one_needs_no_epsilon() -> None:
+    for rows in ([[1.0, 0.0], [0.0, 1.0]], [[0.3, 0.7, 0.0, 0.0], [0.0, 0.0, 0.1, 0.9], [0.2, 0.8, 0.0, 0.0]]):
+        assert Channel(rows).guarantee(1.0).epsilon == 0

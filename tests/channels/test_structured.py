@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.channels import Channel, Kernel, ProductChannel, SymmetricChannel
+from tightrope.channels.product import _groups
 from tightrope.errors import InputError
 
 EPSILONS = [-1.0, 0.0, 0.3, 1.0, 2.5]
@@ -110,3 +111,34 @@ def test_bad_input_is_explained() -> None:
             SymmetricChannel.randomized_response(wrong, 3)
     with pytest.raises(InputError, match="at least one channel"):
         ProductChannel(())
+
+
+@pytest.mark.parametrize("k", [2**53 + 1, 10**30, 10**400])
+def test_more_values_than_floats_count_are_refused(k: int) -> None:
+    with pytest.raises(InputError, match="2\\^53"):
+        SymmetricChannel.randomized_response(1.0, k)
+    with pytest.raises(InputError, match="2\\^53"):
+        SymmetricChannel(k, 0.5, 0.0, 0.5)
+    assert SymmetricChannel.randomized_response(1.0, 2**53).epsilon == pytest.approx(1.0, rel=1e-12)
+
+
+def test_outputs_that_follow_closely_are_not_all_put_together() -> None:
+    """Sums of ε_i = 2^i · 0.9e−14 lie closer than 1e−14 side by side over a long range: no chain may join them."""
+    factors = [SymmetricChannel.randomized_response(0.9e-14 * 2**i, 2) for i in range(14)]
+    made = factors[0].product(*factors[1:])
+    dense = made.pair.matrix
+    assert made.total_variation >= 0.999 * factors[-1].total_variation
+    assert dense.shape[1] > 100
+    losses = np.sort(np.arange(3000) * 0.9e-14)
+    starts = _groups(losses)
+    widths = [float(np.ptp(part)) for part in np.split(losses, starts[1:])]
+    assert max(widths) <= 1e-14
+    assert _groups(np.array([-np.inf, -np.inf, 0.0, 1e-16, 1.0, np.inf])).tolist() == [0, 1, 2, 4, 5]
+
+
+def test_many_coins_have_few_different_losses() -> None:
+    """A coin's third output never happens: forty coins have 41 different losses, not 3^40 outputs."""
+    coin = SymmetricChannel.randomized_response(0.1, 2)
+    made = coin.product(*[coin] * 39)
+    assert made.pair.outputs <= 50
+    assert made.total_variation == pytest.approx((40 * coin.loss).total_variation(), rel=1e-9)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 from tests.channels.random_channels import channel, exact_triple, law
 from tightrope.certificates import Guarantee
@@ -210,3 +212,32 @@ def test_the_example_of_the_theory() -> None:
     triple = Guarantee(1.0, 0.05, 0.3)
     assert suprema.kl_contraction(triple) == pytest.approx(0.165529, abs=5e-7)
     assert suprema.printed_contraction(triple) == pytest.approx(0.650515, abs=5e-7)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.5, 1.5, 2.0, 5.0, 30.0, 699.0, 705.0, 2000.0])
+@pytest.mark.parametrize("t", [1e-300, 1e-17, 1e-12, 1e-9, 0.3, 1.0])
+def test_the_output_triple_is_never_below_the_truth_however_close_the_inputs(epsilon: float, t: float) -> None:
+    """log(1 + t(e^ε − 1)) in a thousand digits: no cancellation at small t."""
+    made = suprema.between_outputs(Guarantee(epsilon), t)
+    with mp.workdps(1000):
+        truth = mp.log1p(mp.mpf(t) * mp.expm1(mp.mpf(epsilon)))
+        assert truth <= made.epsilon <= truth * (1 + 1e-14)
+    assert suprema.between_outputs(Guarantee(epsilon), 0.0).epsilon == 0
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 1e-3, 1.0, 20.0, 600.0])
+@pytest.mark.parametrize(
+    ("name", "f"),
+    [
+        ("reverse_kl", lambda t: t - 1 - mp.log(t)),
+        ("total_variation", lambda t: abs(t - 1) / 2),
+        ("chi_squared", lambda t: (t - 1) ** 2),
+        ("hellinger", lambda t: (mp.sqrt(t) - 1) ** 2),
+    ],
+)
+def test_the_supremum_over_rows_has_all_digits_at_small_epsilon(epsilon: float, name: str, f: Any) -> None:
+    triple = Guarantee(epsilon)
+    with mp.workdps(600):
+        ratio = mp.exp(mp.mpf(epsilon))
+        truth = float(triple.total_variation * (f(ratio) / ratio + f(1 / ratio)) / (1 - 1 / ratio))
+    assert suprema.divergence_of_rows(name, triple) == pytest.approx(truth, rel=1e-14)

@@ -85,3 +85,14 @@ def test_estimates_of_one_report_are_finite(name):
     assert np.all(np.isfinite([shares.value, shares.lower, shares.upper]))
     assert np.all(shares.lower <= shares.value)
     assert np.all(shares.value <= shares.upper)
+
+
+@pytest.mark.parametrize("name", ["response", "erasure", "optimised unary", "hadamard"])
+@pytest.mark.parametrize(("people", "holders"), [(20, 20), (20, 0), (5, 1), (100, 99)])
+def test_intervals_cover_with_few_people_at_the_edges(name, people, holders):
+    """At a large ε a single lie is rare, and no normal law knows of it."""
+    m, source = MAKERS[name](6.0, 4), InsecureKeyed(21)
+    values, truth = np.repeat([2, 0], [holders, people - holders]), holders / people
+    found = [m.estimate(m.perturb(values, source)) for _ in range(400)]
+    assert np.mean([s.lower[2] <= truth <= s.upper[2] for s in found]) >= 0.93
+    assert all(s.lower[2] <= s.value[2] <= s.upper[2] for s in found)

@@ -204,3 +204,18 @@ def test_bad_problems_are_explained() -> None:
         limits.Cells.of([0.1, 0.9], lambda theta: np.stack([theta, theta], axis=1))
     with pytest.raises(InputError, match="cells"):
         limits.Cells.of(stats.uniform(), coin, cells=1)
+
+
+@pytest.mark.parametrize("samples", [[1234.5, math.nan], [1234.5, math.inf], [[1234.5]], ["1234.5x"]])
+def test_samples_of_people_are_not_shown(samples: list[float]) -> None:
+    with pytest.raises(InputError, match="prior") as said:
+        limits.Cells.of(samples, coin)
+    assert "1234" not in str(said.value)
+
+
+@pytest.mark.parametrize("known", [1e-22, 1e-18, 1e-16])
+def test_the_largest_share_allows_for_rounding(known: float) -> None:
+    """KL(p‖b) of a p near b is computed to 1e−16 alone: p must not come out below the true one."""
+    for base in (0.1, 0.5, 0.9):
+        truth = base + math.sqrt(2 * known * base * (1 - base)) * (1 - 1e-6)
+        assert float(largest_share(known, np.array([base]))[0]) >= truth

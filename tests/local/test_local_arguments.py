@@ -127,3 +127,44 @@ def test_what_would_fill_the_memory_is_refused():
         local.hashing(1.0, 1 << 22, hashes=64)
     with pytest.raises(InputError, match="k"):
         local.k_randomized_response(1.0, 1 << 31).tally([1])
+
+
+@pytest.mark.parametrize(
+    ("users", "answered", "counts"),
+    [
+        (10, 10, [-1, 5]),
+        (10, 10, [11, 0]),
+        (10, 5, [6, 0]),
+        (10, 11, [1, 1]),
+        (-1, 0, [0]),
+        (10.0, 10, [1]),
+        (10, 10, [math.nan, 1.0]),
+        (10, 10, [[1, 2]]),
+        (10, 10, ["a"]),
+    ],
+)
+def test_tallies_that_nobody_can_have_counted(users, answered, counts):
+    with pytest.raises(InputError, match=r"users|answered|count"):
+        local.Tally(users, answered, counts)
+
+
+def test_tallies_take_lists():
+    m = local.k_randomized_response(1.0, 3)
+    assert m.estimate_tally(local.Tally(10, 10, [5, 3, 2])).value.shape == (3,)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, math.nan, "0.5"])
+def test_a_variance_is_of_a_share(share):
+    with pytest.raises(InputError, match="share"):
+        local.k_randomized_response(1.0, 3).variance(share, 10)
+
+
+def test_masked_values_are_not_reported():
+    """The number under a mask is still in the array."""
+    masked = np.ma.array([1, 2, 0], mask=[False, True, False])
+    with pytest.raises(InputError, match="masked values") as said:
+        local.k_randomized_response(1.0, 3).perturb(masked)
+    assert said.value.value == 1
+    with pytest.raises(InputError, match="masked values"):
+        local.duchi(1.0).perturb(masked.astype(float) / 2)
+    assert len(local.k_randomized_response(1.0, 3).perturb(masked.compressed())) == 2

@@ -178,3 +178,40 @@ def test_reports(name):
         m.estimate(m.perturb([0.0]))
     assert len(m.perturb([])) == 0
     assert m.decode(m.perturb(np.array([1, -1, 0]))).shape == (3,)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("epsilon", [4.0, 6.0, 8.0])
+@pytest.mark.parametrize("x", [-1.0, 0.9, 1.0])
+def test_intervals_cover_where_reports_happen_to_agree(name, epsilon, x):
+    """At an end and a large ε nearly all reports are equal: their own spread would promise an interval of width 0."""
+    m, source = MAKERS[name](epsilon), InsecureKeyed(11)
+    for people in (10, 100, 400):
+        found = [m.estimate(m.perturb(np.full(people, x), source)) for _ in range(300)]
+        assert np.mean([s.lower <= x <= s.upper for s in found]) >= 0.915
+        assert all(s.lower < s.upper for s in found)
+
+
+def test_two_bits_have_an_interval():
+    found = local.duchi(1.0).estimate([1, 1])
+    assert found.lower < -1 < 1 < found.value <= found.upper
+
+
+def test_no_population_has_less_spread_than_one_value():
+    """Var of a decoded report = E V(X) + Var X, at least V(E X)."""
+    for make in MAKERS.values():
+        m, rng = make(3.0), np.random.default_rng(3)
+        for _ in range(20):
+            people = rng.choice([-1.0, -0.4, 0.0, 0.7, 1.0], 3)
+            weights = rng.dirichlet(np.ones(3))
+            mean = float(weights @ people)
+            spread = float(weights @ [m.variance_at(x) + x * x for x in people.tolist()]) - mean**2
+            assert m.least_spread(mean) <= spread * (1 + 1e-6)
+        assert m.least_spread(7.0) == m.variance_at(1.0)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("value", [1.01, -2, math.nan, math.inf, "0"])
+def test_variances_are_of_values_that_can_be(name, value):
+    with pytest.raises(InputError, match="value"):
+        MAKERS[name](1.0).variance_at(value)

@@ -57,3 +57,9 @@ def test_a_total_variation_is_kept(eta):
 def test_nonsense(words, said):
     with pytest.raises(InputError, match=said):
         plan(**words)
+
+
+@pytest.mark.parametrize("error", [1e300, 1e-300, 1e-9])
+def test_errors_out_of_reach_are_explained(error):
+    with pytest.raises(InputError, match=r"error|risk"):
+        plan("mean", epsilon=1.0, error=error)

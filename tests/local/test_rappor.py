@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.local.definitions import profile, unary_rows
+from tests.local.definitions import profile, response_rows, unary_rows
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
 from tightrope.errors import InputError
@@ -116,3 +116,54 @@ def test_reports_of_one_person_add_up():
     with pytest.raises(InputError, match="neighbours"):
         total + local.duchi(1.0).loss.poisson_sample(0.1)
     assert Fraction(1, 3) < total.total_variation() < 1
+
+
+def repeated(m, history):
+    """Law of the memoised reports of randomised response for a history of values, exactly."""
+    rows, law = response_rows(m), {(): Fraction(1)}
+    for place, value in enumerate(history):
+        before = history[:place].index(value) if value in history[:place] else None
+        law = {
+            (*said, y): p * (rows[value][y] if before is None else int(said[before] == y))
+            for said, p in law.items()
+            for y in range(m.k)
+        }
+    return law
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((0, 0, 0), (1, 1, 1)), ((0, 1, 0), (1, 2, 1)), ((0, 1, 1), (2, 0, 0)), ((0, 1, 2), (1, 2, 0))],
+)
+def test_memory_promises_for_histories_that_change_at_the_same_times(first, second):
+    m = local.k_randomized_response(1.0, 3)
+    promised = Memoised(m).loss(len(set(first)))
+    for level in (0.0, 0.4, 1.0, 1.7):
+        truth = float(profile(repeated(m, first), repeated(m, second), Fraction(math.exp(level))))
+        assert truth <= promised.delta(level) + 1e-14
+
+
+def test_memory_does_not_hide_when_a_value_changed():
+    """One value against two: the reports differ with a probability that no ε takes away, and the text says so."""
+    m = local.k_randomized_response(1.0, 3)
+    shown = profile(repeated(m, (0, 1)), repeated(m, (0, 0)), Fraction(10**30))
+    assert float(shown) > 0.4 > Memoised(m).loss(2).delta(1.9)
+    assert "not when they change" in Memoised.__doc__
+    assert "not covered" in Memoised.loss.__doc__
+
+
+def test_permanent_rows_do_not_hide_a_change_either():
+    """Two reports of one row have a bit in common more often than those of two rows: in many bits, more than 2ε."""
+    m = local.rappor(1.0, 2000, once=0.9)
+    flip, q = m.flip.chance, m.permanent.other
+    both_of_one_row = q * (1 - flip) ** 2 + (1 - q) * flip**2
+    lost_in_other_bits = (m.k - 2) * math.log(both_of_one_row / m.other**2)
+    assert lost_in_other_bits > 2 * m.guarantee.epsilon
+    assert "not hidden" in local.rappor.__doc__
+
+
+@pytest.mark.parametrize("value", [[0.5], np.array(0.5), "0.5", None, {1}])
+def test_memory_takes_numbers_and_shows_none(value):
+    with pytest.raises(InputError, match="type of value") as said:
+        Memoised(local.duchi(1.0)).report(value)
+    assert "0.5" not in str(said.value)

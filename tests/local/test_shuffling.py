@@ -100,3 +100,12 @@ def test_arguments():
             local.shuffled_epsilon(delta, local_epsilon=1.0, users=10)
     with pytest.raises(InputError, match="local_epsilon"):
         local.shuffled_closed_form(1e-6, local_epsilon=5.0, users=1000)
+
+
+def test_what_no_float_holds_is_answered():
+    """e^800 overflows: so private a level is of no use to anybody, but it is not an error."""
+    found = local.shuffled_delta(800.0, local_epsilon=1000.0, users=10)
+    assert found == 1.0
+    assert local.shuffled_delta(999.5, local_epsilon=1000.0, users=10) == pytest.approx(-math.expm1(-0.5))
+    assert 0 < local.shuffled_closed_form(0.5, local_epsilon=1000.0, users=10**450) < 1e-6
+    assert 0 < local.shuffled_closed_form(0.5, local_epsilon=1000.0, users=10**1000) < 1e-100

@@ -1,10 +1,12 @@
 """Projection of estimates on distributions."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope import local
+from tightrope.errors import InputError
 from tightrope.local.estimates import Shares
 
 numbers = st.lists(st.floats(-2, 2), min_size=1, max_size=30)
@@ -43,3 +45,9 @@ def test_it_says_that_it_is_biased_and_has_no_intervals():
     found = local.on_simplex(shares([0.5, 0.6]))
     assert type(found).__name__ == "Biased"
     assert not hasattr(found, "lower")
+
+
+@pytest.mark.parametrize("wrong", [shares([]), shares([0.5, np.nan]), shares([np.inf]), [0.5, 0.5], shares([[0.5]])])
+def test_what_is_no_estimate_is_refused(wrong):
+    with pytest.raises(InputError, match="shares"):
+        local.on_simplex(wrong)

@@ -85,3 +85,29 @@ def test_reports():
         m.estimate([[3, 0], [0, 0]])
     with pytest.raises(InputError, match="reports of a coordinate"):
         m.estimate([[0, 0], [1, 0]])
+
+
+def test_intervals_cover_where_reports_happen_to_agree():
+    m, source = local.vector_mean(8.0, 2, count=1), InsecureKeyed(12)
+    found = [m.estimate(m.perturb(np.ones((200, 2)), source)) for _ in range(200)]
+    assert np.mean([(s.lower <= 1) & (s.upper >= 1) for s in found]) >= 0.93
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(1.0, None), (6.0, 2), (9.0, 3)])
+def test_the_guarantee_is_that_of_all_coordinates(epsilon, count):
+    m = local.vector_mean(epsilon, 4, count=count)
+    assert epsilon * 0.999 <= m.guarantee.epsilon <= epsilon
+    assert m.loss.total_variation() <= m.guarantee.total_variation * (1 + 1e-12)
+    assert m.loss.delta(m.guarantee.epsilon) <= 1e-12
+    assert m.guarantee.total_variation < math.tanh(epsilon / 2)
+
+
+@pytest.mark.parametrize("wrong", [1.5, -1.0001, math.nan, math.inf])
+def test_a_number_outside_is_refused_whichever_coordinate_is_asked_for(wrong):
+    """Whether somebody sees an error must not depend on the coordinate that chance chose."""
+    m = local.vector_mean(1.0, 50)
+    vector = np.zeros((1, 50))
+    vector[0, 7] = wrong
+    for _ in range(20):
+        with pytest.raises(InputError, match="values outside"):
+            m.perturb(vector)

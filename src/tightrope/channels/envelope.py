@@ -25,6 +25,8 @@ FARTHEST = 600.0
 LEAST = 1e-12
 """Losses below are raised to it: the points of a hull must be apart."""
 UP = 1 + 4e-15
+SHIFT = 1e-15
+"""What normalising two rows may add to a log-ratio: some units of 2⁻⁵³ each."""
 
 Evaluate = Callable[[float], tuple[float, float]]
 
@@ -68,8 +70,10 @@ def least_epsilon(curve: Curve, delta: float) -> float:
 
     Newton's steps from γ = 1 stay below the root of a convex falling curve, and reach it where it is linear.
     """
+    if delta >= 1:
+        return 0.0
     if delta < curve.exclusive * UP:
-        return curve.largest * UP if curve.exclusive <= delta else math.inf
+        return _raised(curve.largest) if curve.exclusive <= delta else math.inf
     gamma = 1.0
     for _ in range(STEPS):
         value, slope = curve.at(gamma)
@@ -79,7 +83,12 @@ def least_epsilon(curve: Curve, delta: float) -> float:
         if slope == 0 or math.log(gamma) >= curve.largest:
             break
         gamma *= 1 + max(1e-15, excess / -slope / gamma)
-    return curve.largest * UP
+    return _raised(curve.largest)
+
+
+def _raised(largest: float) -> float:
+    """A log-ratio of entries that were divided by the sums of their rows; equal rows stay equal."""
+    return largest * UP + SHIFT if largest > 0 else 0.0
 
 
 def _end(curve: Curve, top: float) -> _Point:

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightrope.channels.alike import Alike
 from tightrope.channels.channel import Channel
@@ -101,13 +102,28 @@ class ProductChannel(Alike):
 
 
 def _joined(first: Floats, second: Floats) -> Floats:
-    """Kronecker product of two pairs of rows, row by row, outputs of equal ratio put together."""
+    """Kronecker product of two pairs of rows, row by row, outputs of equal ratio put together, and none that never
+    happen: they would multiply.
+    """
     rows = np.stack([np.outer(a, b).ravel() for a, b in zip(first, second, strict=True)])
-    with np.errstate(divide="ignore", invalid="ignore"):
+    rows = rows[:, rows.any(axis=0)]
+    with np.errstate(divide="ignore"):
         losses = np.log(rows[0]) - np.log(rows[1])
-        order = np.argsort(losses)
-        steps = np.diff(losses[order], prepend=-math.inf)
-    starts = np.flatnonzero(~(steps <= EQUAL))
+    order = np.argsort(losses)
+    starts = _groups(losses[order])
     if not len(starts) <= MOST_OUTPUTS:
         raise InputError("outputs of the pair", len(starts), f"at most {MOST_OUTPUTS}", "take fewer different factors")
     return np.asarray(np.add.reduceat(rows[:, order], starts, axis=1))
+
+
+def _groups(losses: Floats) -> NDArray[np.intp]:
+    """Where groups of nearly equal losses begin: none is wider than ``EQUAL``, however many follow closely.
+
+    ``losses`` ascend; infinite ones stay alone.
+    """
+    with np.errstate(invalid="ignore"):
+        close = np.diff(losses, prepend=-math.inf) <= EQUAL
+        chains = np.flatnonzero(~close)
+        beyond = (losses - losses[chains[np.cumsum(~close) - 1]]) / EQUAL
+    cells = np.where(close, np.floor(beyond), 0.0)
+    return np.flatnonzero(~close | (np.diff(cells, prepend=0.0) > 0))

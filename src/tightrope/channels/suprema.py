@@ -8,14 +8,34 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from tightrope.certificates.guarantee import Guarantee
-from tightrope.channels.divergences import CHI_SQUARED, KL, Convex, Divergence, divergence
+from tightrope.channels.divergences import (
+    CHI_SQUARED,
+    HELLINGER,
+    KL,
+    NAMED,
+    REVERSE_KL,
+    TOTAL_VARIATION,
+    Convex,
+    Divergence,
+    divergence,
+)
 from tightrope.errors import InputError
 from tightrope.numerics.checks import probability, whole
 
-UP = 1 + 1e-15
+UP = 1 + 2e-15
 LARGEST = 700.0
 """Beyond, e^ε is as good as infinite."""
+INNER: dict[str, Convex] = {
+    KL.name: lambda epsilon: epsilon,
+    REVERSE_KL.name: lambda epsilon: epsilon,
+    TOTAL_VARIATION.name: lambda epsilon: 1.0,
+    CHI_SQUARED.name: lambda epsilon: 2 * math.sinh(epsilon),
+    HELLINGER.name: lambda epsilon: 2 * math.tanh(epsilon / 4),
+}
+"""(f(e^ε) + e^ε f(e^{−ε}))/(e^ε − 1) where it has a closed form: f near 1 loses the digits of a small ε."""
 
 
 def printed_contraction(guarantee: Guarantee, people: int = 1) -> float:
@@ -61,14 +81,22 @@ def divergence_of_rows(f: str | Convex | Divergence, guarantee: Guarantee) -> fl
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if epsilon == 0:
         return known.exclusive(delta, delta)
-    if known is KL and delta == 0:
-        return epsilon * guarantee.total_variation if guarantee.total_variation > 0 else 0.0
+    if guarantee.total_variation == delta:
+        return known.exclusive(delta, delta)
+    if (known is KL or known is REVERSE_KL) and delta == 0:
+        return epsilon * guarantee.total_variation
     if epsilon > LARGEST:
         return known.exclusive(guarantee.total_variation, guarantee.total_variation)
-    ratio = math.exp(epsilon)
-    # f(e^ε) + e^ε f(e^{−ε}) over e^ε − 1, divided through by e^ε.
-    inner = (known.f(ratio) / ratio + known.f(1 / ratio)) / -math.expm1(-epsilon)
+    inner = _inner(known, epsilon)
     return (guarantee.total_variation - delta) * inner + known.exclusive(delta, delta)
+
+
+def _inner(f: Divergence, epsilon: float) -> float:
+    """f(e^ε) + e^ε f(e^{−ε}) over e^ε − 1, divided through by e^ε."""
+    if NAMED.get(f.name) is f:
+        return INNER[f.name](epsilon)
+    ratio = math.exp(epsilon)
+    return (f.f(ratio) / ratio + f.f(1 / ratio)) / -math.expm1(-epsilon)
 
 
 def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
@@ -82,14 +110,17 @@ def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
     0.35737402
     """
     t = probability("distance", distance)
-    # log(1 + t(e^ε − 1)) = ε + log(t + (1 − t)e^{−ε}); the first has the digits at small ε, the second no overflow.
-    epsilon = guarantee.epsilon
-    if 1 < epsilon < math.inf:
-        blurred = epsilon + math.log(t + (1 - t) * math.exp(-epsilon))
-    else:
-        blurred = math.log1p(t * math.expm1(epsilon)) if t > 0 else 0.0
     eta = min(1.0, t * guarantee.total_variation * UP)
-    return Guarantee(max(0.0, blurred) * UP, min(1.0, t * guarantee.delta * UP), eta)
+    return Guarantee(_blurred(guarantee.epsilon, t) * UP, min(1.0, t * guarantee.delta * UP), eta)
+
+
+def _blurred(epsilon: float, t: float) -> float:
+    """log(1 + t(e^ε − 1)) to a few units in the last place, however small t is."""
+    if t == 0 or epsilon == math.inf:
+        return epsilon if t > 0 else 0.0
+    if epsilon <= LARGEST:
+        return math.log1p(t * math.expm1(epsilon))
+    return float(np.logaddexp(0.0, epsilon + math.log(t)))  # e^ε overflows: 1 − t is nothing beside it
 
 
 def total_variation(guarantee: Guarantee, distance: float) -> float:

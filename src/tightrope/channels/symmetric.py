@@ -18,14 +18,17 @@ from tightrope.numerics.checks import non_negative, probability, whole
 from tightrope.privacy.bounds import Bounds
 from tightrope.privacy.law import Floats
 
+MOST_VALUES = 1 << 53
+"""Up to here floats count every value."""
+
 
 @dataclass(frozen=True, slots=True)
 class SymmetricChannel(Alike):
     """Input x is reported as x with probability ``keep``, as each other one of k with ``other``, withheld else.
 
     keep + (k − 1) other + erased = 1; ``erased`` is output k. Every pair of rows looks like (keep, other, …) against
-    (other, keep, …), so that all is closed form in k. Raises ``InputError`` unless k ≥ 2 and the probabilities add up
-    to one within 1e−9 (they are then scaled to it).
+    (other, keep, …), so that all is closed form in k. Raises ``InputError`` unless 2 ≤ k ≤ 2⁵³ and the probabilities
+    add up to one within 1e−9 (they are then scaled to it).
 
     >>> million = SymmetricChannel.randomized_response(1.0, 1_000_000)
     >>> round(million.epsilon, 12), f"{million.kl_contraction:.6e}"
@@ -38,7 +41,7 @@ class SymmetricChannel(Alike):
     erased: float = 0.0
 
     def __post_init__(self) -> None:
-        k = whole("k", self.k, at_least=2, remedy="k is the number of values")
+        k = _domain(self.k)
         parts = (probability("keep", self.keep), non_negative("other", self.other), probability("erased", self.erased))
         total = math.fsum((parts[0], (k - 1) * parts[1], parts[2]))
         if not abs(total - 1) <= TOLERANCE:
@@ -55,7 +58,7 @@ class SymmetricChannel(Alike):
         >>> round(SymmetricChannel.randomized_response(1.3, 10).kl_contraction, 9)
         0.12044526
         """
-        count = whole("k", k, at_least=2, remedy="k is the number of values")
+        count = _domain(k)
         shrunk = math.exp(-non_negative("epsilon", epsilon))
         whole_weight = 1 + (count - 1) * shrunk
         return cls(count, 1 / whole_weight, shrunk / whole_weight)
@@ -118,3 +121,10 @@ class SymmetricChannel(Alike):
     def _information(self, p: Floats) -> float:
         """H(Z) − H(Z | X)."""
         return max(0.0, information.entropy(self.push(p)) - self.noise)
+
+
+def _domain(k: object) -> int:
+    size = whole("k", k, at_least=2, remedy="k is the number of values")
+    if not size <= MOST_VALUES:
+        raise InputError("k", "more than 2^53" if size >> 64 else size, "at most 2^53", "hash the values into fewer")
+    return size

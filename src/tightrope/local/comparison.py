@@ -29,6 +29,8 @@ DISTRIBUTION: dict[str, Callable[[float, int], FrequencyOracle]] = {
     "hadamard": hadamard,
 }
 MEAN: dict[str, Callable[[float], MeanOracle]] = {"duchi": duchi, "piecewise": piecewise, "hybrid": hybrid}
+SMALLEST_ERROR = 1e-100
+"""Its square is still a float, and so is that of its inverse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,10 @@ class Option:
         return math.sqrt(self.variance / whole("users", users))
 
     def users(self, error: float) -> int:
-        """The fewest people for which ``error`` is not exceeded."""
-        wanted = math.ceil(self.variance / positive("error", error) ** 2)
-        return max(1, wanted)
+        """The fewest people for which ``error`` is not exceeded; ``InputError`` unless it is in (1e−100, 1e100)."""
+        if not SMALLEST_ERROR < positive("error", error) < 1 / SMALLEST_ERROR:
+            raise InputError("error", error, "between 1e-100 and 1e100", "values lie in [0, 1] or [-1, 1]")
+        return max(1, math.ceil(self.variance / error**2))
 
 
 def compare(question: str, *, epsilon: float, k: int | None = None) -> list[Option]:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.channels import Channel
 from tightrope.local.counting import occurrences
+from tightrope.local.matrices import checked_size
 from tightrope.local.odds import checked_epsilon, favoured
 from tightrope.local.oracle import FrequencyOracle
 from tightrope.local.tally import Tally
@@ -49,6 +51,15 @@ class Hadamard(FrequencyOracle):
     def changed(self) -> tuple[Fraction, Fraction]:
         """The halves of two categories differ in half of all reports."""
         return self.keep / 2, (1 - self.keep) / 2
+
+    @property
+    def channel(self) -> Channel:
+        """2^bits reports; k < 2¹² or so."""
+        checked_size(self.k, 1 << self.bits)
+        rows, reports = np.arange(1, self.k + 1)[:, None], np.arange(1 << self.bits)
+        odd = np.bitwise_count(rows & reports) & 1
+        half = 1 << (self.bits - 1)
+        return Channel(np.where(odd, float((1 - self.keep) / half), float(self.keep / half)))
 
     @property
     def report_bits(self) -> int:

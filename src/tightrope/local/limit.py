@@ -69,18 +69,6 @@ def cost_of(cost: str | Cost) -> Cost:
     return COSTS[cost]
 
 
-class BestOf(Limit):
-    """The largest of several bounds: each holds, so does the best."""
-
-    __slots__ = ("limits",)
-
-    def __init__(self, limits: list[Limit]) -> None:
-        self.limits = limits
-
-    def risk(self, people: int) -> float:
-        return max((limit.risk(people) for limit in self.limits), default=0.0)
-
-
 def falls_to(value: float) -> float:
     """A bound as it leaves: lowered by ``SAFE``, never negative, never NaN."""
     return value * SAFE if 0 < value < math.inf else 0.0

@@ -18,7 +18,8 @@ from tightrope.channels.kernel import Kernel
 from tightrope.channels.stochastic import law
 from tightrope.errors import InputError
 from tightrope.local.bayes_limit import Bayes
-from tightrope.local.bayes_problem import BayesProblem, BetaBernoulli, Cells
+from tightrope.local.bayes_problem import BayesProblem, Cells
+from tightrope.local.beta_bernoulli import BetaBernoulli
 from tightrope.local.constraint import constraint
 from tightrope.local.hypotheses import Hypotheses, hypotheses
 from tightrope.local.limit import Cost, Limit, cost_of

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.channels import Channel
 from tightrope.errors import InputError
 from tightrope.local.counting import occurrences
 from tightrope.local.field import LARGEST_ORDER, field, orders
+from tightrope.local.matrices import checked_size
 from tightrope.local.odds import checked_epsilon, other_weight
 from tightrope.local.oracle import FrequencyOracle
 from tightrope.local.response import Response
@@ -111,6 +113,16 @@ class Hashing(FrequencyOracle):
     def letters(self) -> int:
         """How many different reports there are."""
         return self.linear.seeds * self.linear.order
+
+    @property
+    def channel(self) -> Channel:
+        """Seeds and answers, as the one number s · g + y."""
+        seeds, order = self.linear.seeds, self.linear.order
+        checked_size(self.k, seeds * order)
+        hashes = self.linear.of(np.arange(seeds), np.arange(self.k)[:, None])
+        keep, other = float(self.response.keep / seeds), float(self.response.other / seeds)
+        matrix = np.where(hashes[:, :, None] == np.arange(order), keep, other)
+        return Channel(matrix.reshape(self.k, seeds * order))
 
     @property
     def report_bits(self) -> int:

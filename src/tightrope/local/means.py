@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +13,14 @@ from tightrope.errors import InputError
 from tightrope.local.estimates import Shares, deviations
 from tightrope.local.losses import Change, guarantee_of, loss_of
 from tightrope.local.values import Floats, reals
+from tightrope.numerics.checks import finite
 from tightrope.randomness.source import Source, Words
 
 if TYPE_CHECKING:
     from tightrope.certificates import Guarantee
     from tightrope.privacy.loss import PrivacyLoss
+
+Reports = TypeVar("Reports", bound=NDArray[Any])
 
 
 class MeanOracle(ABC):
@@ -52,8 +56,14 @@ class MeanOracle(ABC):
         """Numbers whose expectation is the value of the person who reported, shape [n]."""
 
     @abstractmethod
+    def _variance_at(self, value: float) -> float:
+        """Variance of ``decode`` of a report of somebody with this value, which lies in [lower, upper]."""
+
     def variance_at(self, value: float) -> float:
-        """Variance of ``decode`` of a report of somebody with this value."""
+        """The same; raises ``InputError`` unless the value lies in [lower, upper]."""
+        if not self.lower <= finite("value", value) <= self.upper:
+            raise InputError("value", value, f"a number in [{self.lower:g}, {self.upper:g}]")
+        return self._variance_at(value)
 
     @property
     def worst_variance(self) -> float:
@@ -74,15 +84,21 @@ class MeanOracle(ABC):
         """The mean, without bias, with an interval from the spread of the reports; each of shape [].
 
         The interval speaks of the population that people come from; for the people themselves it is a little too wide.
-        Normal: it needs some hundred reports. Raises ``InputError`` for fewer than two.
+        Normal: it needs some hundred reports. Reports that happen to agree have no spread: the variance is taken to be
+        at least what the mechanism adds (``least_spread``). Raises ``InputError`` for fewer than two.
         """
-        decoded = self.decode(reports)
-        if len(decoded) < 2:
-            raise InputError("number of reports", len(decoded), "at least 2", "one report has no spread")
-        value, error = np.mean(decoded), np.std(decoded, ddof=1) / np.sqrt(len(decoded))
-        half = deviations(confidence) * error
+        decoded = several(self.decode(reports))
+        value = float(np.mean(decoded))
+        spread = max(float(np.var(decoded, ddof=1)), self.least_spread(value))
+        half = deviations(confidence) * math.sqrt(spread / len(decoded))
         lower, upper = np.asarray(value - half), np.asarray(value + half)
         return Shares(np.asarray(value), lower, upper, len(decoded), confidence)
+
+    def least_spread(self, value: float) -> float:
+        """Variance of a decoded report when all people have this value, or the end next to it: with the same mean no
+        population has less, since V(x) + x² is convex.
+        """
+        return self._variance_at(min(max(value, self.lower), self.upper))
 
     def places(self, values: ArrayLike, steps: int, source: Source) -> NDArray[np.int64]:
         """Values as whole numbers in 0..steps, rounded at random so that they are right on average.
@@ -96,6 +112,13 @@ class MeanOracle(ABC):
     def numbers(self, places: Floats, steps: int) -> Floats:
         """The inverse of ``places``, for any real place."""
         return np.asarray(self.lower + (self.upper - self.lower) * (places / steps))
+
+
+def several(reports: Reports) -> Reports:
+    """The reports, at least two; raises ``InputError`` for fewer."""
+    if len(reports) < 2:
+        raise InputError("number of reports", len(reports), "at least 2", "one report has no spread")
+    return reports
 
 
 def rounded(numbers: Floats, words: Words) -> NDArray[np.int64]:

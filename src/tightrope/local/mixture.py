@@ -74,7 +74,7 @@ class Mixture(MeanOracle):
         out[~is_cell] = self.bit.decode((heard[~is_cell] - first).astype(np.uint8))
         return out
 
-    def variance_at(self, value: float) -> float:
+    def _variance_at(self, value: float) -> float:
         """Both have the same mean: variances are mixed."""
         share = float(self.share)
         return share * self.window.variance_at(value) + (1 - share) * self.bit.variance_at(value)

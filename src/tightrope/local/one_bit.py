@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.channels import SymmetricChannel
+from tightrope.local.estimates import Shares, tail_interval
 from tightrope.local.losses import Change
-from tightrope.local.means import MeanOracle
+from tightrope.local.means import MeanOracle, several
 from tightrope.local.odds import checked_epsilon
 from tightrope.local.response import Response, k_randomized_response
 from tightrope.local.values import Floats, categories
@@ -32,6 +35,11 @@ class OneBit(MeanOracle):
         return self.response.changed
 
     @property
+    def channel(self) -> SymmetricChannel:
+        """Inputs are the two ends; the row of a number between them is the mixture with its mean."""
+        return self.response.channel
+
+    @property
     def letters(self) -> int:
         return 2
 
@@ -47,11 +55,25 @@ class OneBit(MeanOracle):
         ends = self.numbers(np.array([float(-q / (p - q)), float((1 - q) / (p - q))]), 1)
         return np.asarray(ends[bits])
 
-    def variance_at(self, value: float) -> float:
+    def _variance_at(self, value: float) -> float:
         """π (1 − π) (width / (p − q))² for the chance π of a 1."""
         p, q = float(self.response.keep), float(self.response.other)
         chance = q + (p - q) * (value - self.lower) / (self.upper - self.lower)
         return chance * (1 - chance) * ((self.upper - self.lower) / (p - q)) ** 2
+
+    def estimate(self, reports: ArrayLike, *, confidence: float = 0.95) -> Shares:
+        """The mean, without bias, with Clopper and Pearson's interval for the chance of a 1; each of shape [].
+
+        Bits of people from a population are binomial, whatever the population is: no approximation, few reports or
+        many, at the ends as in the middle. Raises ``InputError`` for fewer than two reports.
+        """
+        bits = several(categories("reports", reports, 2))
+        ones, q, slope = int(np.count_nonzero(bits)), self.response.other, self.response.keep - self.response.other
+        low, high = tail_interval(np.array([ones]), len(bits), confidence, 1)
+        share = float((Fraction(ones, len(bits)) - q) / slope)
+        ends = ((float(low[0]) - float(q)) / float(slope), (float(high[0]) - float(q)) / float(slope))
+        value, lower, upper = self.numbers(np.array([share, min(ends[0], share), max(ends[1], share)]), 1)
+        return Shares(np.asarray(value), np.asarray(lower), np.asarray(upper), len(bits), confidence)
 
 
 def duchi(epsilon: float, *, between: tuple[float, float] = (-1.0, 1.0)) -> OneBit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,18 @@ from tightrope.local.estimates import Shares, deviations, score_interval, tail_i
 from tightrope.local.losses import Change, guarantee_of, loss_of
 from tightrope.local.tally import Tally
 from tightrope.local.values import Floats
-from tightrope.numerics.checks import finite, whole
+from tightrope.numerics.checks import probability, whole
 from tightrope.randomness.source import Source
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from tightrope.certificates import Guarantee
+    from tightrope.channels import Kernel
     from tightrope.privacy.loss import PrivacyLoss
+
+FEW = 10
+"""Reports for and against a value from which on a count is as good as normal."""
 
 
 class FrequencyOracle(ABC):
@@ -57,6 +62,15 @@ class FrequencyOracle(ABC):
     def changed(self) -> Change:
         """For two people with different values: the probability, under the first, of reports more likely under the
         first, and of those more likely under the second. All of them have the same odds.
+        """
+
+    @property
+    @abstractmethod
+    def channel(self) -> Kernel:
+        """One report as a channel: inputs are the k values, outputs the different reports, by their number.
+
+        Chances are those that are sampled, to the last place of a float. Raises ``InputError`` where there are more
+        than 2¹⁶ reports or 2²⁴ entries; randomised response has no matrix and no limit.
         """
 
     @property
@@ -97,9 +111,12 @@ class FrequencyOracle(ABC):
         return (q - q * q / a) / (p - q) ** 2, own / (p - q) ** 2
 
     def variance(self, share: float, users: int) -> float:
-        """Var of the estimate of a value that this ``share`` of the people have: ((1 − f) v₀ + f v₁) / n."""
+        """Var of the estimate of a value that this ``share`` f of the people have: ((1 − f) v₀ + f v₁) / n.
+
+        Raises ``InputError`` unless 0 ≤ f ≤ 1, and users ≥ 1.
+        """
         other, own = self.variances
-        exact = Fraction(finite("share", share))
+        exact = Fraction(probability("share", share))
         return float(((1 - exact) * other + exact * own) / whole("users", users))
 
     @property
@@ -113,9 +130,9 @@ class FrequencyOracle(ABC):
         return self.estimate_tally(self.tally(reports), confidence=confidence, simultaneous=simultaneous)
 
     def estimate_tally(self, tally: Tally, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
-        """Shares from counts. Intervals are Wilson's, with the exact variance; normal, so they need some ten reports
-        that support a value. Simultaneous ones are exact (Clopper and Pearson's), and hold for any number of reports.
-        Raises ``InputError`` where nobody reported.
+        """Shares from counts. Intervals are Wilson's, with the exact variance; normal, so where fewer than ten reports
+        support a value, or fewer than ten do not, and where they are to be simultaneous, they are exact instead
+        (Clopper and Pearson's), a little wide. Raises ``InputError`` where nobody reported.
         """
         if tally.users < 1 or len(tally.counts) != self.k:
             raise InputError("tally", (tally.users, len(tally.counts)), f"of 1 report or more on {self.k} values")
@@ -126,7 +143,10 @@ class FrequencyOracle(ABC):
 
     def _ends(self, tally: Tally, value: Floats, confidence: float) -> tuple[Floats, Floats]:
         other, own = self.variances
-        return score_interval(value, tally.users, (float(other), float(own)), deviations(confidence))
+        lower, upper = score_interval(value, tally.users, (float(other), float(own)), deviations(confidence))
+        few = np.flatnonzero(np.minimum(tally.counts, tally.users - tally.counts) < FEW)
+        lower[few], upper[few] = self.exact_ends(replace(tally, counts=tally.counts[few]), confidence, 1)
+        return lower, upper
 
     def exact_ends(self, tally: Tally, confidence: float, of: int) -> tuple[Floats, Floats]:
         """Ends of intervals that all hold, for ``of`` values that were looked at: from the chances of support."""

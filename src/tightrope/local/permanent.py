@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from tightrope.errors import InputError
 from tightrope.local.bits import Digits, checked_rows, clear_spare, column_counts, width
 from tightrope.local.losses import Change, epsilon_of, loss_of
+from tightrope.local.matrices import of_bits
 from tightrope.local.odds import checked_epsilon
 from tightrope.local.oracle import FrequencyOracle
 from tightrope.local.tally import Tally
@@ -19,6 +20,7 @@ from tightrope.randomness.source import Source, Words
 from tightrope.randomness.stream import Stream
 
 if TYPE_CHECKING:
+    from tightrope.channels import Channel
     from tightrope.privacy.loss import PrivacyLoss
 
 DIGITS = 16
@@ -30,7 +32,8 @@ class Rappor(FrequencyOracle):
     """Each bit of the ``permanent`` row is flipped with the chance of ``flip`` in every report.
 
     ``loss`` and ``guarantee`` are those of the permanent row: they hold for any number of reports of one value.
-    ``loss_once`` is that of a single report.
+    ``loss_once`` is that of a single report. Neither hides *when* a value changes: reports from one row agree more
+    than those from two, in all k bits.
     """
 
     epsilon: float
@@ -54,6 +57,11 @@ class Rappor(FrequencyOracle):
     def loss_once(self) -> PrivacyLoss:
         """The privacy loss of one report by somebody who never makes another."""
         return loss_of(_once(self.permanent, self.flip))
+
+    @property
+    def channel(self) -> Channel:
+        """One report, as ``loss_once``: 2^k reports, Σ bit_v 2^v; k ≤ 16. ``permanent.channel`` is that of the row."""
+        return of_bits(self.k, self.keep, self.other)
 
     @property
     def report_bits(self) -> int:
@@ -87,8 +95,9 @@ class Rappor(FrequencyOracle):
 def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:
     """Basic RAPPOR (Erlingsson, Pihur, Korolova 2014), symmetric: ε for ever, ``once`` (default ε/2) for one report.
 
-    It protects one value however often it is reported; a person whose value changes c − 1 times spends c ε. The chance
-    of a flip is a multiple of 2⁻¹⁶, rounded up. Raises ``InputError`` unless 0 < once < ε is finite.
+    It protects one value however often it is reported. With c different values, c ε tell two people apart whose values
+    change at the same times; that somebody's value changed at all is not hidden (``Memoised`` says more). The chance of
+    a flip is a multiple of 2⁻¹⁶, rounded up. Raises ``InputError`` unless 0 < once < ε is finite.
 
     >>> mechanism = rappor(2.0, 50, once=1.0)
     >>> mechanism.loss.delta(2.0), 0.999 < mechanism.loss_once.epsilon(1e-15) <= 1.0

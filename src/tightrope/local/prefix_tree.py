@@ -35,8 +35,9 @@ Numbers = NDArray[np.int64]
 class Found:
     """Frequent ``values``, the most frequent first, with their ``shares``; the intervals hold for all of ``examined``.
 
-    So they hold for those that are shown because they looked frequent, too. What is frequent may still be missing: a
-    value is lost where one of its prefixes looked rare.
+    So they hold for those that are shown because they looked frequent, too. They speak of the population that people
+    come from: there the people of one level tell nothing about those of another. What is frequent may still be missing:
+    a value is lost where one of its prefixes looked rare.
     """
 
     values: Numbers

@@ -19,7 +19,7 @@ GRID = 2000
 def by_information(problem: BayesProblem, people: int, contraction: float = 1.0) -> float:
     """The best of ζ (1 − (c I(Θ; Xⁿ) + log 2)/log(1/L(ζ))): c = 1 is Xu–Raginsky (15), c = φ_n AAC Corollary 3.
 
-    >>> from tightrope.local.bayes_problem import BetaBernoulli
+    >>> from tightrope.local.beta_bernoulli import BetaBernoulli
     >>> round(by_information(BetaBernoulli(), 1), 6)  # AAC print 0.0456
     0.045659
     """
@@ -36,7 +36,7 @@ def by_information(problem: BayesProblem, people: int, contraction: float = 1.0)
 def by_contraction(problem: BayesProblem, people: int, guarantee: Guarantee) -> float:
     """AAC Theorem 2 as printed: ζ (1 − c I_γ(Θ; Xⁿ) − γ L(ζ)) at γ = e^ε alone, c = δ for one person, φ_n for more.
 
-    >>> from tightrope.local.bayes_problem import BetaBernoulli
+    >>> from tightrope.local.beta_bernoulli import BetaBernoulli
     >>> round(by_contraction(BetaBernoulli(), 1, Guarantee(math.log(2), 0.1)), 9)  # I_2 = 0
     0.0625
     """

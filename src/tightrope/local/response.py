@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.channels import SymmetricChannel
 from tightrope.errors import InputError
 from tightrope.local.counting import occurrences
 from tightrope.local.loops import respond
@@ -55,6 +56,15 @@ class Response(FrequencyOracle):
     @property
     def changed(self) -> tuple[Fraction, Fraction]:
         return self.keep, self.other
+
+    @property
+    def channel(self) -> SymmetricChannel:
+        """Without a matrix, for any k; silence is the last output.
+
+        >>> round(k_randomized_response(1.0, 4).channel.epsilon, 9)
+        1.0
+        """
+        return SymmetricChannel(self.k, float(self.keep), float(self.other), self.silence / WORD)
 
     @property
     def letters(self) -> int:

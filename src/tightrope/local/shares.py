@@ -7,6 +7,9 @@ from scipy.special import rel_entr
 
 from tightrope.privacy.law import Floats
 
+ROUNDING = 1e-15
+"""Of the divergence, whose terms are at most about 1 where it matters: p is never too small for it."""
+
 
 def largest_share(information: float | Floats, share: Floats) -> Floats:
     """The largest p ≥ b with KL(p‖b) ≤ I, b = ``share`` in (0, 1], by bisection from above; shapes broadcast.
@@ -18,6 +21,6 @@ def largest_share(information: float | Floats, share: Floats) -> Floats:
     low, high = base, np.ones_like(base)
     for _ in range(60):
         middle = (low + high) / 2
-        small = rel_entr(middle, base) + rel_entr(1 - middle, 1 - base) <= known
+        small = rel_entr(middle, base) + rel_entr(1 - middle, 1 - base) <= known + ROUNDING
         low, high = np.where(small, middle, low), np.where(small, high, middle)
     return high

@@ -31,6 +31,7 @@ ROUNDING = 1e-11
 MARGIN = 1e-9
 """Relative allowance for the rest of the rounding, and relative width at which a search ends."""
 HALVINGS = 60
+LARGEST = 700.0
 
 
 def shuffled_delta(epsilon: float, *, local_epsilon: float, users: int) -> float:
@@ -45,6 +46,8 @@ def shuffled_delta(epsilon: float, *, local_epsilon: float, users: int) -> float
     others = whole("users", users, at_least=2, remedy="nobody hides among no others") - 1
     if level >= local:
         return 0.0
+    if level > LARGEST:  # e^ε overflows; nothing is lost: so many cannot hide anybody
+        return -math.expm1(level - local)
     fewest, chances, missed = _clones(others, math.exp(-local))
     gains = _pair_deltas(fewest, level, local)
     return min(1.0, float(np.dot(chances, gains)) * (1 + MARGIN) + missed)
@@ -79,11 +82,11 @@ def shuffled_closed_form(delta: float, *, local_epsilon: float, users: int) -> f
     """
     wanted, local = inner_probability("delta", delta), checked_epsilon(local_epsilon)
     people = whole("users", users, at_least=2)
-    most = math.log(people / (16 * math.log(2 / wanted)))
+    most = math.log(people) - math.log(16 * math.log(2 / wanted))
     if not local <= most:
         raise InputError("local_epsilon", local_epsilon, f"at most {most:.6g} for so many users", "ask for more users")
-    grown = math.exp(local)
-    spread = 8 * math.sqrt(grown * math.log(4 / wanted) / people) + 8 * grown / people
+    each = max(math.exp(local - math.log(people)), 1e-300)  # where it underflows, ε is not 0
+    spread = 8 * math.sqrt(each * math.log(4 / wanted)) + 8 * each
     return math.log1p(math.tanh(local / 2) * spread) * (1 + 1e-12)
 
 

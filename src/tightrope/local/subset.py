@@ -9,8 +9,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.channels import Channel
 from tightrope.errors import InputError
 from tightrope.local.bits import Digits, at, checked_rows, clear_spare, column_counts, put, width
+from tightrope.local.matrices import of_sets
 from tightrope.local.odds import WORD, checked_epsilon, favoured
 from tightrope.local.oracle import FrequencyOracle
 from tightrope.local.tally import Tally
@@ -52,6 +54,11 @@ class SubsetSelection(FrequencyOracle):
         """Sets that hold the first person's category and not the second's, and the other way round."""
         p, w, others = self.keep, self.size, self.k - 1
         return p * (self.k - w) / others, (1 - p) * w / others
+
+    @property
+    def channel(self) -> Channel:
+        """Sets in the order of ``itertools.combinations(range(k), size)``, at most 2¹⁶ of them."""
+        return of_sets(self.k, self.size, self.keep)
 
     @property
     def report_bits(self) -> int:

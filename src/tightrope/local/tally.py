@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
+from tightrope.numerics.checks import whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
     """``users`` reports, of which ``answered`` say anything, and ``counts[v]``, shape [k], support the value v.
 
-    Tallies of disjoint reports add up:
+    Raises ``InputError`` unless 0 ≤ counts ≤ answered ≤ users, all whole numbers. Tallies of disjoint reports add up:
 
     >>> both = Tally(2, 2, np.array([1, 1])) + Tally(1, 0, np.array([0, 0]))
     >>> both.users, both.answered, both.counts.tolist()
@@ -24,6 +25,19 @@ class Tally:
     users: int
     answered: int
     counts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        users = whole("users", self.users, at_least=0)
+        answered = whole("answered", self.answered, at_least=0)
+        if not answered <= users:
+            raise InputError("answered", answered, f"at most users={users}")
+        counts = np.asarray(self.counts)
+        if counts.ndim != 1 or counts.dtype.kind not in "iu":
+            raise InputError("type and shape of counts", (str(counts.dtype), counts.shape), "whole numbers, shape [k]")
+        if counts.size and not 0 <= int(counts.min()) <= int(counts.max()) <= answered:
+            ends = (int(counts.min()), int(counts.max()))
+            raise InputError("least and largest count", ends, f"from 0 to answered={answered}")
+        object.__setattr__(self, "counts", counts)
 
     def __add__(self, other: Tally) -> Tally:
         if not isinstance(other, Tally):

@@ -9,7 +9,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.channels import Channel
 from tightrope.local.bits import Digits, checked_rows, clear_spare, column_counts, put, width
+from tightrope.local.matrices import of_bits
 from tightrope.local.odds import WORD, checked_epsilon, favoured
 from tightrope.local.oracle import FrequencyOracle
 from tightrope.local.tally import Tally
@@ -51,6 +53,11 @@ class UnaryEncoding(FrequencyOracle):
         """Two people differ in two bits: (1, 0) is p (1 − q) against q (1 − p), and (0, 1) the other way round."""
         p, q = self.keep, self.other
         return p * (1 - q), q * (1 - p)
+
+    @property
+    def channel(self) -> Channel:
+        """2^k reports: Σ bit_v 2^v; k ≤ 16."""
+        return of_bits(self.k, self.keep, self.other)
 
     @property
     def report_bits(self) -> int:

@@ -67,6 +67,9 @@ def _within(array: Integers, k: int) -> bool:
 
 def _numbers(name: str, values: ArrayLike, kinds: str, expected: str) -> NDArray[Any]:
     """A one-dimensional array of these kinds of numbers; an empty list has no kind and is one of whole numbers."""
+    if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
+        hidden = int(np.count_nonzero(values.mask))
+        raise InputError(f"masked {name}", hidden, "0", "missing values must be left out or coded")
     try:
         array = np.asarray(values)
     except ValueError:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.certificates import Guarantee
 from tightrope.errors import InputError
 from tightrope.local.estimates import Shares, deviations
 from tightrope.local.mixture import Mixture, hybrid
 from tightrope.local.odds import checked_epsilon
-from tightrope.local.values import Floats, categories
+from tightrope.local.values import Floats, categories, reals
 from tightrope.numerics.checks import whole
 from tightrope.randomness.integers import below
 from tightrope.randomness.source import Source
@@ -43,6 +45,12 @@ class VectorMean:
         """``count`` reports of one number each: two vectors may differ in all coordinates."""
         return self.count * self.part.loss
 
+    @property
+    def guarantee(self) -> Guarantee:
+        """The realised (ε, 0, η) of all ``count`` numbers, rounded up."""
+        epsilon = math.nextafter(self.count * self.part.guarantee.epsilon, math.inf)
+        return Guarantee(epsilon, 0.0, min(1.0, self.loss.total_variation()))
+
     def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.uint32]:
         """Rows, shape [n, 1 + count], for vectors of shape [n, dimension]; raises ``InputError`` for other shapes, and
         unless all numbers lie between the ends.
@@ -61,6 +69,7 @@ class VectorMean:
         if array.ndim != 2 or array.shape[1] != self.dimension or array.dtype.kind not in "iuf":
             expected = f"real numbers of shape [n, {self.dimension}]"
             raise InputError("type and shape of values", (str(array.dtype), array.shape), expected)
+        reals("values", array.ravel(), self.part.lower, self.part.upper)  # all of them, not those that are asked for
         return array.astype(np.float64)
 
     def estimate(self, reports: ArrayLike, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
@@ -72,7 +81,9 @@ class VectorMean:
         where = (rows[:, :1] + np.arange(self.count)) % self.dimension
         decoded = np.stack([self.part.decode(column) for column in rows[:, 1:].T], axis=1)
         width = deviations(confidence, of=self.dimension if simultaneous else 1)
-        value, half = _means(where.ravel(), decoded.ravel(), self.dimension, width)
+        value, square, people = _means(where.ravel(), decoded.ravel(), self.dimension)
+        least = np.array([self.part.least_spread(one) for one in value.tolist()])
+        half = width * np.sqrt(np.maximum(square, least) / people)
         return Shares(value, value - half, value + half, len(rows), confidence, simultaneous)
 
     def _rows(self, reports: ArrayLike) -> NDArray[np.int64]:
@@ -84,15 +95,15 @@ class VectorMean:
         return rows.astype(np.int64)
 
 
-def _means(where: NDArray[Any], decoded: Floats, dimension: int, width: float) -> tuple[Floats, Floats]:
-    """Mean and half-width of each coordinate."""
+def _means(where: NDArray[Any], decoded: Floats, dimension: int) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Mean and variance of the reports on each coordinate, and how many there are."""
     people = np.bincount(where, minlength=dimension)
     if not np.all(people > 1):
         fewest = int(people.min())
         raise InputError("reports of a coordinate", fewest, "at least 2", "ask more people, or for fewer coordinates")
     value = np.bincount(where, decoded, dimension) / people
     square = np.bincount(where, (decoded - value[where]) ** 2, dimension) / (people - 1)
-    return np.asarray(value), np.asarray(width * np.sqrt(square / people))
+    return np.asarray(value), np.asarray(square), people
 
 
 def vector_mean(

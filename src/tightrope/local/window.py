@@ -76,7 +76,7 @@ class Window(MeanOracle):
         base = self.chance * triangle / length + rest * (all_cells - triangle) / STEPS
         return base, self.chance - rest * length / STEPS
 
-    def variance_at(self, value: float) -> float:
+    def _variance_at(self, value: float) -> float:
         """Of the decoded report, the rounding to places included."""
         exact = Fraction(value - self.lower) / Fraction(self.upper - self.lower) * STEPS
         first = min(int(exact), STEPS - 1)
