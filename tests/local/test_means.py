@@ -215,3 +215,33 @@ def test_no_population_has_less_spread_than_one_value():
 def test_variances_are_of_values_that_can_be(name, value):
     with pytest.raises(InputError, match="value"):
         MAKERS[name](1.0).variance_at(value)
+
+
+def silent(epsilon, eta):
+    return local.duchi(epsilon, between=(-3.0, 5.0), total_variation=eta)
+
+
+@given(epsilon=st.floats(0.01, 20), share=st.floats(0.001, 1))
+def test_silence_keeps_both_promises_at_the_declared_variance(epsilon, share):
+    tanh = math.tanh(epsilon / 2)
+    m = silent(epsilon, share * tanh)
+    assert m.guarantee.epsilon <= epsilon
+    assert m.guarantee.total_variation <= share * tanh * (1 + 1e-15)
+    assert m.variance_at(1.0) == pytest.approx(16 / (share * tanh**2), rel=1e-6)
+
+
+@pytest.mark.parametrize("x", [-3.0, 0.7, 5.0])
+def test_silence_is_unbiased_and_intervals_cover(x):
+    m = silent(2.0, 0.3)
+    decoded = m.decode(m.perturb(np.full(400_000, x), InsecureKeyed(7)))
+    assert abs(decoded.mean() - x) < 4.5 * math.sqrt(m.variance_at(x) / len(decoded))
+    assert decoded.var() == pytest.approx(m.variance_at(x), rel=0.02)
+    runs = m.perturb(np.full(400_000, x), InsecureKeyed(8)).reshape(400, 1000)
+    found = [m.estimate(run) for run in runs]
+    assert 0.92 <= np.mean([shares.lower <= x <= shares.upper for shares in found]) <= 0.985
+
+
+def test_an_eta_that_is_no_constraint_is_plain_duchi():
+    assert silent(1.0, 0.9).response == local.duchi(1.0).response
+    with pytest.raises(InputError, match="total_variation"):
+        silent(1.0, 0.0)

@@ -63,3 +63,10 @@ def test_nonsense(words, said):
 def test_errors_out_of_reach_are_explained(error):
     with pytest.raises(InputError, match=r"error|risk"):
         plan("mean", epsilon=1.0, error=error)
+
+
+def test_silence_costs_a_mean_fewer_people_than_a_smaller_epsilon():
+    """Variances 1 / (η tanh ½) and 1 / η²; and the limit is near."""
+    found = plan("mean", epsilon=1.0, error=0.02, total_variation=0.1)
+    assert found.users == pytest.approx(10 / math.tanh(0.5) / 0.02**2, rel=1e-3)
+    assert found.users < 1.1 * found.least_users

@@ -1,4 +1,7 @@
-"""One bit a person for a mean (Duchi, Jordan, Wainwright 2018): round to an end at random, then randomised response."""
+"""One bit a person for a mean (Duchi, Jordan, Wainwright 2018): round to an end at random, then randomised response.
+
+A cap on the total variation is kept by silence (GI Thm 7), which costs fewer people than a smaller ε.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tightrope.local.estimates import Shares, tail_interval
 from tightrope.local.losses import Change
 from tightrope.local.means import MeanOracle, several
 from tightrope.local.odds import checked_epsilon
-from tightrope.local.response import Response, k_randomized_response
+from tightrope.local.response import Response, k_randomized_response, response_with_erasure
 from tightrope.local.values import Floats, categories
 from tightrope.local.values import between as checked_between
 from tightrope.randomness.source import Source
@@ -23,7 +26,7 @@ from tightrope.randomness.stream import Stream
 
 @dataclass(frozen=True, slots=True)
 class OneBit(MeanOracle):
-    """Bit 1 for the upper end, 0 for the lower; the bit goes through ``response``."""
+    """Bit 1 for the upper end, 0 for the lower; the bit goes through ``response``, which may stay silent (2)."""
 
     epsilon: float
     lower: float
@@ -41,32 +44,36 @@ class OneBit(MeanOracle):
 
     @property
     def letters(self) -> int:
-        return 2
+        return self.response.letters
 
     def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
-        """Bits, shape [n]."""
+        """Bits, or 2 for silence, shape [n]."""
         source = source or Stream()
         return self.response.perturb(self.places(values, 1, source), source)
 
     def decode(self, reports: ArrayLike) -> Floats:
-        """The two numbers beyond the ends that bits stand for."""
-        bits = categories("reports", reports, 2)
-        p, q = self.response.keep, self.response.other
-        ends = self.numbers(np.array([float(-q / (p - q)), float((1 - q) / (p - q))]), 1)
-        return np.asarray(ends[bits])
+        """The two numbers beyond the ends that bits stand for; silence stands for the middle."""
+        beyond = 1 / (2 * (self.response.keep - self.response.other))
+        places = [Fraction(1, 2) - beyond, Fraction(1, 2) + beyond, Fraction(1, 2)]
+        return np.asarray(
+            self.numbers(np.array(list(map(float, places))), 1)[categories("reports", reports, self.letters)]
+        )
 
     def _variance_at(self, value: float) -> float:
-        """π (1 − π) (width / (p − q))² for the chance π of a 1."""
-        p, q = float(self.response.keep), float(self.response.other)
-        chance = q + (p - q) * (value - self.lower) / (self.upper - self.lower)
-        return chance * (1 - chance) * ((self.upper - self.lower) / (p - q)) ** 2
+        """(width / 2)² (a / (p − q)² − y²), a the chance of an answer, y the value's place in [−1, 1]."""
+        slope, answered = float(self.response.keep - self.response.other), float(self.response.answered)
+        half = (self.upper - self.lower) / 2
+        return answered * (half / slope) ** 2 - (value - self.lower - half) ** 2
 
     def estimate(self, reports: ArrayLike, *, confidence: float = 0.95) -> Shares:
         """The mean, without bias, with Clopper and Pearson's interval for the chance of a 1; each of shape [].
 
         Bits of people from a population are binomial, whatever the population is: no approximation, few reports or
-        many, at the ends as in the middle. Raises ``InputError`` for fewer than two reports.
+        many, at the ends as in the middle. Where silence is a third report the interval is that of other mechanisms.
+        Raises ``InputError`` for fewer than two reports.
         """
+        if self.response.silence:
+            return super(OneBit, self).estimate(reports, confidence=confidence)
         bits = several(categories("reports", reports, 2))
         ones, q, slope = int(np.count_nonzero(bits)), self.response.other, self.response.keep - self.response.other
         low, high = tail_interval(np.array([ones]), len(bits), confidence, 1)
@@ -76,14 +83,22 @@ class OneBit(MeanOracle):
         return Shares(np.asarray(value), np.asarray(lower), np.asarray(upper), len(bits), confidence)
 
 
-def duchi(epsilon: float, *, between: tuple[float, float] = (-1.0, 1.0)) -> OneBit:
-    """The mean of numbers in ``between`` from one bit a person, ε-LDP.
+def duchi(
+    epsilon: float, *, between: tuple[float, float] = (-1.0, 1.0), total_variation: float | None = None
+) -> OneBit:
+    """The mean of numbers in ``between`` from one bit a person, ε-LDP and, where asked for, of total variation η.
 
-    Variance ((e^ε + 1) / (e^ε − 1))² − x² for x in [−1, 1]: the least possible for small ε.
-    Raises ``InputError`` unless ε > 0 is finite and lower < upper.
+    Variance ((e^ε + 1) / (e^ε − 1))² − x² for x in [−1, 1]: the least possible for small ε. A total variation is kept
+    by silence: variance 1 / (η tanh(ε/2)) − x², where a smaller ε would need 1 / η² − x². An η of tanh(ε/2) or more is
+    no constraint. Raises ``InputError`` unless ε > 0 is finite, lower < upper and 0 < η ≤ 1.
 
     >>> mechanism = duchi(1.0)
     >>> round(mechanism.variance_at(0.0), 9), sorted(set(mechanism.perturb([0.3] * 100).tolist()))
     (4.682694377, [0, 1])
+    >>> round(duchi(1.0, total_variation=0.1).variance_at(0.0), 6)
+    21.639534
     """
-    return OneBit(checked_epsilon(epsilon), *checked_between(between), k_randomized_response(epsilon, 2))
+    ends = checked_between(between)
+    if total_variation is None:
+        return OneBit(checked_epsilon(epsilon), *ends, k_randomized_response(epsilon, 2))
+    return OneBit(checked_epsilon(epsilon), *ends, response_with_erasure(epsilon, total_variation))

@@ -10,6 +10,7 @@ from tightrope.errors import InputError
 from tightrope.local.comparison import Option, compare
 from tightrope.local.limits import frequencies, mean
 from tightrope.local.means import MeanOracle
+from tightrope.local.one_bit import duchi
 from tightrope.local.response import response_with_erasure
 from tightrope.numerics.checks import positive, probability, whole
 
@@ -52,9 +53,9 @@ def plan(
     """The study with the least variance: give ``users`` or ``error``, the other one follows.
 
     ``question`` is "distribution" (shares of ``k`` categories) or "mean" (of numbers in [−1, 1]). A
-    ``total_variation`` is kept by silence (k-ary response with erasure) or by a smaller ε, whichever has less variance.
-    Variances are exact, of what is sampled; limits as in ``local.limits`` (non-interactive mechanisms). Neighbours: one
-    person's whole value. Raises ``InputError`` unless exactly one of ``users`` and ``error`` is given.
+    ``total_variation`` is kept by silence (response with erasure, ``duchi``) or by a smaller ε, whichever has less
+    variance. Variances are exact, of what is sampled; limits as in ``local.limits`` (non-interactive mechanisms).
+    Neighbours: one person's whole value. Raises ``InputError`` unless exactly one of ``users`` and ``error`` is given.
 
     >>> print(plan("mean", epsilon=1.0, error=0.02))
     duchi: 11,707 people for an error of 0.02; no mechanism whatsoever can do it with fewer than 11,033
@@ -87,8 +88,9 @@ def _options(question: str, epsilon: float, k: int | None, total_variation: floa
     found = compare(question, epsilon=min(epsilon, 2 * math.atanh(eta) * SMALLER), k=k)
     if question == "distribution":
         silent = response_with_erasure(epsilon, eta, whole("k", k, 2))
-        found.append(Option("response_with_erasure", silent, silent.mean_variance, silent.report_bits))
-    return found
+        return [*found, Option("response_with_erasure", silent, silent.mean_variance, silent.report_bits)]
+    bit = duchi(epsilon, total_variation=eta)
+    return [*found, Option("duchi", bit, bit.worst_variance, bit.report_bits)]
 
 
 def _drawn(option: Option, question: str, k: int | None) -> Option:
