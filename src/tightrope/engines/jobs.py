@@ -27,7 +27,7 @@ ROWS = 1 << 19
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """``work`` on each batch of ``columns`` gives a batch of ``schema``; the ``keep`` columns go beside it unchanged."""
+    """``work`` on each batch of ``columns`` gives a batch of ``schema``; ``keep`` columns go beside it unchanged."""
 
     columns: tuple[str, ...]
     keep: tuple[str, ...]
