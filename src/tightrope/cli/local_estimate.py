@@ -67,12 +67,12 @@ def estimate(asked: Asked) -> None:
 
 def _found(asked: Asked) -> Findings:
     from tightrope.local.collection import tally_table
-    from tightrope.local.findings import findings
+    from tightrope.local.findings import Findings
     from tightrope.local.study_file import load_study
 
     study = load_study(asked.study)
     tally = tally_table(study.mechanism, asked.reports)
-    return findings(
+    return Findings.of(
         study, tally, confidence=asked.confidence, simultaneous=asked.simultaneous, consistent=asked.consistent
     )
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,6 +32,33 @@ class Findings:
     tally: Tally
     shares: Shares
     consistent: Biased | None = None
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        tally: Tally,
+        *,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+        consistent: bool = False,
+    ) -> Self:
+        """Estimates from the counts of all reports, with intervals; see ``FrequencyOracle.estimate_tally``.
+
+        The interval of a mean is normal. ``consistent`` adds shares ≥ 0 that add up to 1, which are biased.
+        Raises ``InputError`` for too few reports, and for these options on a mean.
+
+        >>> study = Study("distribution", 1.0, categories=("yes", "no"))
+        >>> found = Findings.of(study, study.mechanism.tally([0] * 700 + [1] * 300))
+        >>> found.shares.value.round(3).tolist()
+        [0.933, 0.067]
+        """
+        mechanism = study.mechanism
+        if isinstance(mechanism, MeanOracle):
+            _refuse_for_a_mean(simultaneous=simultaneous, consistent=consistent)
+            return cls(study, tally, mechanism.estimate_tally(tally, confidence=confidence))
+        shares = mechanism.estimate_tally(tally, confidence=confidence, simultaneous=simultaneous)
+        return cls(study, tally, shares, on_simplex(shares) if consistent else None)
 
     def to_data(self) -> dict[str, Any]:
         """All of it as plain data, for JSON and for the report."""
@@ -65,27 +92,10 @@ class Findings:
         return rows
 
 
-def findings(
-    study: Study, tally: Tally, *, confidence: float = 0.95, simultaneous: bool = False, consistent: bool = False
-) -> Findings:
-    """Estimates from the counts of all reports, with intervals; see ``FrequencyOracle.estimate_tally``.
-
-    The interval of a mean is normal. ``consistent`` adds shares ≥ 0 that add up
-    to 1, which are biased. Raises ``InputError`` for too few reports, and for these options on a mean.
-
-    >>> study = Study("distribution", 1.0, categories=("yes", "no"))
-    >>> found = findings(study, study.mechanism.tally([0] * 700 + [1] * 300))
-    >>> found.shares.value.round(3).tolist()
-    [0.933, 0.067]
-    """
-    mechanism = study.mechanism
-    if isinstance(mechanism, MeanOracle):
-        if simultaneous or consistent:
-            asked = "simultaneous" if simultaneous else "consistent"
-            raise InputError(asked, True, "left out", "a mean is one number: it is for shares of several categories")
-        return Findings(study, tally, mechanism.estimate_tally(tally, confidence=confidence))
-    shares = mechanism.estimate_tally(tally, confidence=confidence, simultaneous=simultaneous)
-    return Findings(study, tally, shares, on_simplex(shares) if consistent else None)
+def _refuse_for_a_mean(**options: bool) -> None:
+    for name, value in options.items():
+        if value:
+            raise InputError(name, value, "left out", "a mean is one number: it is for shares of several categories")
 
 
 def effort(study: Study, users: int) -> dict[str, Any]:
