@@ -162,7 +162,7 @@ def _read(path: Path | None) -> list[str]:
     from tightrope.errors import InputError
 
     try:
-        return [] if path is None else path.read_text(encoding="utf-8").splitlines()
+        return [] if path is None else path.read_text(encoding="utf-8").split("\n")
     except OSError as problem:
         raise InputError("categories-from", str(path), "a file that can be read", str(problem.strerror)) from None
     except UnicodeDecodeError:
