@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progress: Progress) -> int:
     """One Parquet file of what the job makes of the rows; how many there are."""
     _check(destination)
-    with exact(backend), _reader(backend, rows, job.rows) as reader:
+    with exact(backend):
+        reader = _reader(backend, rows, job.rows)
         kept = [reader.schema.field(name) for name in job.keep]
         schema = load("pyarrow").schema([*job.schema, *kept])
-        with _whole_file(destination, schema) as writer:
+        with reader, _whole_file(destination, schema) as writer:
             return sum(_written(writer, batch, job, schema) for batch in _watched(reader, job.rows, progress))
 
 
