@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal
 
 from tightrope.engines.labels import Labels, Name
 from tightrope.engines.schema import listed, nearest
 from tightrope.errors import InputError
+from tightrope.local.capped import capped
 from tightrope.local.comparison import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.means import MeanOracle
 from tightrope.local.mixture import hybrid
 from tightrope.local.odds import checked_epsilon
 from tightrope.local.one_bit import duchi
-from tightrope.local.oracle import FrequencyOracle
-from tightrope.local.planning import SMALLER, plan
+from tightrope.local.planning import plan
 from tightrope.local.response import response_with_erasure
 from tightrope.local.values import between as checked_between
 from tightrope.local.window import piecewise
@@ -142,14 +141,14 @@ def _best(study: Study) -> str:
 @lru_cache(maxsize=64)
 def _built(study: Study) -> Oracle:
     """The mechanism of a settled study."""
-    epsilon, eta = study.epsilon, study.total_variation
+    eta = study.total_variation
     if study.choice == ERASURE and eta is not None:
-        return response_with_erasure(epsilon, eta, len(study.categories))
-    kept = epsilon if eta is None else min(epsilon, 2 * math.atanh(eta) * SMALLER)
+        return response_with_erasure(study.epsilon, eta, len(study.categories))
+    make = partial(_made, study)
+    return make(study.epsilon) if eta is None else capped(make, study.epsilon, eta)
+
+
+def _made(study: Study, epsilon: float) -> Oracle:
     if study.between is not None:
-        return NUMERIC[study.choice](kept, between=study.between)
-    return _of_categories(study.choice, kept, len(study.categories))
-
-
-def _of_categories(choice: str, epsilon: float, k: int) -> FrequencyOracle:
-    return DISTRIBUTION[choice](epsilon, k)
+        return NUMERIC[study.choice](epsilon, between=study.between)
+    return DISTRIBUTION[study.choice](epsilon, len(study.categories))
