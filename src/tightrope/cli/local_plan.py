@@ -185,6 +185,6 @@ def _lines(found: Plan, unit: float) -> list[str]:
     return [
         f"{found.option.name}: {found.users:,} people for an error of {found.error * unit:.4g}; "
         f"no mechanism whatsoever can do it with fewer than {found.least_users:,}",
-        f"Reports of {found.option.bits} bit{'s' if found.option.bits > 1 else ''}; with {found.users:,} people no error is below "
-        f"{found.least_error * unit:.4g}.",
+        f"Reports of {found.option.bits} bit{'s' if found.option.bits > 1 else ''}; with {found.users:,} people "
+        f"no error is below {found.least_error * unit:.4g}.",
     ]
