@@ -19,22 +19,32 @@ if TYPE_CHECKING:
 def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progress: Progress) -> int:
     """One Parquet file of what the job makes of the rows; how many there are."""
     _check(destination)
-    with exact(backend):
-        reader = _reader(backend, rows, job.rows)
+    with _reader(backend, rows, job.rows) as reader:
         kept = [reader.schema.field(name) for name in job.keep]
         schema = load("pyarrow").schema([*job.schema, *kept])
-        with reader, _whole_file(destination, schema) as writer:
+        with _whole_file(destination, schema) as writer:
             return sum(_written(writer, batch, job, schema) for batch in _watched(reader, job.rows, progress))
 
 
 def fold(backend: Any, rows: ir.Table, job: Folding, progress: Progress) -> Totals:
     """The sum of what the job makes of the rows."""
-    with exact(backend), _reader(backend, rows, job.rows) as reader:
+    with _reader(backend, rows, job.rows) as reader:
         return job.total(_watched(reader, job.rows, progress))
 
 
-def _reader(backend: Any, rows: ir.Table, size: int) -> Any:
-    """A reader of record batches that runs the query once, as it is read; its result stays open until it is closed.
+@contextmanager
+def _reader(backend: Any, rows: ir.Table, size: int) -> Iterator[Any]:
+    """A reader of record batches; closed at the end, also where it was not read to its end."""
+    with exact(backend):
+        reader = _query(backend, rows, size)
+        try:
+            yield reader
+        finally:
+            guarded("stop reading the rows", reader.close)
+
+
+def _query(backend: Any, rows: ir.Table, size: int) -> Any:
+    """A reader of record batches that runs the query once, as it is read.
 
     Not by ibis 12: its ``to_pyarrow_batches`` fails with DuckDB 2, and a result that is executed first is held whole.
     """
