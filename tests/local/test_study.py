@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -227,3 +229,15 @@ def test_the_privacy_that_is_stated_is_that_of_the_loss():
     assert data["privacy"]["repeated"][1]["total_variation"] == ten.total_variation()
     exact = {entry["meaning"]: entry["exact"] for entry in data["mechanism"]["probabilities"]}
     assert exact["a report says anything"] == str(study.mechanism.answered)
+
+
+def test_a_device_needs_no_database(tmp_path):
+    """Reading a study and making a report load neither an engine nor Arrow."""
+    path = tmp_path / "study.toml"
+    path.write_text(study_text(made("distribution")), encoding="utf-8")
+    code = (
+        f"from tightrope import local; local.load_study({str(path)!r}).mechanism.perturb([3]); import sys\n"
+        "print([name for name in ('ibis', 'duckdb', 'pyarrow', 'pandas', 'jinja2') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -48,12 +48,12 @@ def test_shares_with_their_intervals() -> None:
     assert f"Alabama {first.value} {first.lower} {first.upper} {first.people} {first.shaped[0]}" in said
     assert "All intervals together hold the true share" in said
     assert "They are biased, rare categories upwards" in said
-    assert "0 %" in said
+    assert "50 categories, each with its 95 % interval" in said
 
 
 def test_a_mean_is_one_large_number() -> None:
     said = words(report.study_html(sample.mean()))
-    assert "23.63 ± 0.62 Interval: 23.01 to 24.26" in said
+    assert "23.63 ± 0.62 95 % interval: 23.01 to 24.26" in said
     assert "the mean is off by 0.32 or less" in said
     assert "1 bit a report" in said
     assert "The best known" not in said

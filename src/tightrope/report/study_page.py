@@ -26,31 +26,24 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class StudyPage:
-    """The whole page of a study."""
+class EstimatesView:
+    """The table of estimates, with a chart inside where they are several; ``hidden``: how many are left out."""
 
-    title: str
-    shares: bool
-    asked: str
-    reports: str
     lines: list[study.Written]
-    dots: list[Dot | None]
     chart: ListChart | None
-    shaped: bool
-    hidden: int
+    confidence: str
     interval: str
-    success: str
-    fill: float
-    epsilon: str
-    odds: str
-    total_variation: str
-    effort: str
-    bars: list[Bar]
-    repeated: list[study.Repeated]
-    memoise: str
-    mechanism: str
-    report_bits: str
-    chances: list[tuple[str, str, str]]
+    hidden: int
+
+    @property
+    def dots(self) -> list[Dot | None]:
+        """One for each line; None where there is no chart."""
+        return self.chart.dots if self.chart else [None] * len(self.lines)
+
+    @property
+    def shaped(self) -> bool:
+        """Whether consistent shares are shown."""
+        return any(line.shaped for line in self.lines)
 
     @property
     def dense(self) -> bool:
@@ -63,30 +56,70 @@ class StudyPage:
         return len(self.lines) >= SCROLLS_FROM
 
 
+@dataclass(frozen=True, slots=True)
+class PrivacyView:
+    """What reports say about a person. ``fill``: how far the bar goes from a coin flip to certainty, in percent."""
+
+    success: str
+    fill: float
+    epsilon: str
+    odds: str
+    total_variation: str
+    repeated: list[study.Repeated]
+    memoise: str
+    mechanism: str
+    report_bits: str
+    chances: list[tuple[str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPage:
+    """The whole page of a study."""
+
+    title: str
+    shares: bool
+    asked: str
+    reports: str
+    estimates: EstimatesView
+    effort: str
+    bars: list[Bar]
+    privacy: PrivacyView
+
+
 def study_view(document: Json) -> StudyPage:
     """Everything the page shows of a document."""
-    found, lines = study.estimates(document), study.lines(document)
-    chart = _chart(found[:MOST_LINES])
-    privacy, mechanism = part(document, "privacy"), part(document, "mechanism")
-    success, epsilon = attack_success(privacy), number(privacy, "epsilon")
     return StudyPage(
         title=text(document, "title"),
         shares=study.is_shares(document),
         asked=_asked(document),
         reports=_reports(document),
+        estimates=_estimates(document),
+        effort=study.effort_words(document),
+        bars=_bars(document),
+        privacy=_privacy(document),
+    )
+
+
+def _estimates(document: Json) -> EstimatesView:
+    found, lines = study.estimates(document), study.lines(document)
+    return EstimatesView(
         lines=lines[:MOST_LINES],
-        dots=chart.dots if chart else [None] * len(found),
-        chart=chart,
-        shaped=any(line.shaped for line in lines),
-        hidden=max(0, len(lines) - MOST_LINES),
+        chart=_chart(found[:MOST_LINES]),
+        confidence=percent(number(document, "confidence")),
         interval=study.interval_words(document),
+        hidden=max(0, len(lines) - MOST_LINES),
+    )
+
+
+def _privacy(document: Json) -> PrivacyView:
+    privacy, mechanism = part(document, "privacy"), part(document, "mechanism")
+    success, epsilon = attack_success(privacy), number(privacy, "epsilon")
+    return PrivacyView(
         success="" if success is None else percent(success, UP),
         fill=0.0 if success is None else min(max(200 * success - 100, 0.0), 100.0),
         epsilon="" if epsilon is None else significant(epsilon, 4, UP),
         odds="" if epsilon is None else study.odds_words(epsilon),
         total_variation=significant(number(privacy, "total_variation"), 3, UP),
-        effort=study.effort_words(document),
-        bars=_bars(document),
         repeated=study.repeated(document),
         memoise=study.MEMOISE,
         mechanism=text(mechanism, "name"),
