@@ -93,7 +93,7 @@ def test_any_field_of_a_part_may_fail(part: str, worth: Any) -> None:
         checked(report.study_html(document))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.fixed_dictionaries({"category": JSON, "value": JSON, "lower": st.floats(), "consistent": JSON})))
 def test_any_estimates_give_a_page_without_nan(rows: list[dict[str, Any]]) -> None:
     for question in ("distribution", "mean"):
