@@ -47,8 +47,13 @@ def chromium() -> str:
 
 
 def measured(folder: Path, width: int, *flags: str) -> dict[str, Any]:
-    """What a script inside the page finds when the page is that wide."""
-    page = report.html(sample.everything()).replace("</body>", MEASURE + "</body>")
+    """What a script inside the report of a release finds when the page is that wide."""
+    return measured_page(report.html(sample.everything()), folder, width, *flags)
+
+
+def measured_page(text: str, folder: Path, width: int, *flags: str) -> dict[str, Any]:
+    """The same for any page."""
+    page = text.replace("</body>", MEASURE + "</body>")
     frame = f'<iframe style="border:0;width:{width}px;height:900px" srcdoc="{html.escape(page)}"></iframe>'
     outer = folder / "frame.html"
     outer.write_text(f'<!doctype html><meta charset="utf-8"><pre id="found"></pre>{frame}', encoding="utf-8")

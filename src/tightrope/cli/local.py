@@ -1,4 +1,4 @@
-"""``tightrope local``: plan a study in which nobody is trusted; check what any report says about a person."""
+"""``tightrope local``: studies in which nobody is trusted; ``check`` says what any report says about a person."""
 
 from __future__ import annotations
 
@@ -9,73 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.options import AsJson
+from tightrope.cli import local_estimate, local_perturb, local_plan
+from tightrope.cli.options import AsJson, from_fields
 
 if TYPE_CHECKING:
     from tightrope.channels import Channel
-    from tightrope.local.planning import Plan
 
-PLAN_EXAMPLE = """\b
-Example, which browser 200 000 people use, out of 16:
-  tightrope local plan distribution --k 16 --epsilon 1 --users 200000
-"""
 CHECK_EXAMPLE = """\b
 Example, a table with a line for each answer that a person may have, and in it the probabilities of the reports:
   tightrope local check channel.csv --delta 1e-6
 """
 group = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
-Question = Annotated[
-    str, typer.Argument(metavar="QUESTION", help="'distribution' of K categories, or 'mean' in [-1, 1].")
-]
-Epsilon = Annotated[float, typer.Option(metavar="E", help="How much one report may tell about a person; 1 is usual.")]
-Categories = Annotated[int | None, typer.Option("--k", metavar="K", help="How many categories there are.")]
-Users = Annotated[int | None, typer.Option(metavar="N", help="How many people take part: shows the error.")]
-Error = Annotated[
-    float | None, typer.Option(metavar="X", help="The error that will do: shows how many people it takes.")
-]
-Eta = Annotated[float | None, typer.Option(metavar="T", help="Also cap the total variation of a report.")]
 Table = Annotated[Path, typer.Argument(metavar="CHANNEL", help="A CSV file of numbers: a row for each input.")]
 Delta = Annotated[float, typer.Option(metavar="D", help="The delta at which epsilon is stated.")]
 
 
-@group.command("plan", epilog=PLAN_EXAMPLE)
-def plan(
-    question: Question,
-    epsilon: Epsilon,
-    k: Categories = None,
-    users: Users = None,
-    error: Error = None,
-    total_variation: Eta = None,
-    as_json: AsJson = False,
-) -> None:
-    """How many people a study takes, and how many any study would.
-
-    The best mechanism by exact variance, beside what no mechanism can do.
-    """
-    from tightrope.cli.output import print_json, say, working
-    from tightrope.local.planning import plan as planned
-
-    with working("Comparing mechanisms ..."):
-        found = planned(question, epsilon=epsilon, users=users, error=error, k=k, total_variation=total_variation)
-    if as_json:
-        print_json({"epsilon": epsilon, **_data(found)})
-        return
-    say(
-        str(found),
-        f"Reports of {found.option.bits} bits; with {found.users:,} people no error is below {found.least_error:.4g}.",
-    )
-
-
-def _data(found: Plan) -> dict[str, Any]:
-    return {
-        "question": found.question,
-        "mechanism": found.option.name,
-        "users": found.users,
-        "error": found.error,
-        "least_users": found.least_users,
-        "least_error": found.least_error,
-        "report_bits": found.option.bits,
-    }
+group.command("plan", epilog=local_plan.EXAMPLE)(from_fields(local_plan.Asked, local_plan.plan))
+group.command("perturb", epilog=local_perturb.EXAMPLE)(local_perturb.perturb)
+group.command("estimate", epilog=local_estimate.EXAMPLE)(from_fields(local_estimate.Asked, local_estimate.estimate))
 
 
 @group.command("check", epilog=CHECK_EXAMPLE)

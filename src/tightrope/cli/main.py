@@ -61,7 +61,7 @@ app.command("noise", epilog=noise.EXAMPLE)(noise.noise)
 app.command("account", epilog=account.EXAMPLE)(account.account)
 app.command("dpsgd", epilog=dpsgd.EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
 
-app.add_typer(local.group, name="local", help="Collect without being trusted: plan a study, check a channel.")
+app.add_typer(local.group, name="local", help="Collect without being trusted: plan a study, report, estimate.")
 
 
 def _version(asked: bool) -> None:

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from tightrope.channels import Channel, SymmetricChannel
     from tightrope.local import limits
     from tightrope.local.arrow import bits_from_arrow, bits_to_arrow, from_arrow, to_arrow
+    from tightrope.local.collection import perturb_table, tally_table
     from tightrope.local.comparison import Option, best, compare
     from tightrope.local.estimates import Shares
+    from tightrope.local.findings import Findings
     from tightrope.local.hadamard_response import hadamard
     from tightrope.local.local_hashing import hashing
     from tightrope.local.memoised import Memoised
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from tightrope.local.response import binary_with_erasure, k_randomized_response, response_with_erasure
     from tightrope.local.shuffling import shuffled_closed_form, shuffled_delta, shuffled_epsilon
     from tightrope.local.simplex import Biased, on_simplex
+    from tightrope.local.study import Study
+    from tightrope.local.study_file import load_study
     from tightrope.local.subset import subset_selection
     from tightrope.local.tally import Tally
     from tightrope.local.unary import unary_encoding
@@ -35,10 +39,12 @@ if TYPE_CHECKING:
 _CHANNELS = ("Channel", "SymmetricChannel")
 _HOMES = {
     "Biased": "simplex",
+    "Findings": "findings",
     "Found": "prefix_tree",
     "Memoised": "memoised",
     "Option": "comparison",
     "Shares": "estimates",
+    "Study": "study",
     "Tally": "tally",
     "best": "comparison",
     "binary_with_erasure": "response",
@@ -52,7 +58,9 @@ _HOMES = {
     "heavy_hitters": "prefix_tree",
     "hybrid": "mixture",
     "k_randomized_response": "response",
+    "load_study": "study_file",
     "on_simplex": "simplex",
+    "perturb_table": "collection",
     "piecewise": "window",
     "plan": "planning",
     "quantiles": "quantile_tree",
@@ -62,6 +70,7 @@ _HOMES = {
     "shuffled_delta": "shuffling",
     "shuffled_epsilon": "shuffling",
     "subset_selection": "subset",
+    "tally_table": "collection",
     "to_arrow": "arrow",
     "unary_encoding": "unary",
     "vector_mean": "vector_means",
@@ -70,10 +79,12 @@ _HOMES = {
 __all__ = [
     "Biased",
     "Channel",
+    "Findings",
     "Found",
     "Memoised",
     "Option",
     "Shares",
+    "Study",
     "SymmetricChannel",
     "Tally",
     "best",
@@ -89,7 +100,9 @@ __all__ = [
     "hybrid",
     "k_randomized_response",
     "limits",
+    "load_study",
     "on_simplex",
+    "perturb_table",
     "piecewise",
     "plan",
     "quantiles",
@@ -99,6 +112,7 @@ __all__ = [
     "shuffled_delta",
     "shuffled_epsilon",
     "subset_selection",
+    "tally_table",
     "to_arrow",
     "unary_encoding",
     "vector_mean",

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
+from tightrope.local.counting import occurrences
 from tightrope.local.estimates import Shares, deviations
 from tightrope.local.losses import Change, guarantee_of, loss_of
-from tightrope.local.values import Floats, reals
+from tightrope.local.tally import Tally
+from tightrope.local.values import Floats, categories, reals
 from tightrope.numerics.checks import finite
 from tightrope.randomness.source import Source, Words
 
 if TYPE_CHECKING:
     from tightrope.certificates import Guarantee
     from tightrope.privacy.loss import PrivacyLoss
-
-Reports = TypeVar("Reports", bound=NDArray[Any])
 
 
 class MeanOracle(ABC):
@@ -81,24 +81,48 @@ class MeanOracle(ABC):
         return guarantee_of(self.changed)
 
     def estimate(self, reports: ArrayLike, *, confidence: float = 0.95) -> Shares:
-        """The mean, without bias, with an interval from the spread of the reports; each of shape [].
+        """The mean, without bias, with an interval; each of shape []. See ``estimate_tally``."""
+        return self.estimate_tally(self.tally(reports), confidence=confidence)
+
+    def estimate_tally(self, tally: Tally, *, confidence: float = 0.95) -> Shares:
+        """The mean from how often each report occurs, without bias, with an interval from the spread of the reports.
 
         The interval speaks of the population that people come from; for the people themselves it is a little too wide.
         Normal: it needs some hundred reports. Reports that happen to agree have no spread: the variance is taken to be
         at least what the mechanism adds (``least_spread``). Raises ``InputError`` for fewer than two.
         """
-        decoded = several(self.decode(reports))
-        value = float(np.mean(decoded))
-        spread = max(float(np.var(decoded, ddof=1)), self.least_spread(value))
-        half = deviations(confidence) * math.sqrt(spread / len(decoded))
-        lower, upper = np.asarray(value - half), np.asarray(value + half)
-        return Shares(np.asarray(value), lower, upper, len(decoded), confidence)
+        self.check_tally(tally)
+        seen = np.flatnonzero(tally.counts)
+        decoded, times = self.decode(seen), tally.counts[seen]
+        value = float(np.sum(decoded * times) / tally.users)
+        variance = float(np.sum((decoded - value) ** 2 * times) / (tally.users - 1))
+        half = deviations(confidence) * math.sqrt(max(variance, self.least_spread(value)) / tally.users)
+        return Shares(np.asarray(value), np.asarray(value - half), np.asarray(value + half), tally.users, confidence)
+
+    def check_tally(self, tally: Tally) -> None:
+        """``InputError`` unless it counts at least two reports of this mechanism: one has no spread."""
+        if tally.users < 2 or len(tally.counts) != self.letters:
+            expected = f"of at least 2 reports, each one of {self.letters}"
+            raise InputError("tally", (tally.users, len(tally.counts)), expected, "one report has no spread")
 
     def least_spread(self, value: float) -> float:
         """Variance of a decoded report when all people have this value, or the end next to it: with the same mean no
         population has less, since V(x) + x² is convex.
         """
         return self._variance_at(min(max(value, self.lower), self.upper))
+
+    def tally(self, reports: ArrayLike) -> Tally:
+        """How often each report occurs; raises ``InputError`` for reports that nobody can have made."""
+        counts = self.counts(reports)
+        return self.tally_of(int(counts.sum()), counts)
+
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        """How often each report occurs, shape [letters]: counts of disjoint reports add up."""
+        return occurrences(categories("reports", reports, self.letters), self.letters)
+
+    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+        """The tally of so many reports with these ``counts``."""
+        return Tally(users, users, counts)
 
     def places(self, values: ArrayLike, steps: int, source: Source) -> NDArray[np.int64]:
         """Values as whole numbers in 0..steps, rounded at random so that they are right on average.
@@ -112,13 +136,6 @@ class MeanOracle(ABC):
     def numbers(self, places: Floats, steps: int) -> Floats:
         """The inverse of ``places``, for any real place."""
         return np.asarray(self.lower + (self.upper - self.lower) * (places / steps))
-
-
-def several(reports: Reports) -> Reports:
-    """The reports, at least two; raises ``InputError`` for fewer."""
-    if len(reports) < 2:
-        raise InputError("number of reports", len(reports), "at least 2", "one report has no spread")
-    return reports
 
 
 def rounded(numbers: Floats, words: Words) -> NDArray[np.int64]:

@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.channels import SymmetricChannel
 from tightrope.local.estimates import Shares, tail_interval
 from tightrope.local.losses import Change
-from tightrope.local.means import MeanOracle, several
+from tightrope.local.means import MeanOracle
 from tightrope.local.odds import checked_epsilon
 from tightrope.local.response import Response, k_randomized_response, response_with_erasure
+from tightrope.local.tally import Tally
 from tightrope.local.values import Floats, categories
 from tightrope.local.values import between as checked_between
 from tightrope.randomness.source import Source
@@ -65,7 +66,7 @@ class OneBit(MeanOracle):
         half = (self.upper - self.lower) / 2
         return answered * (half / slope) ** 2 - (value - self.lower - half) ** 2
 
-    def estimate(self, reports: ArrayLike, *, confidence: float = 0.95) -> Shares:
+    def estimate_tally(self, tally: Tally, *, confidence: float = 0.95) -> Shares:
         """The mean, without bias, with Clopper and Pearson's interval for the chance of a 1; each of shape [].
 
         Bits of people from a population are binomial, whatever the population is: no approximation, few reports or
@@ -73,14 +74,14 @@ class OneBit(MeanOracle):
         Raises ``InputError`` for fewer than two reports.
         """
         if self.response.silence:
-            return super(OneBit, self).estimate(reports, confidence=confidence)
-        bits = several(categories("reports", reports, 2))
-        ones, q, slope = int(np.count_nonzero(bits)), self.response.other, self.response.keep - self.response.other
-        low, high = tail_interval(np.array([ones]), len(bits), confidence, 1)
-        share = float((Fraction(ones, len(bits)) - q) / slope)
+            return super(OneBit, self).estimate_tally(tally, confidence=confidence)
+        self.check_tally(tally)
+        ones, q, slope = int(tally.counts[1]), self.response.other, self.response.keep - self.response.other
+        low, high = tail_interval(np.array([ones]), tally.users, confidence, 1)
+        share = float((Fraction(ones, tally.users) - q) / slope)
         ends = ((float(low[0]) - float(q)) / float(slope), (float(high[0]) - float(q)) / float(slope))
         value, lower, upper = self.numbers(np.array([share, min(ends[0], share), max(ends[1], share)]), 1)
-        return Shares(np.asarray(value), np.asarray(lower), np.asarray(upper), len(bits), confidence)
+        return Shares(np.asarray(value), np.asarray(lower), np.asarray(upper), tally.users, confidence)
 
 
 def duchi(

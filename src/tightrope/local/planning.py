@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.errors import InputError
+from tightrope.local.capped import options_within
 from tightrope.local.comparison import Option, compare
 from tightrope.local.limits import frequencies, mean
 from tightrope.local.means import MeanOracle
-from tightrope.local.one_bit import duchi
-from tightrope.local.response import response_with_erasure
 from tightrope.numerics.checks import positive, probability, whole
-
-SMALLER = 1 - 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +50,10 @@ def plan(
     """The study with the least variance: give ``users`` or ``error``, the other one follows.
 
     ``question`` is "distribution" (shares of ``k`` categories) or "mean" (of numbers in [−1, 1]). A
-    ``total_variation`` is kept by silence (response with erasure, ``duchi``) or by a smaller ε, whichever has less
-    variance. Variances are exact, of what is sampled; limits as in ``local.limits`` (non-interactive mechanisms).
-    Neighbours: one person's whole value. Raises ``InputError`` unless exactly one of ``users`` and ``error`` is given.
+    ``total_variation`` is kept by silence (response with erasure, ``duchi``) or by the largest ε that keeps it,
+    whichever has less variance. Variances are exact, of what is sampled; limits as in ``local.limits`` (non-interactive
+    mechanisms). Neighbours: one person's whole value. Raises ``InputError`` unless exactly one of ``users`` and
+    ``error`` is given.
 
     >>> print(plan("mean", epsilon=1.0, error=0.02))
     duchi: 11,707 people for an error of 0.02; no mechanism whatsoever can do it with fewer than 11,033
@@ -85,12 +83,9 @@ def _options(question: str, epsilon: float, k: int | None, total_variation: floa
     eta = probability("total_variation", total_variation)
     if not 0 < eta < 1:
         raise InputError("total_variation", total_variation, "between 0 and 1, both excluded", "leave it out for none")
-    found = compare(question, epsilon=min(epsilon, 2 * math.atanh(eta) * SMALLER), k=k)
-    if question == "distribution":
-        silent = response_with_erasure(epsilon, eta, whole("k", k, 2))
-        return [*found, Option("response_with_erasure", silent, silent.mean_variance, silent.report_bits)]
-    bit = duchi(epsilon, total_variation=eta)
-    return [*found, Option("duchi", bit, bit.worst_variance, bit.report_bits)]
+    if question not in ("distribution", "mean"):
+        raise InputError("question", question, "'distribution' or 'mean'")
+    return options_within(question, epsilon, eta, k)
 
 
 def _drawn(option: Option, question: str, k: int | None) -> Option:

@@ -13,7 +13,8 @@ from tightrope.numerics.checks import whole
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """``users`` reports, of which ``answered`` say anything, and ``counts[v]``, shape [k], support the value v.
+    """``users`` reports, of which ``answered`` say anything, and ``counts[v]``, shape [k], support the value v
+    (for means: are the report v).
 
     Raises ``InputError`` unless 0 ≤ counts ≤ answered ≤ users, all whole numbers. Tallies of disjoint reports add up:
 

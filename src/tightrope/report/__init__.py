@@ -1,4 +1,4 @@
-"""What a release says, for people: one self-contained HTML page, and pictures for a paper or a notebook.
+"""What a release or a study says, for people: one self-contained HTML page, and pictures for a paper or a notebook.
 
 >>> from tightrope import report
 >>> report.html({"title": "census"}).startswith("<!doctype html>")
@@ -8,6 +8,6 @@ True
 from __future__ import annotations
 
 from tightrope.report import plots
-from tightrope.report.page import html
+from tightrope.report.page import html, study_html
 
-__all__ = ["html", "plots"]
+__all__ = ["html", "plots", "study_html"]

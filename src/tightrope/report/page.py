@@ -7,12 +7,13 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from tightrope.errors import InputError, MissingExtraError
+from tightrope.report.study_page import study_view
 from tightrope.report.views import page_view
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-TEMPLATE = "report.html.j2"
+TEMPLATE, STUDY = "report.html.j2", "study.html.j2"
 
 
 def html(document: Mapping[str, object]) -> str:
@@ -25,10 +26,26 @@ def html(document: Mapping[str, object]) -> str:
     >>> "right at most 65 % of the time" in html({"certificate": {"total_variation": 0.3}})
     True
     """
-    if not isinstance(document, Mapping):
-        remedy = "pass json.loads() of what `tightrope release --json` prints"
-        raise InputError("document", document, "a mapping", remedy)
+    _check(document, "tightrope release --json")
     return _environment().get_template(TEMPLATE).render(page=page_view(document))
+
+
+def study_html(document: Mapping[str, object]) -> str:
+    """The report of a study in which nobody was trusted, as one self-contained HTML page.
+
+    ``document`` is the JSON object that ``tightrope local estimate --json`` prints; as patient, and with the same
+    errors, as ``html``.
+
+    >>> "right at most <strong>65 %</strong>" in study_html({"privacy": {"total_variation": 0.3}})
+    True
+    """
+    _check(document, "tightrope local estimate --json")
+    return _environment().get_template(STUDY).render(page=study_view(document)).lstrip()
+
+
+def _check(document: object, command: str) -> None:
+    if not isinstance(document, Mapping):
+        raise InputError("document", document, "a mapping", f"pass json.loads() of what `{command}` prints")
 
 
 def _environment() -> Environment:

@@ -1,0 +1,79 @@
+"""``tightrope local perturb``: what each person does to their own answer before it leaves the device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.local.study import Study
+
+EXAMPLE = """\b
+Example:
+  tightrope local perturb study.toml answers.parquet --column browser --out reports.parquet
+"""
+StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study that everybody shares; see docs/local.md.")]
+Data = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file, a row for each person.")]
+Column = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the answers.")]
+TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a .duckdb file.")]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the reports: Parquet.")]
+AGAIN = "send the reports that were made, or remove the file if nobody has seen it: each run draws new ones"
+
+
+def perturb(
+    study: StudyPath,
+    data: Data,
+    column: Column,
+    out: Out,
+    table: TableName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make one report for each row: all that a collector may see.
+
+    Every row makes one: a value that is missing or unknown as a random category, or as the middle of the range; numbers
+    beyond the bounds as the nearer one. No other column is written, and the order of rows is not kept.
+    """
+    from tightrope.cli.output import print_json, say, working
+    from tightrope.local.study_file import load_study
+
+    asked = load_study(study)
+    _check_out(out)
+    with working("Drawing reports ..."):
+        made = _perturbed(asked, data, column, out, table)
+    facts = {"mechanism": asked.settled.choice, "report_bits": asked.mechanism.report_bits}
+    if as_json:
+        print_json({"reports": str(out), "count": made, **facts})
+        return
+    say(f"{made:,} reports by {asked.settled.choice}: {out}")
+    say("Send these and nothing else. Who is asked the same again sends the same report again, not a fresh one.")
+
+
+def _check_out(out: Path) -> None:
+    from tightrope.cli.output import writable
+    from tightrope.errors import InputError
+
+    if out.suffix != ".parquet":
+        raise InputError("out", str(out), "a name that ends in .parquet")
+    if out.exists():
+        raise InputError("out", str(out), "a file that does not exist yet", AGAIN)
+    writable(out.parent)
+
+
+def _perturbed(asked: Study, data: str, column: str, out: Path, table: str | None) -> int:
+    from tightrope.engines import open_source
+    from tightrope.local.collection import perturb_table
+
+    is_csv = Path(data).suffix.lower() == ".csv"
+    source = open_source(data, table=table, types={column: _kind(asked)} if is_csv else None)
+    return perturb_table(asked.mechanism, source, column, out, categories=asked.categories or None)
+
+
+def _kind(asked: Study) -> str:
+    """What a CSV file's column holds, which has no types."""
+    if asked.between is not None:
+        return "number"
+    return "text" if isinstance(asked.categories[0], str) else "integer"

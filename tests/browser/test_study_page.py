@@ -1,0 +1,24 @@
+"""The page of a study in headless Chromium: a phone needs no sideways scrolling, and everything is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import study_sample as sample
+from test_report_page import measured_page
+
+from tightrope import report
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [320, 390, 1280])
+@pytest.mark.parametrize("document", [sample.states, sample.mean])
+def test_no_sideways_scrolling_and_every_heading(tmp_path: Path, width: int, document) -> None:
+    found = measured_page(report.study_html(document()), tmp_path, width)
+    assert found["width"] == width
+    assert found["wide"] == []
+    assert found["scroll"] <= width
+    assert found["small"] == 0
+    assert found["heads"][0] == document()["title"]
+    assert {"What it took", "What reports say about a person", "What this does not promise"} <= set(found["heads"])

@@ -1,0 +1,238 @@
+"""tightrope local plan --out, perturb and estimate: a study from the question to its report."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+BROWSERS = ("firefox", "chrome", "safari", "\x1b[2Jevil")
+PEOPLE = 8000
+WORDS = ("--epsilon", "2", "--users", str(PEOPLE))
+
+
+@pytest.fixture
+def answers(tmp_path):
+    """8 000 people: half of them in the first category, ages 20 to 69, a tenth without an answer to the third."""
+    table = pyarrow.table(
+        {
+            "browser": [BROWSERS[max(0, i % 6 - 2)] for i in range(PEOPLE)],
+            "year": [2000 + i % 4 for i in range(PEOPLE)],
+            "age": [20.0 + i % 50 for i in range(PEOPLE)],
+            "gaps": [None if i % 10 == 0 else "firefox" for i in range(PEOPLE)],
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "answers.parquet")
+    return tmp_path / "answers.parquet"
+
+
+@pytest.fixture
+def browsers(run, tmp_path):
+    """A study about browsers."""
+    path = tmp_path / "browsers.toml"
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"{name}\n" for name in BROWSERS), encoding="utf-8")
+    done = run(
+        "local", "plan", "distribution", "--categories-from", names, *WORDS, "--out", path, "--title", "Browsers"
+    )
+    assert done.code == 0, done.err
+    return path
+
+
+@pytest.fixture
+def ages(run, tmp_path):
+    """A study about ages."""
+    path = tmp_path / "ages.toml"
+    assert run("local", "plan", "mean", "--between", 0, 100, *WORDS, "--out", path).code == 0
+    return path
+
+
+@pytest.fixture
+def reports(run, tmp_path, browsers, answers):
+    """Reports for the study about browsers."""
+    path = tmp_path / "reports.parquet"
+    assert run("local", "perturb", browsers, answers, "--column", "browser", "--out", path).code == 0
+    return path
+
+
+def test_shares_from_plan_to_estimate(run, browsers, reports):
+    found = json.loads(run("local", "estimate", browsers, reports, "--json", "--confidence", "0.999999").out)
+    told = {row["category"]: (row["lower"], row["upper"]) for row in found["estimates"]}
+    for name, share in zip(BROWSERS, (0.5, 1 / 6, 1 / 6, 1 / 6), strict=True):
+        assert told[name][0] <= share <= told[name][1]
+    assert found["reports"] == PEOPLE
+    assert found["privacy"]["epsilon"] <= 2
+    assert found["effort"]["least_users"] <= PEOPLE
+    assert pyarrow.parquet.read_schema(reports).names == ["report"]
+
+
+def test_what_is_printed(run, browsers, reports):
+    shown = run("local", "estimate", browsers, reports, "--simultaneous", "--consistent")
+    assert shown.code == 0
+    words = " ".join(shown.out.split())
+    for said in ("Browsers", "8,000 reports", "firefox", "consistent", "Biased", "All intervals together"):
+        assert said in words
+    assert "No mechanism with this privacy" in words
+    assert "must send the same report again" in words
+    assert "epsilon 2, delta 0" in words
+    assert "\x1b" not in shown.out
+
+
+def test_a_mean_from_plan_to_estimate(run, ages, answers, tmp_path):
+    reports = tmp_path / "ages.parquet"
+    made = json.loads(run("local", "perturb", ages, answers, "--column", "age", "--out", reports, "--json").out)
+    assert made["count"] == PEOPLE
+    found = json.loads(run("local", "estimate", ages, reports, "--json", "--confidence", "0.999999").out)
+    [row] = found["estimates"]
+    assert row["lower"] <= 44.5 <= row["upper"]
+    assert "mean" in run("local", "estimate", ages, reports).out
+    run("local", "estimate", ages, reports, "--simultaneous").refused_with("simultaneous")
+    run("local", "estimate", ages, reports, "--consistent").refused_with("consistent")
+
+
+def test_errors_of_a_mean_are_in_its_units(run):
+    words = ("local", "plan", "mean", "--epsilon", "1", "--json")
+    plain = json.loads(run(*words, "--error", "0.02").out)
+    scaled = json.loads(run(*words, "--error", "1", "--between", "0", "100").out)
+    assert scaled["users"] == plain["users"]
+    assert scaled["least_users"] == plain["least_users"]
+    assert scaled["error"] == pytest.approx(1)
+    assert scaled["least_error"] == pytest.approx(50 * plain["least_error"])
+
+
+def test_whole_numbers_are_categories_too(run, answers, tmp_path):
+    study, reports = tmp_path / "years.toml", tmp_path / "years.parquet"
+    run("local", "plan", "distribution", "--categories", "2000, 2001,2002,2003", *WORDS, "--out", study)
+    assert "categories = [2000, 2001, 2002, 2003]" in study.read_text(encoding="utf-8")
+    assert run("local", "perturb", study, answers, "--column", "year", "--out", reports).code == 0
+    found = json.loads(run("local", "estimate", study, reports, "--json").out)
+    assert [row["category"] for row in found["estimates"]] == [2000, 2001, 2002, 2003]
+    run("local", "plan", "distribution", "--categories", "00,01", *WORDS, "--out", study, "--force")
+    assert 'categories = ["00", "01"]' in study.read_text(encoding="utf-8")
+
+
+def test_a_csv_file(run, ages, tmp_path):
+    data = tmp_path / "ages.csv"
+    data.write_text("age,zip\n" + "30,0815\n" * 2000 + "n/a,0815\n" * 10, encoding="utf-8")
+    reports = tmp_path / "ages.parquet"
+    assert run("local", "perturb", ages, data, "--column", "age", "--out", reports).code == 0
+    found = json.loads(run("local", "estimate", ages, reports, "--json").out)
+    assert found["reports"] == 2010
+    study = tmp_path / "zips.toml"
+    assert run("local", "plan", "distribution", "--categories", "0815,4711", *WORDS, "--out", study).code == 0
+    assert run("local", "perturb", study, data, "--column", "zip", "--out", tmp_path / "zips.parquet").code == 0
+
+
+def test_values_that_are_missing_report_like_anybody(run, browsers, answers, tmp_path):
+    """A missing value is reported as a random category: it adds a quarter of its share to every one."""
+    reports = tmp_path / "gaps.parquet"
+    assert run("local", "perturb", browsers, answers, "--column", "gaps", "--out", reports).code == 0
+    found = json.loads(run("local", "estimate", browsers, reports, "--json", "--confidence", "0.999999").out)
+    assert found["reports"] == PEOPLE
+    first, *others = found["estimates"]
+    assert first["lower"] <= 0.925 <= first["upper"]
+    assert all(row["lower"] <= 0.025 <= row["upper"] for row in others)
+
+
+def test_the_page(run, browsers, reports, tmp_path):
+    page = tmp_path / "deep" / "page.html"
+    assert run("local", "estimate", browsers, reports, "--report", page).code == 0
+    assert "<title>Browsers – collected without trust</title>" in page.read_text(encoding="utf-8")
+    run("local", "estimate", browsers, reports, "--report", tmp_path / "page.pdf").refused_with("report", ".html")
+
+
+def test_reports_are_made_once(run, browsers, answers, reports):
+    before = reports.read_bytes()
+    again = run("local", "perturb", browsers, answers, "--column", "browser", "--out", reports)
+    again.refused_with("out", "does not exist yet", "new ones")
+    assert reports.read_bytes() == before
+
+
+def test_a_study_is_not_overwritten(run, browsers):
+    words = ("local", "plan", "mean", "--between", 0, 1, *WORDS, "--out", browsers)
+    run(*words).refused_with("out", "--force")
+    assert run(*words, "--force").code == 0
+    assert 'question = "mean"' in browsers.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("distribution", "--k", "4", "--out", "x.toml"), "categories"),
+        (("distribution", "--categories", "a,b", "--k", "3"), "k"),
+        (("distribution", "--categories", "a,,b"), "categories"),
+        (("distribution", "--categories", "a,a"), "repetitions"),
+        (("distribution", "--categories", "a"), "categories"),
+        (("distribution", "--categories", "a,b", "--categories-from", "x.txt"), "once"),
+        (("distribution", "--categories-from", "none.txt"), "categories-from"),
+        (("distribution", "--categories", "a,b", "--between", "0", "1"), "between"),
+        (("mean", "--between", "1", "0"), "between"),
+        (("mean", "--between", "nan", "0"), "lower"),
+        (("mean", "--between", "0", "1", "--out", "study.txt"), "toml"),
+        (("mean", "--between", "0", "1", "--total-variation", "2"), "total_variation"),
+        (("mode",), "question"),
+    ],
+)
+def test_nonsense_in_a_plan(run, words, said):
+    run("local", "plan", *words, *WORDS).refused_with(said)
+
+
+@pytest.mark.parametrize("epsilon", ["inf", "0", "nan", "-1"])
+def test_no_epsilon(run, tmp_path, epsilon, browsers, answers, reports):
+    names = ("--categories", "a,b", "--users", "9")
+    run("local", "plan", "distribution", *names, "--epsilon", epsilon).refused_with("epsilon")
+    browsers.write_text(browsers.read_text().replace("epsilon = 2.0", f"epsilon = {epsilon}"))
+    words = ("perturb", browsers, answers, "--column", "browser", "--out", tmp_path / "other.parquet")
+    run("local", *words).refused_with("study epsilon")
+    run("local", "estimate", browsers, reports).refused_with("study epsilon")
+    assert not (tmp_path / "other.parquet").exists()
+
+
+def test_nonsense_in_perturb(run, tmp_path, browsers, ages, answers):
+    out = tmp_path / "out.parquet"
+
+    def refused(study, data, column, *words, target=out):
+        run("local", "perturb", study, data, "--column", column, "--out", target).refused_with(*words)
+        assert not out.exists()
+
+    refused(tmp_path / "none.toml", answers, "browser", "none.toml", "can be read")
+    refused(browsers, tmp_path / "none.parquet", "browser", "none.parquet")
+    refused(browsers, answers, "browsr", "did you mean 'browser'")
+    refused(browsers, answers, "age", "column")
+    refused(ages, answers, "browser", "column")
+    refused(browsers, answers, "browser", "parquet", target=tmp_path / "out.csv")
+    browsers.write_text("question = [", encoding="utf-8")
+    refused(browsers, answers, "browser", "valid TOML")
+
+
+def test_reports_of_another_mechanism(run, tmp_path, browsers, ages, answers, reports):
+    run("local", "estimate", ages, reports).refused_with("reports")
+    run("local", "estimate", browsers, tmp_path / "none.parquet").refused_with("none.parquet")
+    run("local", "estimate", browsers, answers).refused_with("report")
+    other = tmp_path / "other.parquet"
+    for column in ([99] * 9, [1.5], ["x"], [None, 1]):
+        pyarrow.parquet.write_table(pyarrow.table({"report": column}), other)
+        run("local", "estimate", browsers, other).refused_with("report")
+    pyarrow.parquet.write_table(pyarrow.table({"report": pyarrow.array([], pyarrow.uint8())}), other)
+    run("local", "estimate", browsers, other).refused_with("1 report")
+    run("local", "estimate", browsers, reports, "--confidence", "1").refused_with("confidence")
+
+
+def test_reports_are_drawn_afresh(run, tmp_path, browsers, answers, reports):
+    other = tmp_path / "again.parquet"
+    assert run("local", "perturb", browsers, answers, "--column", "browser", "--out", other).code == 0
+    first, second = (pyarrow.parquet.read_table(path)["report"].to_pylist() for path in (reports, other))
+    assert len(first) == len(second) == PEOPLE
+    assert first != second
+    assert len(np.unique(first)) > 1
+
+
+@pytest.mark.parametrize("command", ["plan", "perturb", "estimate", "check"])
+def test_help_has_an_example(run, command):
+    shown = run("local", command, "--help")
+    assert shown.code == 0
+    assert f"tightrope local {command} " in shown.out
+    assert "Example" in shown.out
