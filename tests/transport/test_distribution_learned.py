@@ -14,7 +14,7 @@ from tightrope.mechanisms.table import NoiseTable
 from tightrope.privacy.neighbours import Neighbours
 from tightrope.randomness.source import InsecureSeeded
 from tightrope.transport.coupling_mechanism import CouplingMechanism
-from tightrope.transport.distribution_privacy import distribution_privacy
+from tightrope.transport.distribution_checks import distribution_privacy
 from tightrope.transport.learned_laws import LearnedLaw, learn_laws, learn_laws_privately
 
 TRUE = {"a": np.array([0.5, 0.3, 0.15, 0.05]), "b": np.array([0.1, 0.2, 0.3, 0.4])}

@@ -14,9 +14,9 @@ from scipy.optimize import linprog
 
 from tightrope.errors import InputError
 from tightrope.transport.metric_comparison import compare_on_grid
+from tightrope.transport.metric_optimum import exponential_rows, optimal_metric
 from tightrope.transport.metric_privacy import MetricMechanism, certified, metric_epsilon
-from tightrope.transport.optimal_metric import exponential_rows, optimal_metric
-from tightrope.transport.planar_laplace import grid_distances, planar_laplace
+from tightrope.transport.planar_noise import grid_distances, planar_laplace
 from tightrope.transport.row_tables import RowTables
 
 

@@ -19,7 +19,7 @@ from tightrope.privacy.neighbours import Neighbours
 from tightrope.randomness.source import Source
 from tightrope.transport.divergences import raised
 from tightrope.transport.exact_laws import Floats
-from tightrope.transport.one_draw import OneDraw, one_draw
+from tightrope.transport.single_draws import OneDraw, one_draw
 
 Integers = NDArray[np.int64]
 Group = Any

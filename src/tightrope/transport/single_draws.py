@@ -18,7 +18,7 @@ from tightrope.mechanisms.pairs import approx_dp
 from tightrope.numerics.checks import non_negative, probability
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.transport.coupling_mechanism import CouplingMechanism
-from tightrope.transport.distribution_privacy import distribution_privacy
+from tightrope.transport.distribution_checks import distribution_privacy
 from tightrope.transport.divergences import divergence as divergence_of
 from tightrope.transport.divergences import raised
 from tightrope.transport.exact_laws import Law
