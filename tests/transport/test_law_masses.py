@@ -32,5 +32,6 @@ def test_masses_far_below_a_unit_are_moved_too(p: float) -> None:
     table = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0) + 0.5))
     for cost in (table, transport.points(np.arange(5.0)[:, None], np.arange(5.0)[:, None] + 0.5)):
         assert transport.wasserstein(p, law, law, cost) == pytest.approx(0.5)
-    assert transport.wasserstein(p, law, law, transport.line(np.arange(5.0), np.arange(5.0) + 0.5)) == pytest.approx(0.5)
+    line = transport.line(np.arange(5.0), np.arange(5.0) + 0.5)
+    assert transport.wasserstein(p, law, law, line) == pytest.approx(0.5)
     assert transport.wasserstein(p, law, law[::-1].copy(), transport.grid(5)) == pytest.approx(4.0)

@@ -28,6 +28,9 @@ class Cost(Protocol):
     def matrix(self) -> Floats:
         """All costs, shape [n, m]."""
 
+    def ceiling(self) -> float:
+        """At least every cost."""
+
 
 def checked_cost(cost: Any) -> Any:
     """``cost`` itself, or a matrix as floats; raises ``InputError`` for entries that are NaN, infinite or negative."""
@@ -61,6 +64,11 @@ def distances(cost: Any, rows: Integers, columns: Integers) -> Floats:
 def matrix_of(cost: Any) -> Floats:
     """All costs, shape [n, m]."""
     return cost if isinstance(cost, np.ndarray) else np.asarray(cost.matrix(), dtype=np.float64)
+
+
+def largest(cost: Any) -> float:
+    """At least every cost."""
+    return float(cost.max() if isinstance(cost, np.ndarray) else cost.ceiling())
 
 
 def plan(source: Floats, target: Floats, cost: Any, p: float) -> Any:
