@@ -107,7 +107,7 @@ def test_noise_is_really_added_and_widens_the_bounds() -> None:
     counts, noise = {"a": [500, 100], "b": [200, 300]}, discrete_laplace(scale=10)
     exact = learn_laws(counts)
     noisy = [learn_laws_privately(counts, noise) for _ in range(8)]
-    assert len({tuple(learned.laws["a"]) for learned in noisy}) == 8
+    assert len({tuple(learned.laws["a"]) for learned in noisy}) >= 5  # two may agree by chance, five apart hardly
     for learned in noisy:
         assert np.all(learned.groups["a"].upper - learned.groups["a"].lower > 0.05)
         assert learned.groups["a"].total_variation > exact.groups["a"].total_variation
