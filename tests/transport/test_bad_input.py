@@ -40,6 +40,8 @@ TABLE = [[0, 1], [1, 0]]
         ((GOOD, GOOD, [[0, 20], [20, 0]], 1000), "p=1000.*math.inf"),
         ((GOOD, GOOD, transport.line([0, 20]), 1000), "p=1000"),
         ((GOOD, GOOD, transport.points([[0], [1e200]], metric="sqeuclidean")), "small enough"),
+        ((GOOD, [1.0, 0.0], [[0, 1e-200], [1e-200, 0]], 2), "1e-200 to the power p"),
+        ((GOOD, [1.0, 0.0], transport.line([0, 1e-200]), 2), "1e-200 to the power p"),
         ((GOOD, GOOD, TABLE, -math.inf), "p to be a number >= 1"),
     ],
 )
