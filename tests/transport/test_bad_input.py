@@ -74,6 +74,30 @@ def test_costs(make: Callable[[], object], said: str) -> None:
         make()
 
 
+RAGGED = [[0.5], [0.5, 1]]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "said"),
+    [
+        (lambda: transport.CouplingMechanism.fit({"a": RAGGED}, TABLE), "law of 'a'.*unequal lengths"),
+        (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE, objective=["worst"]), "objective"),
+        (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE).apply([[0], [0, 1]], "a"), "values.*unequal"),
+        (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE).apply([0], [["a"], ["a", "a"]]), "group"),
+        (lambda: transport.MetricMechanism.of(RAGGED, TABLE), "matrix.*unequal"),
+        (lambda: transport.lifted([[True], [True, False]], GOOD, GOOD), "relation.*unequal"),
+        (lambda: transport.distribution_privacy(RAGGED, [(GOOD, GOOD)], "kl"), "mechanism.*unequal"),
+        (lambda: transport.distribution_privacy(TABLE, [(GOOD, GOOD)], ["kl"]), "divergence"),
+        (lambda: transport.learn_laws({"a": [[1], [1, 2]]}), "counts of 'a'.*unequal"),
+        (lambda: transport.grid_distances((2, 2), "chebyshev"), "metric='chebyshev'"),
+        (lambda: transport.grid_distances("ab"), "shape='ab'"),
+    ],
+)
+def test_what_is_no_table_and_no_name(attempt: Callable[[], object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        attempt()
+
+
 def test_laws_that_nearly_sum_to_one_are_divided_by_their_sum() -> None:
     found = transport.coupling([0.5, 0.5 + 5e-10], GOOD, TABLE)
     assert math.isclose(found.plan.sum(), 1, abs_tol=1e-15)

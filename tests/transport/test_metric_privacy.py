@@ -199,4 +199,4 @@ def test_the_steepest_maps_that_are_allowed_are_found(shape: tuple[int, int], me
     cost = grid_distances(shape, metric)
     best = optimal_metric(np.full(len(cost), 1 / len(cost)), cost, 50 / cost.max())
     assert not exceeded(best.mechanism.tables, cost, 50 / cost.max())
-    assert best.loss < 1e-5
+    assert best.loss < 1e-3

@@ -18,7 +18,7 @@ from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream
 from tightrope.transport import solving
-from tightrope.transport.exact_laws import TOLERANCE, Floats, Law
+from tightrope.transport.exact_laws import TOLERANCE, Floats, Law, array_of
 from tightrope.transport.exact_plan import ExactPlan, exact_plan
 from tightrope.transport.membership import Codes, codes, runs
 from tightrope.transport.people import people
@@ -194,7 +194,7 @@ def _laws(groups: Mapping[Group, ArrayLike], size: int) -> dict[Group, Law]:
 
 
 def _order(objective: str) -> float:
-    if objective not in ORDERS:
+    if not isinstance(objective, str) or objective not in ORDERS:
         raise InputError("objective", objective, f"one of {list(ORDERS)}", "expected is W_1, worst is W_infinity")
     return ORDERS[objective]
 
@@ -243,7 +243,7 @@ def _tables(plan: ExactPlan, law: Law, target: Law) -> RowTables:
 
 
 def _places(values: ArrayLike, size: int) -> Integers:
-    array: NDArray[Any] = np.asarray(values)
+    array = array_of("values", values, "whole numbers of shape [k]")
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         shown = f"{array.dtype} of shape {array.shape}"
         raise InputError("values", shown, "whole numbers of shape [k]", "number the points of the support from 0")

@@ -17,7 +17,7 @@ from tightrope.transport import solving
 from tightrope.transport.coupling_mechanism import CouplingMechanism
 from tightrope.transport.divergences import divergence as divergence_of
 from tightrope.transport.divergences import raised
-from tightrope.transport.exact_laws import Law
+from tightrope.transport.exact_laws import Law, array_of
 
 Shares = list[Fraction]
 Side = Any
@@ -112,9 +112,10 @@ def _group_and_law(side: Side) -> tuple[Any, Any]:
 
 
 def _matrix(mechanism: Any) -> NDArray[np.float64]:
-    matrix = np.asarray(getattr(mechanism, "matrix", mechanism))
+    expected = "a CouplingMechanism, a channel or a matrix of shape [n, m]"
+    matrix = array_of("mechanism", getattr(mechanism, "matrix", mechanism), expected)
     if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
-        raise InputError("mechanism", mechanism, "a CouplingMechanism, a channel or a matrix of shape [n, m]")
+        raise InputError("mechanism", mechanism, expected)
     return matrix.astype(np.float64)
 
 

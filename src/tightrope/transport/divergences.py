@@ -33,7 +33,7 @@ def divergence(name: str, p: Shares, q: Shares, *, delta: float = 0.0) -> float:
     >>> round(divergence("kl", p, q), 12), round(divergence("max", p, q), 12)
     (0.143841036226, 0.69314718056)
     """
-    if name not in KINDS and name != APPROXIMATE:
+    if not isinstance(name, str) or (name not in KINDS and name != APPROXIMATE):
         raise InputError("divergence", name, f"one of {[*KINDS, APPROXIMATE]}")
     if len(p) != len(q):
         raise InputError("laws", (len(p), len(q)), "laws over the same outcomes")

@@ -18,7 +18,7 @@ from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 from tightrope.randomness.source import Source
 from tightrope.transport.divergences import raised
-from tightrope.transport.exact_laws import Floats
+from tightrope.transport.exact_laws import Floats, array_of
 from tightrope.transport.single_draws import STEEPEST, OneDraw, one_draw
 
 Integers = NDArray[np.int64]
@@ -199,7 +199,7 @@ def _counts(counts: Mapping[Group, ArrayLike]) -> dict[Group, Integers]:
 
 
 def _cells(group: Group, cells: ArrayLike) -> Integers:
-    array = np.asarray(cells)
+    array = array_of(f"counts of {group!r}", cells, "whole numbers >= 0, one a point of the support")
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or not array.min() >= 0:
         raise InputError(f"counts of {group!r}", array.dtype.name, "whole numbers >= 0, one a point of the support")
     if not float(array.sum(dtype=np.float64)) < MOST_SAMPLES:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import probability
 from tightrope.transport import solving
 from tightrope.transport.exact_flow import mass_that_stays_out
-from tightrope.transport.exact_laws import Law
+from tightrope.transport.exact_laws import Law, array_of
 
 
 def lifted(relation: ArrayLike, source: ArrayLike, target: ArrayLike, *, outside: float = 0.0) -> bool:
@@ -42,9 +42,9 @@ def mass_outside(relation: ArrayLike, source: ArrayLike, target: ArrayLike) -> f
 
 def _mass_outside(relation: ArrayLike, source: ArrayLike, target: ArrayLike) -> Fraction:
     first, second = Law.of("source", source), Law.of("target", target)
-    allowed: NDArray[np.bool_] = np.asarray(relation)
+    expected = f"truth values of shape {(len(first), len(second))}"
+    allowed = array_of("relation", relation, expected)
     if allowed.dtype != np.bool_ or allowed.shape != (len(first), len(second)):
-        shown = f"{allowed.dtype} of shape {allowed.shape}"
-        raise InputError("relation", shown, f"truth values of shape {(len(first), len(second))}")
+        raise InputError("relation", f"{allowed.dtype} of shape {allowed.shape}", expected)
     guess = solving.plan(first.floats, second.floats, np.where(allowed, 0.0, 1.0), 1)
     return mass_that_stays_out(allowed, first, second, guess)

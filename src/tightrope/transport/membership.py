@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
+from tightrope.transport.exact_laws import array_of
 
 Group = Any
 Codes = NDArray[np.int32]
@@ -69,7 +70,7 @@ def _array(group: Any) -> NDArray[Any]:
         mixed = np.empty(len(group), dtype=object)
         mixed[:] = group
         return mixed
-    return np.asarray(group)
+    return array_of("group", group, "one name, or a name for each value")
 
 
 def _compared(given: NDArray[Any], names: Sequence[Group]) -> Codes:
