@@ -96,7 +96,7 @@ def interval_words(document: Json) -> str:
     """What the intervals hold, and how often."""
     often = percent(number(document, "confidence"))
     if not is_shares(document):
-        return f"The interval holds the mean of the population that people were drawn from with {often} (it is normal)."
+        return f"The interval holds the mean of the population that people were drawn from with {often}."
     whose = "the true share among those who reported"
     below = "An estimate may lie below 0: that is what keeps sums and averages right."
     if document.get("simultaneous") is True:
