@@ -1,0 +1,12 @@
+"""``tightrope couple``: hide the group that somebody is from; fit a coupling, apply it, check it."""
+
+from __future__ import annotations
+
+import typer
+
+from tightrope.cli import couple_check, couple_fit
+from tightrope.cli.options import from_fields
+
+group = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+group.command("fit", epilog=couple_fit.EXAMPLE)(from_fields(couple_fit.Asked, couple_fit.fit))
+group.command("check", epilog=couple_check.EXAMPLE)(couple_check.check)

@@ -1,0 +1,169 @@
+"""``tightrope couple check``: what a mechanism does to groups, recomputed from the weights that are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.transport.one_draw import OneDraw
+    from tightrope.transport.saved import SavedCoupling
+
+EXAMPLE = """\b
+Examples, the file alone, with the laws that values really have, and any randomised map as a table of probabilities:
+  tightrope couple check mechanism.json
+  tightrope couple check mechanism.json --laws actual.csv
+  tightrope couple check channel.csv --laws actual.csv
+"""
+Checked = Annotated[
+    Path, typer.Argument(metavar="MECHANISM", help="A file of 'couple fit', or a CSV file: a row for each input.")
+]
+Laws = Annotated[
+    Path | None, typer.Option(metavar="CSV", help="The laws that values really have: columns point, group, mass.")
+]
+Samples = Annotated[
+    int | None, typer.Option(metavar="N", help="The fitted laws are the shares of so many sampled people a group.")
+]
+DIVERGENCES = ("max", "total_variation", "kl", "chi2", "hellinger")
+
+
+def check(mechanism: Checked, laws: Laws = None, samples: Samples = None, as_json: AsJson = False) -> None:
+    """Check that every group comes out alike, and what is left where laws are known only nearly."""
+    from tightrope.cli.output import print_json, working
+
+    with working("Checking ..."):
+        data = _channel(mechanism, laws, samples) if mechanism.suffix == ".csv" else _saved(mechanism, laws, samples)
+    if as_json:
+        print_json(data)
+    else:
+        _show(data)
+
+
+def read(path: Path) -> SavedCoupling:
+    """The mechanism in a file, checked; raises ``InputError`` where there is none."""
+    from tightrope.errors import InputError
+    from tightrope.transport.saved import SavedCoupling
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise InputError("mechanism", str(path), "a file that can be read", str(problem.strerror)) from None
+    except UnicodeDecodeError:
+        raise InputError("mechanism", str(path), "a JSON file in UTF-8") from None
+    return SavedCoupling.read(text)
+
+
+def _saved(path: Path, laws: Path | None, samples: int | None) -> dict[str, Any]:
+    from tightrope.transport.sampled_laws import sampled
+
+    saved = read(path)
+    fitted = saved.mechanism
+    found = {
+        "kind": "coupling",
+        "points": len(saved.support),
+        "groups": [str(name) for name in fitted.groups],
+        "loss": {str(name): loss for name, loss in fitted.loss.items()},
+        "unit": saved.support.unit,
+        "objective": fitted.objective,
+        "origin": dict(saved.origin),
+        "target_error": float(fitted.target_error),
+        "known_exactly": _apart(fitted, list(fitted.groups)),
+    }
+    if laws is not None:
+        found["actual"] = _actual(saved, laws)
+    if samples is not None:
+        found["sampled"] = {"samples": samples, "confidence": 0.95, **_triple(sampled(fitted, samples))}
+    return found
+
+
+def _actual(saved: SavedCoupling, path: Path) -> dict[str, Any]:
+    """A bound from the distance of the laws alone, and what this mechanism really does to them."""
+    from tightrope.cli.couple_laws import law_entries
+    from tightrope.transport.known_laws import aligned, of_entries
+    from tightrope.transport.one_draw import approximate_knowledge
+
+    fitted = saved.mechanism
+    known = of_entries(law_entries(path), saved.support, saved.support.columns[0])
+    actual = aligned(known, list(fitted.groups))
+    bound = approximate_knowledge(fitted, actual)
+    return {"bound": _triple(bound), "measured": _apart(fitted, list(actual.items()))}
+
+
+def _channel(path: Path, laws: Path | None, samples: int | None) -> dict[str, Any]:
+    """Any randomised map: row x holds the probabilities of its outputs."""
+    from tightrope.channels import Channel
+    from tightrope.cli.couple_laws import law_entries
+    from tightrope.cli.local import read_channel
+    from tightrope.engines.labels import Labels
+    from tightrope.errors import InputError
+    from tightrope.transport.known_laws import of_entries
+    from tightrope.transport.supports import Categories
+
+    if laws is None or samples is not None:
+        raise InputError("laws", laws, "given for a CSV file, and --samples left out", "--laws actual.csv")
+    channel = Channel(read_channel(path))
+    support = Categories("input", Labels.of(range(channel.inputs)))
+    known = of_entries(law_entries(laws), support, "input")
+    return {
+        "kind": "channel",
+        "points": channel.inputs,
+        "groups": [str(name) for name in known.laws],
+        "point_epsilon": channel.epsilon,
+        "measured": _apart(channel, list(known.laws.values())),
+    }
+
+
+def _apart(mechanism: Any, sides: list[Any]) -> dict[str, float]:
+    """The largest of each divergence over all pairs of groups, both ways."""
+    from tightrope.transport.distribution_privacy import distribution_privacy
+
+    pairs = list(combinations(sides, 2))
+    return {
+        name: distribution_privacy(mechanism, pairs, name).epsilon if pairs else 0.0 for name in DIVERGENCES
+    }
+
+
+def _triple(bound: OneDraw) -> dict[str, float]:
+    return {"epsilon": bound.epsilon, "delta": bound.delta, "total_variation": bound.total_variation}
+
+
+def _show(data: Mapping[str, Any]) -> None:
+    from tightrope.cli.output import say
+
+    say(f"{data['points']} points, groups: {', '.join(data['groups'])}")
+    if data["kind"] == "channel":
+        say(f"Epsilon between any two inputs: {_number(data['point_epsilon'])}")
+        _show_apart("Outputs of two groups differ by at most", data["measured"])
+        return
+    say(f"The file is {data['origin'].get('secrecy', 'of unknown origin')}.")
+    say(f"Output laws equal the target, exact to {data['target_error'] * 2.0**128:.2g} times 2^-128 (recomputed).")
+    _show_apart("If the laws are as fitted, outputs of two groups differ by at most", data["known_exactly"])
+    if "actual" in data:
+        say(f"With the laws given, one draw is within {_words(data['actual']['bound'])}: by their distance alone.")
+        _show_apart("Through this mechanism, outputs of two groups differ by at most", data["actual"]["measured"])
+    if "sampled" in data:
+        own = data["sampled"]
+        say(f"Laws from {own['samples']:,} samples a group: with 95 % confidence one draw is within {_words(own)}.")
+    say("All of this speaks of one draw a value: releasing a value again tells more. See docs/couple.md.")
+
+
+def _show_apart(words: str, values: Mapping[str, float]) -> None:
+    from tightrope.cli.output import say
+
+    say(f"{words}:", *(f"  {name.replace('_', ' ')} {_number(values[name])}" for name in DIVERGENCES))
+
+
+def _words(bound: Mapping[str, float]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {_number(bound[name])}" for name in ("epsilon", "delta", "total_variation"))
+
+
+def _number(value: float | None) -> str:
+    import math
+
+    return f"{value:.4g}" if value is not None and math.isfinite(value) else "∞"
