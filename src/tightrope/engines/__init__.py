@@ -1,8 +1,11 @@
-"""Engines: from a table to exact integers per group, bounded per person. The only door to ibis and DuckDB.
+"""Engines: from a table to exact integers per group, bounded per person. The only door to ibis, DuckDB and Spark.
 
-``open_source(...).collect(request)`` is all of it. Importing this package loads neither.
+``open_source(...).collect(request)`` is all that a release needs; ``written`` and ``folded`` do jobs on all rows, batch
+by batch. Importing this package loads no engine.
 """
 
+from tightrope.engines.batches import folded, written
+from tightrope.engines.labels import Labels
 from tightrope.engines.request import FixedPoint, Grouped, Measure, PersonBounds, Request
 from tightrope.engines.schema import Column, Kind, Schema
 from tightrope.engines.source import open_source
@@ -13,10 +16,13 @@ __all__ = [
     "FixedPoint",
     "Grouped",
     "Kind",
+    "Labels",
     "Measure",
     "PersonBounds",
     "Request",
     "Schema",
     "Table",
+    "folded",
     "open_source",
+    "written",
 ]

@@ -1,4 +1,4 @@
-"""The only door to ibis and DuckDB: loading them, connecting, and keeping their messages inside.
+"""The only door to ibis, DuckDB and Spark: loading them, connecting, and keeping their messages inside.
 
 Engine messages quote values ("Could not convert string 'Anna Schmidt' to INT64"), so every call runs in ``guarded``.
 """
@@ -30,7 +30,8 @@ def load(library: str) -> Any:
         with _quiet():
             return importlib.import_module(library)
     except ImportError:
-        raise MissingExtraError(library.partition(".")[0], "release") from None
+        name = library.partition(".")[0]
+        raise MissingExtraError(name, "spark" if name == "pyspark" else "release") from None
 
 
 def guarded(step: str, work: Callable[[], Result]) -> Result:
@@ -113,9 +114,10 @@ def materialised(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the warnings that ibis 12 causes by itself with pandas 3 and DuckDB 2; all others pass."""
+    """Without the warnings that ibis 12 and Spark cause by themselves with pandas 3 and DuckDB 2; all others pass."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
         warnings.filterwarnings("ignore", message=".*Pandas4Warning.*")
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="ibis")
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
         yield

@@ -35,6 +35,16 @@ def open_parquet(path: Path) -> Table:
     return _opened("parquet", backend, table)
 
 
+def open_parts(folder: Path) -> Table:
+    """A folder of Parquet parts, as one table; ``InputError`` for one without, or that is still being written."""
+    if not any(folder.glob("*.parquet")) or (folder / "_temporary").exists():
+        raise InputError("source", str(folder), "a folder of .parquet parts that were all written", "write it again")
+    backend = connect()
+    parts = f"{_literally(folder)}/*.parquet"
+    table = guarded("read the schema of the parts", lambda: backend.read_parquet(parts, hive_partitioning=False))
+    return _opened("parquet", backend, table)
+
+
 def open_duckdb(path: Path, name: str) -> Table:
     """A table or view of a DuckDB database file; ``SchemaError`` lists the tables that exist."""
     backend = guarded(

@@ -51,7 +51,7 @@ class Labels:
         """
         column = self._comparable(column)
         places = load("pyarrow.compute").index_in(column, value_set=self._names(), skip_nulls=True).fill_null(ABSENT)
-        return np.asarray(places.to_numpy(zero_copy_only=False) if hasattr(places, "offset") else places.to_numpy())
+        return numpy_of(places)
 
     def named(self, numbers: NDArray[Any]) -> Any:
         """The names of numbers in 0..k − 1, shape [n], as an Arrow array.
@@ -72,4 +72,22 @@ class Labels:
         if isinstance(self.names[0], str) != text or not (text or arrow.types.is_integer(kind)):
             wanted = "text" if isinstance(self.names[0], str) else "whole numbers"
             raise SchemaError("column", str(column.type), f"of {wanted}, like the labels", "cast the column")
-        return column.cast(arrow.string() if text else arrow.int64())
+        return column.cast(arrow.string()) if text else signed(column)
+
+
+def signed(column: Any) -> Any:
+    """A column of whole numbers, or of truth values, as int64; numbers from 2⁶³ on, which no name has, are NULL.
+
+    A cast would fail on them with an error that quotes one.
+    """
+    arrow, compute = load("pyarrow"), load("pyarrow.compute")
+    column = column.cast(column.type.value_type) if arrow.types.is_dictionary(column.type) else column
+    if arrow.types.is_uint64(column.type):
+        fits = compute.less(column, arrow.scalar(1 << 63, arrow.uint64()))
+        column = compute.if_else(fits, column, arrow.scalar(None, arrow.uint64()))
+    return column.cast(arrow.int64())
+
+
+def numpy_of(column: Any) -> NDArray[Any]:
+    """An Arrow array or chunked array without NULLs as a numpy array."""
+    return np.asarray(column.to_numpy(zero_copy_only=False) if hasattr(column, "offset") else column.to_numpy())

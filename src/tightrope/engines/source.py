@@ -6,22 +6,27 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tightrope.engines import files, frames
+from tightrope.engines import files, frames, spark
 from tightrope.engines.door import guarded, load
 from tightrope.engines.kinds import schema_of
 from tightrope.engines.table import Table
 from tightrope.errors import InputError
 
 DUCKDB_SUFFIXES = (".duckdb", ".db", ".ddb")
-SOURCES = "a path to a .parquet, .csv or .duckdb file, a pandas or polars frame, a pyarrow table or an ibis table"
+SOURCES = (
+    "a path to a .parquet, .csv or .duckdb file or a folder of .parquet parts, a pandas, polars or Spark frame, "
+    "a pyarrow table or an ibis table"
+)
 
 
 def open_source(source: object, *, table: str | None = None, types: Mapping[str, str] | None = None) -> Table:
     """The table in a source, of which only the schema is read now.
 
     Parameters:
-        source: a path to a ``.parquet``, ``.csv`` or ``.duckdb`` (``.db``, ``.ddb``) file; a pandas ``DataFrame``,
-            polars ``DataFrame`` or ``LazyFrame``, pyarrow ``Table``; or an ibis table expression on any back end.
+        source: a path to a ``.parquet``, ``.csv`` or ``.duckdb`` (``.db``, ``.ddb``) file, or to a folder of
+            ``.parquet`` parts (what Spark writes); a pandas ``DataFrame``, polars ``DataFrame`` or ``LazyFrame``, Spark
+            ``DataFrame`` (its session's time zone becomes UTC), pyarrow ``Table``; or an ibis table expression on any
+            back end.
         table: the name of the table, for a DuckDB file and only there.
         types: the kinds of a CSV file's columns, for example ``{"income": "number"}``; others are text. Only for CSV.
 
@@ -53,6 +58,8 @@ def _refuse_misplaced(path: Path | None, table: str | None, types: Mapping[str, 
 
 def _open_file(path: Path, table: str | None, types: Mapping[str, str]) -> Table:
     suffix = path.suffix.lower()
+    if path.is_dir():
+        return files.open_parts(path)
     if suffix not in (".parquet", ".csv", *DUCKDB_SUFFIXES):
         raise InputError("source", str(path), SOURCES, "convert it to Parquet")
     if not path.is_file():
@@ -94,6 +101,7 @@ _FRAMES: Mapping[tuple[str, str], Callable[[Any], Table]] = {
     ("polars", "DataFrame"): frames.open_polars,
     ("polars", "LazyFrame"): frames.open_polars_lazy,
     ("pyarrow", "Table"): frames.open_arrow,
+    ("pyspark", "DataFrame"): spark.open_spark,
     ("ibis", "Table"): _open_ibis,
 }
 """By library and class, so that no library is imported to ask whether it is the source's."""

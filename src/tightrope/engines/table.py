@@ -23,13 +23,19 @@ Loader = Callable[[Sequence[str]], "ir.Table"]
 class Table:
     """A source, opened: its schema is known, its data has not been read.
 
-    ``source_kind`` is one of ``parquet, csv, duckdb, pandas, polars, arrow, ibis``.
+    ``source_kind`` is one of ``parquet, csv, duckdb, pandas, polars, arrow, spark, ibis``.
     """
 
     schema: Schema
     source_kind: str
     _backend: Any = field(repr=False)
     _load: Loader = field(repr=False)
+
+    def chosen(self, names: Sequence[str]) -> tuple[Any, ir.Table]:
+        """The back end and a table of exactly these columns, for jobs; ``SchemaError`` for a name that is none."""
+        for name in names:
+            self.schema.column(name)
+        return self._backend, self._load(names).select(*names)
 
     def collect(self, request: Request) -> Grouped:
         """The exact integers that a request asks for, by group: private data, to be noised before anyone sees them.

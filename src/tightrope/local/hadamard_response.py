@@ -51,13 +51,18 @@ class Hadamard(FrequencyOracle):
         return self.keep / 2, (1 - self.keep) / 2
 
     @property
+    def letters(self) -> int:
+        """How many different reports there are."""
+        return 1 << self.bits
+
+    @property
     def report_bits(self) -> int:
         return self.bits
 
     def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
         """Numbers below 2^bits, of the smallest unsigned type, shape [n]."""
         truth, source = categories("values", values, self.k), source or Stream()
-        out = np.empty(len(truth), dtype=smallest_type(1 << self.bits))
+        out = np.empty(len(truth), dtype=smallest_type(self.letters))
         for start in range(0, len(truth), BLOCK):
             block = truth[start : start + BLOCK]
             out[start : start + BLOCK] = self._block(block, source.words(len(block)))
@@ -72,11 +77,12 @@ class Hadamard(FrequencyOracle):
         lowest = row & (~row + np.uint64(1))
         return np.asarray(drawn ^ np.where(wrong, lowest, np.uint64(0)))
 
-    def tally(self, reports: ArrayLike) -> Tally:
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        return occurrences(categories("reports", reports, self.letters), self.letters)
+
+    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
         """C_v = (n + Σ_y N_y (−1)^{|(v+1) & y|}) / 2, by one fast transform of the numbers N_y of reports."""
-        heard = categories("reports", reports, 1 << self.bits)
-        signed = transformed(occurrences(heard, 1 << self.bits))
-        return Tally(len(heard), len(heard), (len(heard) + signed[1 : self.k + 1]) // 2)
+        return Tally(users, users, (users + transformed(counts)[1 : self.k + 1]) // 2)
 
 
 def transformed(counts: NDArray[np.int64]) -> NDArray[np.int64]:

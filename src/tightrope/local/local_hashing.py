@@ -127,11 +127,13 @@ class Hashing(FrequencyOracle):
             out[start : start + BLOCK] = seeds * self.linear.order + answers
         return out
 
-    def tally(self, reports: ArrayLike) -> Tally:
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        return occurrences(categories("reports", reports, self.letters), self.letters)
+
+    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
         """Supports of all values, by transforms of the histogram of reports."""
-        heard = categories("reports", reports, self.letters)
-        histogram = occurrences(heard, self.letters).reshape(self.linear.seeds, self.linear.order)
-        return Tally(len(heard), len(heard), self.linear.supports(histogram)[: self.k])
+        histogram = counts.reshape(self.linear.seeds, self.linear.order)
+        return Tally(users, users, self.linear.supports(histogram)[: self.k])
 
 
 def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:

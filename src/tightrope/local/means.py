@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
+from tightrope.local.counting import occurrences
 from tightrope.local.estimates import Shares, deviations
 from tightrope.local.losses import Change, guarantee_of, loss_of
-from tightrope.local.values import Floats, reals
+from tightrope.local.tally import Tally
+from tightrope.local.values import Floats, categories, reals
 from tightrope.randomness.source import Source, Words
 
 if TYPE_CHECKING:
@@ -83,6 +85,36 @@ class MeanOracle(ABC):
         half = deviations(confidence) * error
         lower, upper = np.asarray(value - half), np.asarray(value + half)
         return Shares(np.asarray(value), lower, upper, len(decoded), confidence)
+
+    def tally(self, reports: ArrayLike) -> Tally:
+        """How often each report occurs; raises ``InputError`` for reports that nobody can have made."""
+        counts = self.counts(reports)
+        return self.tally_of(int(counts.sum()), counts)
+
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        """How often each report occurs, shape [letters]: counts of disjoint reports add up."""
+        return occurrences(categories("reports", reports, self.letters), self.letters)
+
+    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+        """The tally of so many reports with these ``counts``."""
+        return Tally(users, users, counts)
+
+    def estimate_tally(self, tally: Tally, *, confidence: float = 0.95) -> Shares:
+        """``estimate`` of the reports that were counted; raises ``InputError`` for fewer than two.
+
+        >>> from tightrope.local.one_bit import duchi
+        >>> mechanism, bits = duchi(1.0), np.array([0, 1, 1], dtype=np.uint8)
+        >>> bool(np.isclose(mechanism.estimate_tally(mechanism.tally(bits)).value, mechanism.estimate(bits).value))
+        True
+        """
+        if tally.users < 2 or len(tally.counts) != self.letters:
+            raise InputError("tally", (tally.users, len(tally.counts)), f"of 2 or more of {self.letters} reports")
+        seen = np.flatnonzero(tally.counts)
+        decoded, times = self.decode(seen), tally.counts[seen]
+        value = np.asarray(np.sum(decoded * times) / tally.users)
+        variance = np.sum((decoded - value) ** 2 * times) / (tally.users - 1)
+        half = deviations(confidence) * np.sqrt(variance / tally.users)
+        return Shares(value, np.asarray(value - half), np.asarray(value + half), tally.users, confidence)
 
     def places(self, values: ArrayLike, steps: int, source: Source) -> NDArray[np.int64]:
         """Values as whole numbers in 0..steps, rounded at random so that they are right on average.

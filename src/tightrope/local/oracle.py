@@ -71,9 +71,26 @@ class FrequencyOracle(ABC):
         Raises ``InputError`` unless the values are whole numbers in 0..k − 1.
         """
 
+    @property
+    def letters(self) -> int | None:
+        """How many different reports there are where they are numbers from 0; None where they are rows of k bits."""
+        return None
+
     @abstractmethod
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        """How often each letter, shape [letters], or each bit, shape [k], occurs: counts of disjoint reports add up.
+
+        Raises ``InputError`` for reports that nobody can have made.
+        """
+
+    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+        """The tally of so many reports with these ``counts``; here each bit is a value that reports support."""
+        return Tally(users, users, counts)
+
     def tally(self, reports: ArrayLike) -> Tally:
         """Counts of the values that reports support; raises ``InputError`` for reports that nobody can have made."""
+        counts = self.counts(reports)
+        return self.tally_of(len(np.asarray(reports)), counts)
 
     @property
     def loss(self) -> PrivacyLoss:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
 from tightrope.local.bits import Digits, checked_rows, clear_spare, column_counts, width
 from tightrope.local.losses import Change, epsilon_of, loss_of
 from tightrope.local.odds import checked_epsilon
 from tightrope.local.oracle import FrequencyOracle
-from tightrope.local.tally import Tally
 from tightrope.local.unary import BLOCK, UnaryEncoding, unary_encoding
 from tightrope.randomness.source import Source, Words
 from tightrope.randomness.stream import Stream
@@ -78,10 +78,8 @@ class Rappor(FrequencyOracle):
         """A first report of people who forget their permanent row: for one collection."""
         return self.report(self.memorise(values, source), source)
 
-    def tally(self, reports: ArrayLike) -> Tally:
-        """How often each bit is set."""
-        rows = checked_rows("reports", reports, self.k)
-        return Tally(len(rows), len(rows), column_counts(rows, self.k))
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        return column_counts(checked_rows("reports", reports, self.k), self.k)
 
 
 def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:

@@ -96,13 +96,15 @@ class Response(FrequencyOracle):
         quiet = np.where(words < np.uint64(edge + self.silence), np.uint64(self.k), values.astype(np.uint64))
         out[:] = np.where(words < np.uint64(edge), moved, quiet)
 
-    def tally(self, reports: ArrayLike) -> Tally:
-        """Counts of each category; silence counts as an unanswered report."""
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
         if not self.k <= MOST_COUNTED:
             raise InputError("k", self.k, f"at most {MOST_COUNTED} to count every category", "hash them: local.hashing")
         heard = categories("reports", reports, self.letters)
-        counts = occurrences(heard, self.letters)
-        return Tally(len(heard), int(counts[: self.k].sum()), counts[: self.k])
+        return occurrences(heard, self.letters)
+
+    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+        """Each category supports itself; silence is an unanswered report."""
+        return Tally(users, int(counts[: self.k].sum()), counts[: self.k])
 
 
 def k_randomized_response(epsilon: float, k: int = 2) -> Response:

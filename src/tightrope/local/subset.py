@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
 from tightrope.local.bits import Digits, at, checked_rows, clear_spare, column_counts, put, width
 from tightrope.local.odds import WORD, checked_epsilon, favoured
 from tightrope.local.oracle import FrequencyOracle
-from tightrope.local.tally import Tally
 from tightrope.local.values import Integers, categories, domain
 from tightrope.mechanisms.integer_weights import LARGEST_STEP
 from tightrope.randomness.source import Source, Words
@@ -96,14 +95,14 @@ class SubsetSelection(FrequencyOracle):
         lacking[chosen] -= np.sign(lacking[chosen])
         return np.asarray(waiting[lacking[waiting] != 0])
 
-    def tally(self, reports: ArrayLike) -> Tally:
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
         """How often each category is in a set; raises ``InputError`` where a set has another size."""
         rows = checked_rows("reports", reports, self.k)
         sizes = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
         if np.any(sizes != self.size):
             wrong = int(sizes[sizes != self.size][0])
             raise InputError("size of a reported set", wrong, str(self.size), "use the mechanism that made the reports")
-        return Tally(len(rows), len(rows), column_counts(rows, self.k))
+        return column_counts(rows, self.k)
 
 
 def starting_digits(share: float) -> Digits:

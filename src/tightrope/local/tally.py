@@ -12,7 +12,8 @@ from tightrope.errors import InputError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """``users`` reports, of which ``answered`` say anything, and ``counts[v]``, shape [k], support the value v.
+    """``users`` reports, of which ``answered`` say anything, and ``counts[v]``, shape [k], support the value v
+    (for means: are the report v).
 
     Tallies of disjoint reports add up:
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.local.bits import Digits, checked_rows, clear_spare, column_counts, put, width
 from tightrope.local.odds import WORD, checked_epsilon, favoured
 from tightrope.local.oracle import FrequencyOracle
-from tightrope.local.tally import Tally
 from tightrope.local.values import Integers, categories, domain
 from tightrope.mechanisms.integer_weights import LARGEST_STEP
 from tightrope.randomness.source import Source, Words
@@ -73,10 +72,8 @@ class UnaryEncoding(FrequencyOracle):
         clear_spare(rows, self.k)
         return rows
 
-    def tally(self, reports: ArrayLike) -> Tally:
-        """How often each bit is set."""
-        rows = checked_rows("reports", reports, self.k)
-        return Tally(len(rows), len(rows), column_counts(rows, self.k))
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        return column_counts(checked_rows("reports", reports, self.k), self.k)
 
 
 def unary_encoding(epsilon: float, k: int, *, optimised: bool = True) -> UnaryEncoding:

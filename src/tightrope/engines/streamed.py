@@ -1,0 +1,84 @@
+"""Jobs on this machine: the engine streams Arrow batches, and no more than a few of them are in memory at once."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tightrope.engines.door import exact, guarded, load
+from tightrope.engines.jobs import Folding, Progress, Totals, Writing, portions, record_batch
+from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+
+def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progress: Progress) -> int:
+    """One Parquet file of what the job makes of the rows; how many there are."""
+    _check(destination)
+    with exact(backend):
+        reader = _reader(backend, rows, job.rows)
+        kept = [reader.schema.field(name) for name in job.keep]
+        schema = load("pyarrow").schema([*job.schema, *kept])
+        with _whole_file(destination, schema) as writer:
+            return sum(_written(writer, batch, job, schema) for batch in _watched(reader, job.rows, progress))
+
+
+def fold(backend: Any, rows: ir.Table, job: Folding, progress: Progress) -> Totals:
+    """The sum of what the job makes of the rows."""
+    with exact(backend):
+        return job.total(_watched(_reader(backend, rows, job.rows), job.rows, progress))
+
+
+def _reader(backend: Any, rows: ir.Table, size: int) -> Any:
+    """A reader of record batches that runs the query once, as it is read.
+
+    Not by ibis 12: its ``to_pyarrow_batches`` fails with DuckDB 2, and a result that is executed first is held whole.
+    """
+    if backend.name != "duckdb":
+        return guarded("read the rows", lambda: backend.to_pyarrow_batches(rows, chunk_size=size))
+    guarded("find the rows", lambda: backend.to_pyarrow(rows.limit(0)))  # registers tables that are in memory
+    query = guarded("prepare the rows", lambda: backend.con.sql(backend.compile(rows)))
+    return guarded("read the rows", lambda: query.to_arrow_reader(size))
+
+
+def _watched(reader: Any, size: int, progress: Progress) -> Iterator[Any]:
+    """Batches of at most ``size`` rows; the sum of those that were worked on is told before the next one."""
+    done = 0
+    while (batch := guarded("read the rows", lambda: next(reader, None))) is not None:
+        for part in portions([batch], size):
+            yield part
+            done += len(part)
+            progress(done)
+
+
+def _written(writer: Any, batch: Any, job: Writing, schema: Any) -> int:
+    columns = job.done(batch)
+    guarded("write a batch of rows", lambda: writer.write_batch(record_batch(columns, schema)))
+    return len(batch)
+
+
+@contextmanager
+def _whole_file(destination: Path, schema: Any) -> Iterator[Any]:
+    """A writer of a Parquet file that appears under its name when it is whole, or not at all."""
+    part = destination.with_name(f".{destination.name}.{uuid.uuid4().hex}.part")
+    make = load("pyarrow.parquet").ParquetWriter
+    try:
+        writer = guarded("create the Parquet file", lambda: make(part, schema, compression="zstd"))
+        try:
+            yield writer
+        finally:
+            guarded("finish the Parquet file", writer.close)
+        part.rename(destination)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _check(destination: Path) -> None:
+    if destination.suffix.lower() != ".parquet":
+        raise InputError("destination", str(destination), "a path to a .parquet file", "name it something.parquet")
+    if not destination.parent.is_dir():
+        raise InputError("destination", str(destination), "in a folder that exists", "make the folder first")
