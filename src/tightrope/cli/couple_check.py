@@ -69,7 +69,7 @@ def _saved(path: Path, laws: Path | None, samples: int | None) -> dict[str, Any]
         "points": len(saved.support),
         "groups": [str(name) for name in fitted.groups],
         "loss": {str(name): loss for name, loss in fitted.loss.items()},
-        "unit": saved.support.unit,
+        "unit": saved.support.unit(saved.metric),
         "objective": fitted.objective,
         "origin": dict(saved.origin),
         "target_error": float(fitted.target_error),
@@ -124,9 +124,7 @@ def _apart(mechanism: Any, sides: list[Any]) -> dict[str, float]:
     from tightrope.transport.distribution_privacy import distribution_privacy
 
     pairs = list(combinations(sides, 2))
-    return {
-        name: distribution_privacy(mechanism, pairs, name).epsilon if pairs else 0.0 for name in DIVERGENCES
-    }
+    return {name: distribution_privacy(mechanism, pairs, name).epsilon if pairs else 0.0 for name in DIVERGENCES}
 
 
 def _triple(bound: OneDraw) -> dict[str, float]:
@@ -160,7 +158,9 @@ def _show_apart(words: str, values: Mapping[str, float]) -> None:
 
 
 def _words(bound: Mapping[str, float]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {_number(bound[name])}" for name in ("epsilon", "delta", "total_variation"))
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_number(bound[name])}" for name in ("epsilon", "delta", "total_variation")
+    )
 
 
 def _number(value: float | None) -> str:

@@ -128,7 +128,7 @@ def _facts(saved: SavedCoupling, known: KnownLaws, seconds: float) -> dict[str, 
     fitted, cost = saved.mechanism, saved.support.cost(saved.metric)
     return {
         "points": len(saved.support),
-        "unit": saved.support.unit,
+        "unit": saved.support.unit(saved.metric),
         "metric": saved.metric,
         "objective": fitted.objective,
         "groups": [_group(str(name), moves(fitted, name, cost)) for name in fitted.groups],

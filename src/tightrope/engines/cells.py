@@ -49,7 +49,7 @@ class Axis:
         checks.whole("cells", self.cells)
         if not (lower < upper and upper - lower < math.inf):
             raise InputError("upper", self.upper, f"above lower={self.lower!r}")
-        if not (self.cells <= MOST_CELLS and self.width > 0 and (upper - lower) / self.width < 2 * self.cells + 1):
+        if not (self.cells <= MOST_CELLS and lower + self.width / 2 > lower and upper - self.width / 2 < upper):
             raise InputError("cells", self.cells, "a number of cells that the range can hold", "take fewer cells")
 
     @property

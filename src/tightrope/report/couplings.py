@@ -6,11 +6,13 @@ A picture shows the groups' laws: it is as secret as they are.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.engines.cells import Axis
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.report.plots import ACCENT, INK, QUIET
 from tightrope.transport.moves import flows
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
-MOST_PANELS, MOST_FLOWS, MOST_BARS = 6, 80, 25
+Numbers = NDArray[np.int64]
+MOST_PANELS, MOST_FLOWS, MOST_BARS = 6, 50, 25
 AFTER = "#b0563b"
 STRETCHED = 4.0
 """Maps whose sides differ by more than this fill their panel instead of keeping their shape."""
@@ -33,95 +36,99 @@ def coupling_picture(saved: SavedCoupling) -> Figure:
 
     Raises ``InputError`` for more than two axes, ``MissingExtraError`` without matplotlib.
     """
-    if not isinstance(saved.support, Cells):
-        return _panels(saved, _bars, 1, (3.6, 0.9 + 0.26 * min(len(saved.support), MOST_BARS)))
-    if len(saved.support.axes) == 1:
-        return _panels(saved, _histogram, 1, (3.8, 3.2))
-    if len(saved.support.axes) == 2:
-        return _maps(saved)
-    raise InputError("axes", len(saved.support.axes), "one or two to be drawn")
+    support = saved.support
+    if not isinstance(support, Cells):
+        return _panels(saved, partial(_bars, saved), (3.6, 0.9 + 0.26 * min(len(support), MOST_BARS)))
+    if len(support.axes) == 1:
+        return _panels(saved, partial(_histogram, saved, support.axes[0]), (3.8, 3.2))
+    if len(support.axes) == 2:
+        return _maps(saved, support)
+    raise InputError("axes", len(support.axes), "one or two to be drawn")
 
 
-def _panels(saved: SavedCoupling, draw: Callable[..., None], rows: int, size: tuple[float, float]) -> Figure:
+def _panels(saved: SavedCoupling, draw: Callable[[Axes, Any], None], size: tuple[float, float]) -> Figure:
     """One panel a group, side by side, on common axes."""
-    figure, axes = _figure(saved, rows, size)
-    for place, (name, panel) in enumerate(zip(_shown(saved), axes[0], strict=True)):
-        draw(panel, saved, name)
+    figure, axes = _figure(saved, 1, size)
+    for panel, name in zip(axes[0], _shown(saved), strict=True):
+        draw(panel, name)
         panel.set_title(_title(saved, name), fontsize=10, color=INK)
         panel.spines[["top", "right"]].set_visible(False)
-        if not place:
-            panel.legend(frameon=False, fontsize=8, loc="best")
+        panel.label_outer()
+    axes[0][0].legend(frameon=False, fontsize=8, loc="best")
     return figure
 
 
-def _maps(saved: SavedCoupling) -> Figure:
+def _maps(saved: SavedCoupling, cells: Cells) -> Figure:
     """Above, each group as it is; below, what all of them become, and the heaviest ways there."""
     from matplotlib.colors import PowerNorm
 
-    wide = len(_shown(saved)) <= 3
-    figure, axes = _figure(saved, 2, (4.6, 2.7) if wide else (3.4, 2.1))
-    fitted, target = saved.mechanism, saved.mechanism.target.floats
-    laws = {name: fitted.groups[name].floats for name in _shown(saved)}
+    broad = 4.6 if len(_shown(saved)) <= 3 else 3.4
+    figure, axes = _figure(saved, 2, (broad, broad * min(max(_proportion(cells), 0.3), 2.0) * 0.95 + 0.1))
+    target = saved.mechanism.target.floats
+    laws = {name: saved.mechanism.groups[name].floats for name in _shown(saved)}
     scale = PowerNorm(0.5, 0, max(float(target.max()), *(float(law.max()) for law in laws.values())))
     for (name, law), above, below in zip(laws.items(), *axes, strict=True):
-        image = _map(above, saved, law, scale)
-        _map(below, saved, target, scale)
-        _arrows(below, saved, name)
+        image = _map(above, cells, law, scale)
+        _map(below, cells, target, scale)
+        _arrows(below, cells, flows(saved.mechanism, name))
         above.set_title(_title(saved, name), fontsize=10, color=INK)
-    axes[0][0].set_ylabel(f"before\n{_label(saved.support.columns[0])}", color=INK)
-    axes[1][0].set_ylabel(f"after\n{_label(saved.support.columns[0])}", color=INK)
-    for panel in axes[1]:
-        panel.set_xlabel(_label(saved.support.columns[1]), color=INK)
+        below.set_xlabel(_label(cells.columns[1]), color=INK)
+    for row, when in zip(axes, ("before", "after"), strict=True):
+        row[0].set_ylabel(f"{when}\n{_label(cells.columns[0])}", color=INK)
     figure.colorbar(image, ax=axes, label="share of the group", shrink=0.8, aspect=30)
     return figure
 
 
-def _map(panel: Axes, saved: SavedCoupling, law: Floats, scale: Any) -> Any:
+def _proportion(cells: Cells) -> float:
+    """Height over width of the map."""
+    down, across = cells.axes
+    return (down.upper - down.lower) / (across.upper - across.lower)
+
+
+def _map(panel: Axes, cells: Cells, law: Floats, scale: Any) -> Any:
     """One law on the map, white where there is nobody."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    (down, across), colours = _axes_of(saved), LinearSegmentedColormap.from_list("shares", ["#ffffff", "#7fb2c6", INK])
-    tall, broad = down.upper - down.lower, across.upper - across.lower
-    shape = "equal" if 1 / STRETCHED <= tall / broad <= STRETCHED else "auto"
+    down, across = cells.axes
     return panel.imshow(
-        law.reshape(saved.support.cost(saved.metric).shape[:0] or (down.cells, across.cells)),
-        cmap=colours,
+        law.reshape(cells.shape),
+        cmap=LinearSegmentedColormap.from_list("shares", ["#ffffff", "#7fb2c6", INK]),
         norm=scale,
         origin="lower",
         extent=(across.lower, across.upper, down.lower, down.upper),
-        aspect=shape,
+        aspect="equal" if 1 / STRETCHED <= _proportion(cells) <= STRETCHED else "auto",
         interpolation="nearest",
     )
 
 
-def _arrows(panel: Axes, saved: SavedCoupling, name: Any) -> None:
+def _arrows(panel: Axes, cells: Cells, found: tuple[Numbers, Numbers, Floats]) -> None:
     """The heaviest flows between different cells, the heavier the darker."""
-    starts, ends, shares = flows(saved.mechanism, name)
+    starts, ends, shares = found
     moved = np.flatnonzero(starts != ends)
     heaviest = moved[np.argsort(-shares[moved], kind="stable")[:MOST_FLOWS]][::-1]
     if not len(heaviest):
         return
-    (y, x), (v, u) = saved.support.centres(starts[heaviest]), saved.support.centres(ends[heaviest])
+    from matplotlib.colors import to_rgba
+
+    (y, x), (v, u) = cells.centres(starts[heaviest]), cells.centres(ends[heaviest])
     strength = np.sqrt(shares[heaviest] / shares[heaviest].max())
-    colours = [(0.69, 0.34, 0.23, 0.25 + 0.75 * float(part)) for part in strength]
+    colours = [to_rgba(AFTER, 0.25 + 0.75 * part) for part in strength.tolist()]
     panel.quiver(
-        x, y, u - x, v - y, color=colours, angles="xy", scale_units="xy", scale=1, width=0.006, headwidth=4, headlength=5
-    )
+        x, y, u - x, v - y, color=colours, angles="xy", scale_units="xy", scale=1, width=0.004, headwidth=5
+    )  # fmt: skip
 
 
-def _histogram(panel: Axes, saved: SavedCoupling, name: Any) -> None:
+def _histogram(saved: SavedCoupling, axis: Axis, panel: Axes, name: Any) -> None:
     """The group's own law as bars, the common target as a line, in shares of people."""
-    (axis,) = _axes_of(saved)
     edges = axis.lower + np.arange(axis.cells + 1) * axis.width
     panel.stairs(saved.mechanism.groups[name].floats, edges, fill=True, color=ACCENT, alpha=0.35, label="before")
     panel.stairs(saved.mechanism.target.floats, edges, color=AFTER, linewidth=1.6, label="after")
     panel.set_xlabel(_label(axis.column), color=INK)
     panel.set_ylabel("share of the group", color=INK)
-    panel.label_outer()
 
 
-def _bars(panel: Axes, saved: SavedCoupling, name: Any) -> None:
-    """The most frequent categories, before and after."""
+def _bars(saved: SavedCoupling, panel: Axes, name: Any) -> None:
+    """The categories that are most frequent afterwards, before and after."""
     law, target = saved.mechanism.groups[name].floats, saved.mechanism.target.floats
     order = np.argsort(-target, kind="stable")[:MOST_BARS]
     places = np.arange(len(order))
@@ -130,28 +137,23 @@ def _bars(panel: Axes, saved: SavedCoupling, name: Any) -> None:
     panel.set_yticks(places, [_label(str(saved.support.names[place])) for place in order])
     panel.set_xlabel("share of the group", color=INK)
     panel.set_ylim(len(order) - 0.4, -0.6)
-    panel.label_outer()
 
 
 def _figure(saved: SavedCoupling, rows: int, size: tuple[float, float]) -> tuple[Figure, Any]:
+    """An empty figure, and its axes by row and column."""
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
         raise MissingExtraError("matplotlib", "release") from missing
-    columns = len(_shown(saved))
+    columns, groups = len(_shown(saved)), len(saved.mechanism.groups)
     figure = Figure(figsize=(size[0] * columns + 1.0, size[1] * rows + 0.4), layout="constrained")
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    if columns < len(saved.mechanism.groups):
-        figure.suptitle(f"the first {columns} of {len(saved.mechanism.groups)} groups", fontsize=9, color=QUIET)
-    return figure, axes
+    if columns < groups:
+        figure.suptitle(f"the first {columns} of {groups} groups", fontsize=9, color=QUIET)
+    return figure, figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
 
 
 def _shown(saved: SavedCoupling) -> list[Any]:
     return list(saved.mechanism.groups)[:MOST_PANELS]
-
-
-def _axes_of(saved: SavedCoupling) -> Any:
-    return getattr(saved.support, "axes")  # noqa: B009
 
 
 def _title(saved: SavedCoupling, name: Any) -> str:

@@ -23,9 +23,9 @@ from tightrope.transport.supports import Categories, Support
 ASKED_AT = (0.0, 0.1, 0.25, 0.5, 1.0)
 """Where the curve of what is left is written down."""
 PLAIN = re.compile(r"0|-?[1-9][0-9]{0,17}")
-SECRET = "as secret as the table: it holds the laws of its groups as they are"
-PUBLIC = "as public as the laws that it was given"
-PRIVATE = "no more secret than what was spent on it allows"
+LIKE_TABLE = "as secret as the table: it holds the laws of its groups as they are"
+LIKE_LAWS = "as public as the laws that it was given"
+LIKE_SPENT = "no more secret than what was spent on it allows"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ def of_counts(counts: Counts) -> KnownLaws:
     """
     _refuse_empty(counts)
     laws = {group: cells / int(cells.sum()) for group, cells in counts.cells.items()}
-    return KnownLaws(counts.support, laws, {"kind": "table", "secrecy": SECRET})
+    return KnownLaws(counts.support, laws, {"kind": "table", "secrecy": LIKE_TABLE})
 
 
 def of_private_counts(counts: Counts, epsilon: float, *, person: str | None) -> KnownLaws:
@@ -62,7 +62,7 @@ def of_private_counts(counts: Counts, epsilon: float, *, person: str | None) -> 
     learned = learn_laws_privately(dict(counts.cells), discrete_laplace(scale=1 / epsilon))
     origin = {
         "kind": "private",
-        "secrecy": PRIVATE,
+        "secrecy": LIKE_SPENT,
         "epsilon": epsilon,
         "neighbours": "one person is added or removed",
         "person": "each row" if person is None else person,
@@ -96,7 +96,7 @@ def of_entries(entries: Sequence[tuple[str, str, float]], support: Support | Non
         seen.add((point, group))
         laws[by_text[group]][places[point]] = mass
     checked = {group: probabilities(f"law of {group!r}", law) for group, law in laws.items()}
-    return KnownLaws(found, checked, {"kind": "public", "secrecy": PUBLIC})
+    return KnownLaws(found, checked, {"kind": "public", "secrecy": LIKE_LAWS})
 
 
 def aligned(known: KnownLaws, groups: Sequence[Name]) -> dict[Name, Floats]:
@@ -111,7 +111,7 @@ def aligned(known: KnownLaws, groups: Sequence[Name]) -> dict[Name, Floats]:
 
 
 def target_law(known: KnownLaws, target: str) -> NDArray[np.float64] | None:
-    """"barycenter" (None: the fit finds it), "uniform", or the law of the group of that name.
+    """The law that ``target`` names: "barycenter" (None: the fit finds it), "uniform", or a group.
 
     Raises ``InputError`` for another word.
     """
@@ -135,4 +135,3 @@ def _refuse_empty(counts: Counts) -> None:
     empty = [group for group, cells in counts.cells.items() if not cells.sum() > 0]
     if empty:
         raise InputError("groups", empty, "groups with at least one row that has a value", "leave these out")
-

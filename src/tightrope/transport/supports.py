@@ -42,10 +42,9 @@ class Categories:
         """What each point is called in a table of laws."""
         return self.labels.names
 
-    @property
-    def unit(self) -> str:
-        """What a distance of 1 is."""
-        return "1 where the category changes" if self.metric == DISCRETE else f"units of {self.column}"
+    def unit(self, metric: str) -> str:
+        """What distances are measured in."""
+        return "1 where the category changes" if metric == DISCRETE else f"units of {self.column}"
 
     @property
     def metric(self) -> str:
@@ -106,12 +105,12 @@ class Cells:
         """The usual distance."""
         return "cityblock"
 
-    @property
-    def unit(self) -> str:
-        """What a distance of 1 is: of the column on a line, one cell on a map."""
+    def unit(self, metric: str) -> str:
+        """What distances are measured in: the column's own units on a line, cells on a map."""
         if len(self.axes) == 1:
             return f"units of {self.axes[0].column}"
-        return "cells of " + " by ".join(f"{axis.width:.6g} {axis.column}" for axis in self.axes)
+        squares = "squares of " if metric == "sqeuclidean" else ""
+        return f"{squares}cells of " + " by ".join(f"{axis.width:.6g} {axis.column}" for axis in self.axes)
 
     def cost(self, metric: str | None = None) -> Cost:
         """Between the centres on a line; between cells at distance 1 on a map, by "cityblock", "euclidean", ….
