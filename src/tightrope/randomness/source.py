@@ -10,10 +10,12 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.errors import InputError
 from tightrope.randomness.counts import count
 
 Words = NDArray[np.uint64]
@@ -23,9 +25,13 @@ CHUNK = 1 << 20
 
 
 class Source(ABC):
-    """A stream of independent, uniform 64-bit words."""
+    """A stream of independent, uniform 64-bit words. It is made where it is used: it cannot be copied or sent."""
 
     __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        """No copies, no pickles: a copy of a stream with a state repeats its words, in another process unseen."""
+        raise InputError("copy", type(self).__name__, "left alone", "make a source in the process that draws from it")
 
     @abstractmethod
     def words(self, n: int) -> Words:
