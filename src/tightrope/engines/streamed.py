@@ -23,7 +23,7 @@ def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progres
         reader = _reader(backend, rows, job.rows)
         kept = [reader.schema.field(name) for name in job.keep]
         schema = load("pyarrow").schema([*job.schema, *kept])
-        with _whole_file(destination, schema) as writer:
+        with reader, _whole_file(destination, schema) as writer:
             return sum(_written(writer, batch, job, schema) for batch in _watched(reader, job.rows, progress))
 
 
