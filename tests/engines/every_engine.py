@@ -46,6 +46,7 @@ def expression(arrow: pyarrow.Table, _folder: Path) -> Table:
 
 def users_parquet(arrow: pyarrow.Table, folder: Path) -> Table:
     import ibis
+
     path = folder / f"{uuid.uuid4().hex}.parquet"
     pyarrow.parquet.write_table(arrow, path)
     return open_source(guarded("read", lambda: ibis.duckdb.connect().read_parquet(path)))
