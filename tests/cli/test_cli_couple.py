@@ -144,6 +144,20 @@ def test_sampled_laws(run, data, tmp_path):
     run("couple", "check", out, "--samples", "0").refused_with("samples")
 
 
+def test_the_laws_of_a_table(run, data, tmp_path):
+    out = tmp_path / "m.json"
+    run("couple", "fit", data, *AGES, "--out", out)
+    same = json.loads(run("couple", "check", out, "--data", data, "--json").out)["actual"]
+    assert same["measured"]["total_variation"] < 1e-15
+    private = (*AGES, "--epsilon", "1", "--groups", "f,m")
+    run("couple", "fit", data, *private, "--out", out)
+    near = json.loads(run("couple", "check", out, "--data", data, "--json").out)["actual"]
+    assert 0 < near["measured"]["total_variation"] <= near["bound"]["total_variation"] < 0.1
+    laws = tmp_path / "laws.csv"
+    laws.write_text(LAWS, encoding="utf-8")
+    run("couple", "check", out, "--data", data, "--laws", laws).refused_with("laws")
+
+
 def test_any_channel(run, tmp_path):
     channel, laws = tmp_path / "channel.csv", tmp_path / "laws.csv"
     channel.write_text("0.75,0.25\n0.25,0.75\n", encoding="utf-8")

@@ -14,7 +14,6 @@ import typer
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from tightrope.engines import Table
     from tightrope.transport.saved import SavedCoupling
     from tightrope.transport.supports import Support
 
@@ -85,31 +84,18 @@ def _placed(support: Support, columns: list[str] | None) -> Support:
 
 
 def _applied(saved: SavedCoupling, asked: Asked, progress: Callable[[int], None]) -> int:
+    from tightrope.cli.couple_laws import fitting_table
     from tightrope.transport.cell_collection import apply_cells
     from tightrope.transport.collection import apply_table
     from tightrope.transport.supports import Cells
 
-    table, keep = _opened(saved, asked), tuple(asked.keep or ())
+    table, keep = fitting_table(saved, asked.data, asked.table), tuple(asked.keep or ())
     if isinstance(saved.support, Cells):
         settings = (saved.mechanism, table, saved.support, saved.group, asked.out)
         return apply_cells(*settings, keep=keep, progress=progress)
     value, names = saved.support.column, saved.support.names
     columns = (saved.mechanism, table, value, saved.group, asked.out)
     return apply_table(*columns, points=names, keep=keep, progress=progress)
-
-
-def _opened(saved: SavedCoupling, asked: Asked) -> Table:
-    """The table; of a CSV file, the columns in the kinds that the mechanism was fitted with."""
-    from tightrope.cli.couple_laws import opened
-    from tightrope.transport.supports import Cells
-
-    numeric = isinstance(saved.support, Cells)
-    types = dict.fromkeys(saved.support.columns, "number") if numeric else {}
-    named = {saved.group: next(iter(saved.mechanism.groups))}
-    if not numeric:
-        named[saved.support.columns[0]] = saved.support.names[0]
-    whole = {column: "integer" for column, name in named.items() if isinstance(name, int)}
-    return opened(asked.data, asked.table, {**types, **whole})
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
@@ -12,12 +13,14 @@ import typer
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from tightrope.transport.coupling_mechanism import CouplingMechanism
     from tightrope.transport.one_draw import OneDraw
     from tightrope.transport.saved import SavedCoupling
 
 EXAMPLE = """\b
-Examples, the file alone, with the laws that values really have, and any randomised map as a table of probabilities:
+Examples, the file alone, with the laws that values really have, and any randomised map in a table of numbers:
   tightrope couple check mechanism.json
+  tightrope couple check mechanism.json --data places.parquet
   tightrope couple check mechanism.json --laws actual.csv
   tightrope couple check channel.csv --laws actual.csv
 """
@@ -27,22 +30,34 @@ Checked = Annotated[
 Laws = Annotated[
     Path | None, typer.Option(metavar="CSV", help="The laws that values really have: columns point, group, mass.")
 ]
+Data = Annotated[Path | None, typer.Option(metavar="DATA", help="A table: the laws that its groups really have.")]
+Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a DuckDB file.")]
 Samples = Annotated[
     int | None, typer.Option(metavar="N", help="The fitted laws are the shares of so many sampled people a group.")
 ]
 DIVERGENCES = ("max", "total_variation", "kl", "chi2", "hellinger")
 
 
-def check(mechanism: Checked, laws: Laws = None, samples: Samples = None, as_json: AsJson = False) -> None:
+def check(
+    mechanism: Checked,
+    laws: Laws = None,
+    data: Data = None,
+    table: Name = None,
+    samples: Samples = None,
+    as_json: AsJson = False,
+) -> None:
     """Check that every group comes out alike, and what is left where laws are known only nearly."""
     from tightrope.cli.output import print_json, working
 
     with working("Checking ..."):
-        data = _channel(mechanism, laws, samples) if mechanism.suffix == ".csv" else _saved(mechanism, laws, samples)
+        if mechanism.suffix == ".csv":
+            found = _channel(mechanism, laws, [data, table, samples])
+        else:
+            found = _saved(read(mechanism), laws, (data, table), samples)
     if as_json:
-        print_json(data)
+        print_json(found)
     else:
-        _show(data)
+        _show(found)
 
 
 def read(path: Path) -> SavedCoupling:
@@ -59,10 +74,11 @@ def read(path: Path) -> SavedCoupling:
     return SavedCoupling.read(text)
 
 
-def _saved(path: Path, laws: Path | None, samples: int | None) -> dict[str, Any]:
+def _saved(
+    saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None], samples: int | None
+) -> dict[str, Any]:
     from tightrope.transport.sampled_laws import sampled
 
-    saved = read(path)
     fitted = saved.mechanism
     found = {
         "kind": "coupling",
@@ -75,27 +91,42 @@ def _saved(path: Path, laws: Path | None, samples: int | None) -> dict[str, Any]
         "target_error": float(fitted.target_error),
         "known_exactly": _apart(fitted, list(fitted.groups)),
     }
-    if laws is not None:
-        found["actual"] = _actual(saved, laws)
+    actual = _actual_laws(saved, laws, data)
+    if actual is not None:
+        found["actual"] = _with_laws(fitted, actual)
     if samples is not None:
         found["sampled"] = {"samples": samples, "confidence": 0.95, **_triple(sampled(fitted, samples))}
     return found
 
 
-def _actual(saved: SavedCoupling, path: Path) -> dict[str, Any]:
+def _actual_laws(saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None]) -> Any:
+    """The laws of --laws or --data for the mechanism's groups; None without."""
+    from tightrope.cli.couple_laws import fitting_table, law_entries
+    from tightrope.errors import InputError
+    from tightrope.transport.counting import Population, counted
+    from tightrope.transport.known_laws import aligned, of_counts, of_entries
+
+    path, table = data
+    names = tuple(saved.mechanism.groups)
+    if laws is not None and path is not None:
+        raise InputError("laws", str(laws), "left out with --data", "one of the two says what the laws are")
+    if laws is not None:
+        return aligned(of_entries(law_entries(laws), saved.support, saved.support.columns[0]), names)
+    if path is None:
+        return None
+    population = Population(group=saved.group, groups=names)
+    return of_counts(counted(fitting_table(saved, path, table), saved.support, population)).laws
+
+
+def _with_laws(fitted: CouplingMechanism, actual: Mapping[Any, Any]) -> dict[str, Any]:
     """A bound from the distance of the laws alone, and what this mechanism really does to them."""
-    from tightrope.cli.couple_laws import law_entries
-    from tightrope.transport.known_laws import aligned, of_entries
     from tightrope.transport.one_draw import approximate_knowledge
 
-    fitted = saved.mechanism
-    known = of_entries(law_entries(path), saved.support, saved.support.columns[0])
-    actual = aligned(known, list(fitted.groups))
     bound = approximate_knowledge(fitted, actual)
     return {"bound": _triple(bound), "measured": _apart(fitted, list(actual.items()))}
 
 
-def _channel(path: Path, laws: Path | None, samples: int | None) -> dict[str, Any]:
+def _channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]:
     """Any randomised map: row x holds the probabilities of its outputs."""
     from tightrope.channels import Channel
     from tightrope.cli.couple_laws import law_entries
@@ -105,8 +136,8 @@ def _channel(path: Path, laws: Path | None, samples: int | None) -> dict[str, An
     from tightrope.transport.known_laws import of_entries
     from tightrope.transport.supports import Categories
 
-    if laws is None or samples is not None:
-        raise InputError("laws", laws, "given for a CSV file, and --samples left out", "--laws actual.csv")
+    if laws is None or any(other is not None for other in others):
+        raise InputError("laws", laws and str(laws), "given for a CSV file, and nothing else", "--laws actual.csv")
     channel = Channel(read_channel(path))
     support = Categories("input", Labels.of(range(channel.inputs)))
     known = of_entries(law_entries(laws), support, "input")
@@ -128,7 +159,9 @@ def _apart(mechanism: Any, sides: list[Any]) -> dict[str, float]:
 
 
 def _triple(bound: OneDraw) -> dict[str, float]:
-    return {"epsilon": bound.epsilon, "delta": bound.delta, "total_variation": bound.total_variation}
+    """The triple; delta never exceeds the total variation."""
+    eta = bound.total_variation
+    return {"epsilon": bound.epsilon, "delta": min(bound.delta, eta), "total_variation": eta}
 
 
 def _show(data: Mapping[str, Any]) -> None:
@@ -163,7 +196,5 @@ def _words(bound: Mapping[str, float]) -> str:
     )
 
 
-def _number(value: float | None) -> str:
-    import math
-
-    return f"{value:.4g}" if value is not None and math.isfinite(value) else "∞"
+def _number(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "∞"

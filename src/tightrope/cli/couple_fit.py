@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ from tightrope.cli.options import AsJson
 if TYPE_CHECKING:
     from tightrope.transport.known_laws import KnownLaws
     from tightrope.transport.moves import Moves
+    from tightrope.transport.one_draw import OneDraw
     from tightrope.transport.saved import SavedCoupling
 
 EXAMPLE = """\b
@@ -25,6 +26,8 @@ Examples, a map of 15 by 36 cells, a score in 30 bins, and categories learned pr
   tightrope couple fit visits.parquet --value shop --group district --points a,b,c --groups north,south
       --epsilon 1 --person user_id --out mechanism.json
 """
+PRIVATE_MODE = 0o600
+"""Nobody but its owner reads a file that is as secret as the table."""
 Data = Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A .parquet, .csv or .duckdb file.")]
 Value = Annotated[list[str], typer.Option(metavar="COLUMN", help="What is to be released; two of them for a map.")]
 Group = Annotated[str, typer.Option(metavar="COLUMN", help="What the released value must not tell.")]
@@ -99,6 +102,8 @@ def fit(asked: Asked) -> None:
         saved = _fitted(asked, known)
     data = _facts(saved, known, time.perf_counter() - started)
     write(asked.out, json_text(saved.to_data()) + "\n")
+    if known.origin["kind"] == "table":
+        asked.out.chmod(PRIVATE_MODE)
     if asked.plot is not None:
         with working("Drawing ..."):
             draw(saved, asked.plot)
@@ -135,12 +140,22 @@ def _facts(saved: SavedCoupling, known: KnownLaws, seconds: float) -> dict[str, 
         "target_error": float(fitted.target_error),
         "seconds": seconds,
         "origin": dict(saved.origin),
-        "left": [{"epsilon": o.epsilon, "delta": o.delta, "total_variation": o.total_variation} for o in known.left],
+        "left": triples(known.left),
     }
 
 
 def _group(name: str, found: Moves) -> dict[str, Any]:
     return {"group": name, "mean": found.mean, "largest": found.largest, "kept": found.kept}
+
+
+def triples(bounds: Sequence[OneDraw]) -> list[dict[str, float]]:
+    """Those with a smaller delta than the ones before; delta never exceeds the total variation."""
+    found: list[dict[str, float]] = []
+    for one in bounds:
+        delta = min(one.delta, one.total_variation)
+        if not found or delta < found[-1]["delta"]:
+            found.append({"epsilon": one.epsilon, "delta": delta, "total_variation": one.total_variation})
+    return found
 
 
 def _show(data: Mapping[str, Any], asked: Asked) -> None:
@@ -158,6 +173,7 @@ def _show(data: Mapping[str, Any], asked: Asked) -> None:
     origin = data["origin"]
     if origin["kind"] == "private":
         _show_private(data)
+    say(f"Fitted in {data['seconds']:.1f} s.")
     say(f"Written: {asked.out}; it is {origin['secrecy']}.")
     if asked.plot is not None:
         say(f"Drawn: {asked.plot}")
@@ -171,7 +187,7 @@ def _show_private(data: Mapping[str, Any]) -> None:
 
     origin = data["origin"]
     say(f"Learning the laws spent epsilon {origin['epsilon']:g} (a person: {origin['person']}); no ledger recorded it.")
-    say(f"With {origin['confidence']:.0%} confidence, one draw of two people of different groups is told apart by")
+    say(f"True laws may differ: with {origin['confidence']:.0%} confidence one draw tells two groups apart by at most")
     for one in data["left"]:
         parts = [significant(one[key], 3, UP) for key in ("epsilon", "delta", "total_variation")]
         say("  epsilon {}, delta {}, total variation {}".format(*parts))

@@ -17,6 +17,7 @@ from tightrope.transport.supports import Categories, Cells, Support
 if TYPE_CHECKING:
     from tightrope.cli.couple_fit import Asked
     from tightrope.engines import Table
+    from tightrope.transport.saved import SavedCoupling
 
 COLUMNS = ["point", "group", "mass"]
 PUBLIC = "what a table holds is private: only public names may be used"
@@ -57,6 +58,17 @@ def opened(path: Path | None, name: str | None, types: dict[str, str]) -> Table:
 
     is_csv = path is not None and path.suffix.lower() == ".csv"
     return open_source(path, table=name, types=types if is_csv else None)
+
+
+def fitting_table(saved: SavedCoupling, path: Path, name: str | None) -> Table:
+    """The table to a mechanism; of a CSV file, the columns in the kinds that the mechanism was fitted with."""
+    numeric = isinstance(saved.support, Cells)
+    types = dict.fromkeys(saved.support.columns, "number") if numeric else {}
+    named = {saved.group: next(iter(saved.mechanism.groups))}
+    if not numeric:
+        named[saved.support.columns[0]] = saved.support.names[0]
+    whole = {column: "integer" for column, first in named.items() if isinstance(first, int)}
+    return opened(path, name, {**types, **whole})
 
 
 def _cells(asked: Asked) -> Cells | None:
