@@ -65,6 +65,7 @@ def spark() -> Any:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
         "spark.log.level": "OFF",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path),  # and find the tests' own functions
     }
     builder = sql.SparkSession.builder.master("local[2]").appName("tightrope")
     with warnings.catch_warnings():

@@ -40,3 +40,12 @@ def test_other_kinds_are_refused() -> None:
 def test_labels_that_are_none(names: list[object]) -> None:
     with pytest.raises(InputError, match="labels"):
         Labels.of(names)  # type: ignore[arg-type]
+
+
+def test_numbers_beyond_64_bits_are_no_names_and_are_not_shown() -> None:
+    column = pyarrow.array([2**64 - 1, 2**63, 7, None, 2**63 - 1], pyarrow.uint64())
+    assert Labels.of([-1, 7, -(2**63), 2**63 - 1]).numbers(column).tolist() == [-1, -1, 1, -1, 3]
+    assert Labels.of([7]).numbers(column.dictionary_encode()).tolist() == [-1, -1, 0, -1, -1]
+    assert Labels.of([7]).numbers(pyarrow.chunked_array([column, column])).tolist() == [-1, -1, 0, -1, -1] * 2
+    with pytest.raises(InputError, match="64 bits"):
+        Labels.of([1, 2**63])

@@ -1,10 +1,14 @@
 """Sources of random words."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 from tightrope.errors import InputError
 from tightrope.randomness.source import CHUNK, InsecureSeeded, OperatingSystem
+from tightrope.randomness.stream import Stream
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, CHUNK // 8, CHUNK // 8 + 3])
@@ -37,3 +41,10 @@ def test_every_bit_of_the_seeded_stream_is_fair():
 def test_nonsense_seeds(seed):
     with pytest.raises(InputError, match="seed"):
         InsecureSeeded(seed)
+
+
+@pytest.mark.parametrize("source", [OperatingSystem(), Stream(), InsecureSeeded(1)])
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_source_cannot_be_copied_or_sent(source, duplicate):
+    with pytest.raises(InputError, match="make a source in the process"):
+        duplicate(source)

@@ -65,10 +65,12 @@ def _memtable(table: Any, names: Sequence[str]) -> ir.Table:
 
 
 def _plain(arrow_type: Any) -> Any:
-    """The type without an encoding: dictionaries spelled out, half floats and dates of one width."""
+    """The type without an encoding: dictionaries spelled out, half floats, binary and dates of one width."""
     types = load("pyarrow").types
     if types.is_dictionary(arrow_type):
         return _plain(arrow_type.value_type)
+    if types.is_fixed_size_binary(arrow_type):
+        return load("pyarrow").binary()
     if types.is_float16(arrow_type):
         return load("pyarrow").float32()
     return load("pyarrow").date32() if types.is_date64(arrow_type) else arrow_type

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progress: Progress) -> int:
     """One Parquet file of what the job makes of the rows; how many there are."""
     _check(destination)
-    with exact(backend):
-        reader = _reader(backend, rows, job.rows)
+    with _reader(backend, rows, job.rows) as reader:
         kept = [reader.schema.field(name) for name in job.keep]
         schema = load("pyarrow").schema([*job.schema, *kept])
         with reader, _whole_file(destination, schema) as writer:
@@ -29,11 +28,22 @@ def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progres
 
 def fold(backend: Any, rows: ir.Table, job: Folding, progress: Progress) -> Totals:
     """The sum of what the job makes of the rows."""
+    with _reader(backend, rows, job.rows) as reader:
+        return job.total(_watched(reader, job.rows, progress))
+
+
+@contextmanager
+def _reader(backend: Any, rows: ir.Table, size: int) -> Iterator[Any]:
+    """A reader of record batches; closed at the end, also where it was not read to its end."""
     with exact(backend):
-        return job.total(_watched(_reader(backend, rows, job.rows), job.rows, progress))
+        reader = _query(backend, rows, size)
+        try:
+            yield reader
+        finally:
+            guarded("stop reading the rows", reader.close)
 
 
-def _reader(backend: Any, rows: ir.Table, size: int) -> Any:
+def _query(backend: Any, rows: ir.Table, size: int) -> Any:
     """A reader of record batches that runs the query once, as it is read.
 
     Not by ibis 12: its ``to_pyarrow_batches`` fails with DuckDB 2, and a result that is executed first is held whole.
