@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,14 +73,11 @@ def fitting_table(saved: SavedCoupling, path: Path, name: str | None) -> Table:
 
 
 def _cells(asked: Asked) -> Cells | None:
-    """The cells of --bins or --grid."""
-    if asked.bins is not None and asked.grid is not None:
-        raise InputError("grid", asked.grid, "left out with --bins", "one column has --bins, two have --grid")
-    sizes = [asked.bins] if asked.bins is not None else [] if asked.grid is None else _shape(asked.grid)
-    bounds = asked.between or []
-    if not sizes and (bounds or len(asked.value) != 1):
-        raise InputError("value", asked.value, "one column of categories", "cells need --bins or --grid")
+    """The cells of --bins or --grid; None for categories."""
+    sizes, bounds = _sizes(asked), asked.between or []
     if not sizes:
+        if bounds or len(asked.value) != 1:
+            raise InputError("value", asked.value, "one column of categories", "cells need --bins or --grid")
         return None
     if not len(asked.value) == len(bounds) == len(sizes):
         expected = f"{len(sizes)} columns, each with a --between"
@@ -88,6 +86,15 @@ def _cells(asked: Asked) -> Cells | None:
         raise InputError("points", asked.points, "left out with --bins and --grid", "cells are the points")
     named = zip(asked.value, map(_ends, bounds), sizes, strict=True)
     return Cells(tuple(Axis(column, *ends, size) for column, ends, size in named))
+
+
+def _sizes(asked: Asked) -> list[int]:
+    """How many cells along each axis."""
+    if asked.bins is not None and asked.grid is not None:
+        raise InputError("grid", asked.grid, "left out with --bins", "one column has --bins, two have --grid")
+    if asked.bins is not None:
+        return [asked.bins]
+    return [] if asked.grid is None else _shape(asked.grid)
 
 
 def _shape(text: str) -> list[int]:
@@ -136,15 +143,16 @@ def law_entries(path: Path) -> list[tuple[str, str, float]]:
             if sorted(reader.fieldnames or []) != sorted(COLUMNS):
                 shown = (reader.fieldnames or [])[:10]
                 raise InputError("laws", shown, f"a CSV file with the columns {', '.join(COLUMNS)}")
-            return [(row["point"], row["group"], _mass(row["mass"])) for row in reader]
+            return [_entry(row, reader.line_num) for row in reader]
     except OSError as problem:
         raise InputError("laws", str(path), "a file that can be read", str(problem.strerror)) from None
     except (UnicodeDecodeError, csv.Error):
         raise InputError("laws", str(path), "a CSV file in UTF-8") from None
 
 
-def _mass(text: str | None) -> float:
+def _entry(row: Mapping[str, str | None], line: int) -> tuple[str, str, float]:
+    """One line of laws; no value of it is shown in an error."""
     try:
-        return float(text or "")
+        return str(row["point"] or ""), str(row["group"] or ""), float(row["mass"] or "")
     except ValueError:
-        raise InputError("mass", text, "a number in every line of the laws") from None
+        raise InputError("mass", f"line {line}", "a number in every line of the laws") from None

@@ -68,8 +68,8 @@ class SavedCoupling:
         top = Fields.of("the file", data)
         _known_version(top)
         support, metric = _support(top.inner("support"))
-        cost, group = support.cost(metric), top.inner("group")
-        names, target = _labels(group, "names"), _law(top, "target", len(support))
+        group, target = top.inner("group"), _law(top, "target", len(support))
+        names, cost = _labels(group, "names"), support.cost(metric)
         found = [Fields.of(f"groups[{place}]", one) for place, one in enumerate(_entries(top, "groups"))]
         if len(found) != len(names):
             raise InputError("groups", len(found), f"one for each of {len(names)} names", AGAIN)

@@ -83,7 +83,8 @@ class Fields:
         """A list, not empty, of things that ``entry`` accepts."""
         values = self.entries.get(key)
         if not isinstance(values, list) or not values or not all(map(entry, values)):
-            raise self.wrong(key, f"a list of {expected}")
+            shown = f"{len(values)} entries" if isinstance(values, list) else type(values).__name__  # laws are secret
+            raise InputError(f"{self.place} {key}", shown, f"a list, not empty, of {expected}", AGAIN)
         return values
 
     def wholes(self, key: str) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.engines.cells import Axis
+from tightrope.engines.cells import MOST_CELLS, Axis
 from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
 from tightrope.transport.costs import Cost, Matrix
@@ -81,6 +81,8 @@ class Cells:
     def __post_init__(self) -> None:
         if not self.axes or len({axis.column for axis in self.axes}) < len(self.axes):
             raise InputError("axes", [axis.column for axis in self.axes], "one axis or more, each of its own column")
+        if not prod(self.shape) <= MOST_CELLS:
+            raise InputError("cells", self.shape, f"at most {MOST_CELLS} in all", "take larger ones")
 
     def __len__(self) -> int:
         return prod(self.shape)
