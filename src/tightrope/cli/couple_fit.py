@@ -28,7 +28,7 @@ Examples, a map of 15 by 36 cells, a score in 30 bins, and categories learned pr
 """
 PRIVATE_MODE = 0o600
 """Nobody but its owner reads a file that is as secret as the table."""
-Data = Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A .parquet, .csv or .duckdb file.")]
+Data = Annotated[Path | None, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
 Value = Annotated[list[str], typer.Option(metavar="COLUMN", help="What is to be released; two of them for a map.")]
 Group = Annotated[str, typer.Option(metavar="COLUMN", help="What the released value must not tell.")]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the mechanism, as JSON.")]

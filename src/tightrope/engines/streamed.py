@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.engines.door import exact, guarded, load
+from tightrope.engines.door import exact, guarded, load, sql
 from tightrope.engines.jobs import Folding, Progress, Totals, Writing, portions, record_batch
 from tightrope.errors import InputError
 
@@ -22,7 +22,7 @@ def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progres
     with _reader(backend, rows, job.rows) as reader:
         kept = [reader.schema.field(name) for name in job.keep]
         schema = load("pyarrow").schema([*job.schema, *kept])
-        with reader, _whole_file(destination, schema) as writer:
+        with _whole_file(destination, schema) as writer:
             return sum(_written(writer, batch, job, schema) for batch in _watched(reader, job.rows, progress))
 
 
@@ -50,8 +50,7 @@ def _query(backend: Any, rows: ir.Table, size: int) -> Any:
     """
     if backend.name != "duckdb":
         return guarded("read the rows", lambda: backend.to_pyarrow_batches(rows, chunk_size=size))
-    guarded("find the rows", lambda: backend.to_pyarrow(rows.limit(0)))  # registers tables that are in memory
-    query = guarded("prepare the rows", lambda: backend.con.sql(backend.compile(rows)))
+    query = guarded("prepare the rows", lambda: backend.con.sql(sql(backend, rows)))
     return guarded("read the rows", lambda: query.to_arrow_reader(size))
 
 
