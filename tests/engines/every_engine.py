@@ -64,6 +64,8 @@ def spark() -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.codegen.wholeStage": "false",  # tables are small: compiling each query takes longer than running it
+        "spark.sql.adaptive.enabled": "false",
         "spark.log.level": "OFF",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path),  # and find the tests' own functions
     }

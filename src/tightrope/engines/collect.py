@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.engines import bounding, rows
-from tightrope.engines.door import exact, guarded, materialised
+from tightrope.engines.door import exact, fetched, guarded, materialised
 from tightrope.engines.keys import Key, rank
 from tightrope.engines.kinds import decoded
 from tightrope.engines.request import Grouped, Request
@@ -22,7 +22,8 @@ Totals = dict[Key, tuple[int, ...]]
 
 def collect(table: ir.Table, backend: Any, schema: Schema, request: Request) -> Grouped:
     """The integers that the request asks for, groups sorted by key; every step in the engine is guarded."""
-    narrow, given = guarded("prepare the columns of a question", lambda: rows.narrow(table, request))
+    wide = backend.name == "pyspark"  # whose sums of 64 bits overflow
+    narrow, given = guarded("prepare the columns of a question", lambda: rows.narrow(table, request, wide=wide))
     with exact(backend):
         found = (_all if request.bounds.person is None else _bounded)(backend, narrow, request)
     if given is not None:
@@ -55,7 +56,8 @@ def _bounded(backend: Any, narrow: Rows, request: Request) -> Totals:
 def _difference(minuend: ir.Table, subtrahend: ir.Table, keys: Sequence[str]) -> ir.Table:
     """The totals of one minus those of the other, group by group."""
     names = [name for name in minuend.columns if name not in keys]
-    negated = subtrahend.select(*keys, *((-subtrahend[name]).cast(rows.WIDE).name(name) for name in names))
+    alike = [subtrahend[name].cast(minuend[name].type()).name(name) for name in keys]  # Spark forgets a scale
+    negated = subtrahend.select(*alike, *((-subtrahend[name]).cast(rows.WIDE).name(name) for name in names))
     both = minuend.select(*keys, *names).union(negated, distinct=False)
     sums = {name: both[name].sum().cast(rows.WIDE) for name in names}
     return both.group_by(list(keys)).agg(**sums) if keys else both.agg(**sums)
@@ -63,7 +65,7 @@ def _difference(minuend: ir.Table, subtrahend: ir.Table, keys: Sequence[str]) ->
 
 def _fetched(backend: Any, summary: ir.Table, narrow: Rows) -> Totals:
     """The totals as Python integers, without groups that bounding left empty (but for the one group of all rows)."""
-    columns: dict[str, list[Any]] = guarded("add up the groups", lambda: backend.to_pyarrow(summary).to_pydict())
+    columns: dict[str, list[Any]] = guarded("add up the groups", lambda: fetched(backend, summary).to_pydict())
     keys = zip(*(columns[name] for name in narrow.keys), strict=True) if narrow.keys else [()]
     totals = [map(int, values) for name, values in columns.items() if name.startswith("total")]
     groups = list(zip(keys, zip(*totals, strict=True), columns["rows"], strict=True))

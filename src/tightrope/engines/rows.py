@@ -58,8 +58,8 @@ def check(schema: Schema, request: Request) -> None:
             raise SchemaError("column", measure.column, f"numeric to be measured, but it is {kind}", remedy)
 
 
-def narrow(table: ir.Table, request: Request) -> tuple[Rows, GivenKeys | None]:
-    """The rows that a request uses, before bounding, and its given keys.
+def narrow(table: ir.Table, request: Request, *, wide: bool = False) -> tuple[Rows, GivenKeys | None]:
+    """The rows that a request uses, before bounding, and its given keys; contributions in 128 bits where ``wide``.
 
     Rows without a person are dropped. With given keys, rows of other keys are dropped and the key columns become one,
     the key's number.
@@ -68,7 +68,7 @@ def narrow(table: ir.Table, request: Request) -> tuple[Rows, GivenKeys | None]:
     columns = {name: comparable(table[column]) for name, column in zip(names, request.by, strict=True)}
     if request.bounds.person is not None:
         columns["person"] = comparable(table[request.bounds.person])
-    values = _contributions(table, request)
+    values = {name: value.cast(WIDE) if wide else value for name, value in _contributions(table, request).items()}
     if not columns and not values:
         columns["row"] = load("ibis").literal(1)  # SQL has no table without columns
     slim = table.select(**columns, **values)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.engines.door import guarded, load
+from tightrope.engines.door import guarded, load, sql
 from tightrope.engines.jobs import Folding, Totals, Writing, portions, record_batch
 from tightrope.engines.kinds import schema_of
 from tightrope.engines.table import Table
@@ -71,7 +71,7 @@ def fold(backend: Any, rows: ir.Table, job: Folding) -> Totals:
 
 def _frame(backend: Any, rows: ir.Table) -> Any:
     """The rows as a Spark frame: a plan, not yet run."""
-    return guarded("prepare the rows", lambda: backend.raw_sql(backend.compile(rows)))
+    return guarded("prepare the rows", lambda: backend.raw_sql(sql(backend, rows)))
 
 
 def _refuse_speculation(session: Any) -> None:
