@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
+SPARK := .venv/.spark
 PIP := -m pip --quiet --disable-pip-version-check
 
 # One thread a process: pytest runs as many processes as there are cores, and threads that wait for each other only spin.
@@ -14,7 +15,7 @@ demo: $(READY)  ## private statistics of two real tables, and report.html beside
 	@$(BIN)/tightrope release examples/census/plan.toml
 	@$(BIN)/tightrope release examples/wages/plan.toml
 
-test: $(READY)  ## every test, on both cores
+test: $(SPARK)  ## every test, on both cores; those of Spark need Java 17, and are skipped without
 	@$(BIN)/python -m pytest -n 2
 
 check: $(READY)  ## lint, format, types, architecture, doctests
@@ -35,7 +36,7 @@ docs: $(READY)  ## the pages are plain Markdown; this checks that their links to
 
 constraints:  ## resolve pyproject.toml anew and pin what comes out
 	@rm -rf .venv-constraints && $(PYTHON) -m venv .venv-constraints
-	@.venv-constraints/bin/python $(PIP) install -e '.[dev]'
+	@.venv-constraints/bin/python $(PIP) install -e '.[dev,spark]'
 	@grep '^#' constraints.txt > constraints.new
 	@.venv-constraints/bin/python -m pip freeze --exclude-editable | grep -v '[@/]' >> constraints.new
 	@mv constraints.new constraints.txt && rm -rf .venv-constraints
@@ -50,4 +51,9 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Making the environment in .venv (once; a minute or two) ..."
 	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) cannot make environments. On Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@$(BIN)/python $(PIP) install -e '.[dev]' -c constraints.txt
+	@touch $@
+
+$(SPARK): $(READY)
+	@echo "Adding Spark to .venv (once; for the tests alone) ..."
+	@$(BIN)/python $(PIP) install -e '.[spark]' -c constraints.txt
 	@touch $@

@@ -35,7 +35,7 @@ class Labels:
             raise InputError("labels", [kind.__name__ for kind in kinds], "all text or all whole numbers, at least one")
         if len(set(found)) != len(found):
             raise InputError("labels", f"{len(found) - len(set(found))} repeated", "a list without repetitions")
-        if kinds == {int} and not all(-(1 << 63) <= name < 1 << 63 for name in found):
+        if kinds == {int} and not all(-(1 << 63) <= int(name) < 1 << 63 for name in found):
             raise InputError("labels", found, "whole numbers of 64 bits", "name them by text")
         return cls(found)
 

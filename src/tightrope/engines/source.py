@@ -58,7 +58,7 @@ def _refuse_misplaced(path: Path | None, table: str | None, types: Mapping[str, 
 
 def _open_file(path: Path, table: str | None, types: Mapping[str, str]) -> Table:
     suffix = path.suffix.lower()
-    if path.is_dir():
+    if path.is_dir() and path != Path():  # not where an empty text leads
         return files.open_parts(path)
     if suffix not in (".parquet", ".csv", *DUCKDB_SUFFIXES):
         raise InputError("source", str(path), SOURCES, "convert it to Parquet")
