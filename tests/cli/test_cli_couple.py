@@ -115,21 +115,16 @@ def test_learned_privately(run, data, tmp_path):
     out = tmp_path / "m.json"
     words = ("couple", "fit", data, *AGES, "--epsilon", "1", "--groups", "f,m", "--person", "person", "--out", out)
     found = json.loads(run(*words, "--json").out)
-    assert found["origin"] == {
-        "kind": "private",
-        "secrecy": "no more secret than what was spent on it allows",
-        "epsilon": 1.0,
-        "neighbours": "one person is added or removed",
-        "person": "person",
-        "confidence": 0.95,
-        "target": "barycenter",
-    }
-    deltas = [one["delta"] for one in found["left"]]
+    learning = found["origin"]["learning"]
+    assert (found["origin"]["kind"], learning["epsilon"], learning["person"]) == ("private", 1.0, "person")
+    left = learning["left"]
+    deltas = [one["delta"] for one in left]
     assert deltas == sorted(deltas, reverse=True)
     assert deltas[-1] < deltas[0] < 1
-    shown = run(*words).out
-    assert "spent epsilon 1" in shown
-    assert "no ledger" in shown
+    assert all(one["delta"] <= one["total_variation"] for one in left)
+    for shown in (run(*words).out, run("couple", "check", out).out):
+        assert "spent epsilon 1" in shown
+        assert "no ledger" in shown
     homes = ("--value", "home", "--group", "sex", "--points", "north,south,east", "--groups", "f,m")
     assert run("couple", "fit", data, *homes, "--epsilon", "1", "--out", out).code == 0
 
@@ -187,6 +182,7 @@ def test_any_channel(run, tmp_path):
         (("--value", "home", "--group", "sex", "--epsilon", "1", "--groups", "f,m"), "categories"),
         (("--value", "home", "--group", "sex", "--groups", "f,x"), "at least one row"),
         (("--value", "home", "--group", "sex", "--groups", "f,f"), "repetitions"),
+        (("--value", "home", "--group", "sex", "--groups", "f"), "at least 2"),
         (("--value", "home", "--group", "sex", "--plot", "x.gif"), ".png"),
         (("--value", "home", "--group", "sex", "--table", "t"), "table"),
         (("--value", "home", "--group", "sex", "--person", "who"), "who"),
@@ -223,6 +219,7 @@ def test_nonsense_for_fit(run, data, tmp_path, words, said):
         ("point,group,mass\na,f,x\n", "mass"),
         ("point,group,mass\na,f\n", "mass"),
         ("point,group,mass\na,f,1\na,f,0\n", "only once"),
+        ("point,group,mass\na,f,1\n", "at least 2"),
     ],
 )
 def test_laws_that_are_none(run, tmp_path, text, said):

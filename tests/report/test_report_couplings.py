@@ -13,6 +13,7 @@ from tightrope.engines.labels import Labels
 from tightrope.errors import InputError
 from tightrope.report.couplings import MOST_FLOWS, coupling_picture
 from tightrope.transport.coupling_mechanism import CouplingMechanism
+from tightrope.transport.origins import Origin
 from tightrope.transport.saved import SavedCoupling
 from tightrope.transport.supports import Categories, Cells, Support
 
@@ -23,7 +24,7 @@ def saved(support: Support, groups: int = 2) -> SavedCoupling:
     rng = np.random.default_rng(4)
     laws = {f"${number}_$": rng.dirichlet(np.ones(len(support))) for number in range(groups)}
     mechanism = CouplingMechanism.fit(laws, support.cost(), np.full(len(support), 1 / len(support)))
-    return SavedCoupling(mechanism, support, "$group", support.metric, {})
+    return SavedCoupling(mechanism, support, "$group", support.metric, Origin("table", "uniform"))
 
 
 def drawn(figure: Any) -> bytes:
@@ -64,7 +65,9 @@ def test_maps_show_laws_on_one_scale_and_the_heaviest_flows() -> None:
 
 def test_nobody_moves() -> None:
     laws = {"a": np.full(12, 1 / 12)}
-    still = SavedCoupling(CouplingMechanism.fit(laws, MAP.cost(), laws["a"]), MAP, "g", "cityblock", {})
+    still = SavedCoupling(
+        CouplingMechanism.fit(laws, MAP.cost(), laws["a"]), MAP, "g", "cityblock", Origin("table", "a")
+    )
     assert not coupling_picture(still).axes[1].collections
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 
 from tightrope.engines import open_source
 from tightrope.engines.cells import Axis
+from tightrope.engines.labels import Labels
 from tightrope.errors import InputError, SchemaError
-from tightrope.transport.cell_collection import apply_cells
+from tightrope.transport.cell_collection import DrawnCells, apply_cells
 from tightrope.transport.coupling_mechanism import CouplingMechanism
 from tightrope.transport.supports import Cells
 
@@ -70,3 +72,12 @@ def test_columns(tmp_path: Path) -> None:
         apply_cells(mechanism(), table, Cells((Axis("t", 0, 1, 2), MAP.axes[1])), "g", place)
     with pytest.raises(SchemaError):
         apply_cells(mechanism(), table, MAP, "missing", place)
+
+
+def test_the_work_travels_without_memory(tmp_path: Path) -> None:
+    """On a cluster it is sent to the workers."""
+    work = DrawnCells(mechanism(), MAP, Labels.of([1, 2]))
+    batch = pyarrow.table({name: rows(50)[name] for name in ("y", "x", "g")}).to_batches()[0]
+    there = pickle.loads(pickle.dumps(work))(batch)  # noqa: S301 - our own bytes
+    assert there.schema == work.schema
+    assert set(there.column(0).to_pylist()) <= {0.5, 1.5}

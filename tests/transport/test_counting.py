@@ -58,8 +58,9 @@ def test_shares_and_private_shares() -> None:
     assert of_counts(found).laws["f"].tolist() == [1.0, 0.0, 0.0, 0.0]
     learned = of_private_counts(found, 40.0, person=None)
     assert learned.laws["f"] == pytest.approx([3 / 6, 1 / 6, 1 / 6, 1 / 6])  # no noise at such an epsilon; smoothed
-    assert learned.left[0].total_variation == 1.0
-    assert learned.origin["epsilon"] == 40.0
+    assert learned.learning is not None
+    assert learned.learning.left[0] == (0.0, 1.0, 1.0)
+    assert (learned.kind, learned.learning.epsilon) == ("private", 40.0)
     for wrong in (0.0, -1.0, math.nan, math.inf, 41.0):
         with pytest.raises(InputError, match="epsilon"):
             of_private_counts(found, wrong, person=None)
@@ -100,7 +101,7 @@ def test_laws_that_are_written_down() -> None:
 
 
 def test_targets_by_name() -> None:
-    known = KnownLaws(AGES, {0: [1.0, 0, 0, 0], 1: [0, 0, 0, 1.0]}, {})  # type: ignore[dict-item]
+    known = KnownLaws(AGES, {0: [1.0, 0, 0, 0], 1: [0, 0, 0, 1.0]}, "table")  # type: ignore[dict-item]
     assert target_law(known, "barycenter") is None
     uniform = target_law(known, "uniform")
     assert uniform is not None

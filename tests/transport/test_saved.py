@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from typing import Any
 
@@ -18,6 +19,7 @@ from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import InsecureSeeded
 from tightrope.transport.coupling_mechanism import CouplingMechanism
 from tightrope.transport.moves import moves
+from tightrope.transport.origins import Learning, Origin
 from tightrope.transport.saved import SavedCoupling
 from tightrope.transport.supports import Categories, Cells
 
@@ -28,7 +30,7 @@ TARGET = [0.25, 0.25, 0.3, 0.2]
 def saved(objective: Any = "expected", laws: Any = LAWS, target: Any = TARGET) -> SavedCoupling:
     support = Cells((Axis("x", 0, 1, 2), Axis("y", 0, 1, 2)))
     mechanism = CouplingMechanism.fit(laws, support.cost(), target, objective)
-    return SavedCoupling(mechanism, support, "group", "cityblock", {"kind": "public"})
+    return SavedCoupling(mechanism, support, "group", "cityblock", Origin("public", "mine"))
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["expected", "worst"]))
@@ -50,7 +52,7 @@ def test_there_and_back(seed: int, objective: str) -> None:
 def test_categories(names: list[Any]) -> None:
     support = Categories("city", Labels.of(names))
     mechanism = CouplingMechanism.fit({0: [0.2, 0.5, 0.3], 1: [0.3, 0.3, 0.4]}, support.cost(), [0.3, 0.2, 0.5])
-    one = SavedCoupling(mechanism, support, "sex", support.metric, {})
+    one = SavedCoupling(mechanism, support, "sex", support.metric, Origin("table", "mine"))
     other = SavedCoupling.read(json.dumps(one.to_data()))
     assert (other.support, other.metric, other.group) == (support, support.metric, "sex")
     assert list(other.mechanism.groups) == [0, 1]
@@ -63,6 +65,16 @@ def test_losses_are_those_of_the_weights() -> None:
         assert moved.largest == found.mechanism.loss[name]
         assert moved.mean == pytest.approx(saved().mechanism.loss[name] * 1.0, abs=1.0)
         assert 0 <= moved.kept <= 1
+
+
+def test_origins() -> None:
+    learning = Learning(0.5, "each row", 0.95, ((0.0, 0.25, 0.25), (1.0, 0.125, 0.25)))
+    for origin in (Origin("table", "uniform"), Origin("public", "a"), Origin("private", "barycenter", learning)):
+        one = dataclasses.replace(saved(), origin=origin)
+        assert SavedCoupling.read(json.dumps(one.to_data())).origin == origin
+    for kind, learned in (("table", learning), ("private", None), ("rumour", None)):
+        with pytest.raises(InputError, match="origin"):
+            Origin(kind, "uniform", learned)
 
 
 def _swap(row: dict[str, Any]) -> None:
@@ -117,6 +129,9 @@ TAMPERINGS = {
     "cells": lambda data: data["support"]["axes"][0].update(cells=3),
     "huge": lambda data: data["support"]["axes"][0].update(cells=10**9),
     "origin": lambda data: data.pop("origin"),
+    "origin kind": lambda data: data["origin"].update(kind="rumour"),
+    "origin without learning": lambda data: data["origin"].update(kind="private"),
+    "origin learned nothing": lambda data: data["origin"].update(kind="private", learning={"epsilon": 1, "left": []}),
 }
 
 

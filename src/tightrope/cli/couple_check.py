@@ -87,7 +87,7 @@ def _saved(
         "loss": {str(name): loss for name, loss in fitted.loss.items()},
         "unit": saved.support.unit(saved.metric),
         "objective": fitted.objective,
-        "origin": dict(saved.origin),
+        "origin": saved.origin.to_data(),
         "target_error": float(fitted.target_error),
         "known_exactly": _apart(fitted, list(fitted.groups)),
     }
@@ -171,10 +171,18 @@ def _show(data: Mapping[str, Any]) -> None:
     if data["kind"] == "channel":
         say(f"Epsilon between any two inputs: {_number(data['point_epsilon'])}")
         _show_apart("Outputs of two groups differ by at most", data["measured"])
-        return
-    say(f"The file is {data['origin'].get('secrecy', 'of unknown origin')}.")
+    else:
+        _show_coupling(data)
+
+
+def _show_coupling(data: Mapping[str, Any]) -> None:
+    from tightrope.cli.couple_fit import show_learning
+    from tightrope.cli.output import say
+
+    say(f"The file is {data['origin']['secrecy']}.")
     say(f"Output laws equal the target, exact to {data['target_error'] * 2.0**128:.2g} times 2^-128 (recomputed).")
     _show_apart("If the laws are as fitted, outputs of two groups differ by at most", data["known_exactly"])
+    show_learning(data["origin"])
     if "actual" in data:
         say(f"With the laws given, one draw is within {_words(data['actual']['bound'])}: by their distance alone.")
         _show_apart("Through this mechanism, outputs of two groups differ by at most", data["actual"]["measured"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +15,6 @@ from tightrope.cli.options import AsJson
 if TYPE_CHECKING:
     from tightrope.transport.known_laws import KnownLaws
     from tightrope.transport.moves import Moves
-    from tightrope.transport.one_draw import OneDraw
     from tightrope.transport.saved import SavedCoupling
 
 EXAMPLE = """\b
@@ -100,9 +99,9 @@ def fit(asked: Asked) -> None:
     started = time.perf_counter()
     with working("Coupling the groups' laws with their target ..."):
         saved = _fitted(asked, known)
-    data = _facts(saved, known, time.perf_counter() - started)
+    data = _facts(saved, time.perf_counter() - started)
     write(asked.out, json_text(saved.to_data()) + "\n")
-    if known.origin["kind"] == "table":
+    if known.kind == "table":
         asked.out.chmod(PRIVATE_MODE)
     if asked.plot is not None:
         with working("Drawing ..."):
@@ -122,11 +121,10 @@ def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
     objective: Any = asked.objective  # checked by fit
     cost, target = known.support.cost(metric), target_law(known, asked.target)
     mechanism = CouplingMechanism.fit(known.laws, cost, target, objective)
-    origin = {**known.origin, "target": asked.target}
-    return SavedCoupling(mechanism, known.support, asked.group, metric, origin)
+    return SavedCoupling(mechanism, known.support, asked.group, metric, known.origin(asked.target))
 
 
-def _facts(saved: SavedCoupling, known: KnownLaws, seconds: float) -> dict[str, Any]:
+def _facts(saved: SavedCoupling, seconds: float) -> dict[str, Any]:
     """What is printed, and what --json has."""
     from tightrope.transport.moves import moves
 
@@ -139,23 +137,12 @@ def _facts(saved: SavedCoupling, known: KnownLaws, seconds: float) -> dict[str, 
         "groups": [_group(str(name), moves(fitted, name, cost)) for name in fitted.groups],
         "target_error": float(fitted.target_error),
         "seconds": seconds,
-        "origin": dict(saved.origin),
-        "left": triples(known.left),
+        "origin": saved.origin.to_data(),
     }
 
 
 def _group(name: str, found: Moves) -> dict[str, Any]:
     return {"group": name, "mean": found.mean, "largest": found.largest, "kept": found.kept}
-
-
-def triples(bounds: Sequence[OneDraw]) -> list[dict[str, float]]:
-    """Those with a smaller delta than the ones before; delta never exceeds the total variation."""
-    found: list[dict[str, float]] = []
-    for one in bounds:
-        delta = min(one.delta, one.total_variation)
-        if not found or delta < found[-1]["delta"]:
-            found.append({"epsilon": one.epsilon, "delta": delta, "total_variation": one.total_variation})
-    return found
 
 
 def _show(data: Mapping[str, Any], asked: Asked) -> None:
@@ -170,25 +157,25 @@ def _show(data: Mapping[str, Any], asked: Asked) -> None:
     print_table(["group", "moves on average", "at most", "stays"], rows)
     say(f"\nDistances: {data['unit']} ({data['metric']}).")
     say(f"Every group comes out with the target's law, exact to {data['target_error'] * 2.0**128:.2g} times 2^-128.")
-    origin = data["origin"]
-    if origin["kind"] == "private":
-        _show_private(data)
+    show_learning(data["origin"])
     say(f"Fitted in {data['seconds']:.1f} s.")
-    say(f"Written: {asked.out}; it is {origin['secrecy']}.")
+    say(f"Written: {asked.out}; it is {data['origin']['secrecy']}.")
     if asked.plot is not None:
         say(f"Drawn: {asked.plot}")
     say("One value, one draw: releasing a value again tells more. See docs/couple.md.")
 
 
-def _show_private(data: Mapping[str, Any]) -> None:
-    """What was spent, and what is left since the laws are only nearly right."""
+def show_learning(origin: Mapping[str, Any]) -> None:
+    """For laws that were learned: what was spent, and what is left since they are only nearly right."""
     from tightrope.cli.output import say
     from tightrope.report.digits import UP, significant
 
-    origin = data["origin"]
-    say(f"Learning the laws spent epsilon {origin['epsilon']:g} (a person: {origin['person']}); no ledger recorded it.")
-    say(f"True laws may differ: with {origin['confidence']:.0%} confidence one draw tells two groups apart by at most")
-    for one in data["left"]:
+    own = origin.get("learning")
+    if own is None:
+        return
+    say(f"Learning the laws spent epsilon {own['epsilon']:g} (a person: {own['person']}); no ledger recorded it.")
+    say(f"True laws may differ: with {own['confidence']:.0%} confidence one draw tells two groups apart by at most")
+    for one in own["left"]:
         parts = [significant(one[key], 3, UP) for key in ("epsilon", "delta", "total_variation")]
         say("  epsilon {}, delta {}, total variation {}".format(*parts))
 

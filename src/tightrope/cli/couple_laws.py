@@ -25,17 +25,22 @@ PUBLIC = "what a table holds is private: only public names may be used"
 
 
 def known_laws(asked: Asked) -> KnownLaws:
-    """The laws that the options ask for. Raises ``InputError`` where they contradict each other."""
+    """The laws that the options ask for. Raises ``InputError`` where they contradict each other, or hide nothing."""
     if (asked.data is None) == (asked.laws is None):
         raise InputError("DATA", asked.data and str(asked.data), "given, or --laws instead of it", "one of the two")
     cells = _cells(asked)
-    if asked.laws is not None:
-        misplaced = {"epsilon": asked.epsilon, "person": asked.person, "groups": asked.groups, "table": asked.table}
-        given = [name for name, value in misplaced.items() if value is not None]
-        if given:
-            raise InputError(given[0], misplaced[given[0]], "left out with --laws", "public laws are used as they are")
-        return of_entries(law_entries(asked.laws), cells, asked.value[0])
-    return _of_table(asked, cells)
+    known = _of_table(asked, cells) if asked.laws is None else _of_file(asked, asked.laws, cells)
+    if len(known.laws) < 2:
+        raise InputError("groups", len(known.laws), "at least 2", "one group alone has nothing to hide among")
+    return known
+
+
+def _of_file(asked: Asked, laws: Path, cells: Cells | None) -> KnownLaws:
+    misplaced = {"epsilon": asked.epsilon, "person": asked.person, "groups": asked.groups, "table": asked.table}
+    given = [name for name, value in misplaced.items() if value is not None]
+    if given:
+        raise InputError(given[0], misplaced[given[0]], "left out with --laws", "public laws are used as they are")
+    return of_entries(law_entries(laws), cells, asked.value[0])
 
 
 def _of_table(asked: Asked, cells: Cells | None) -> KnownLaws:

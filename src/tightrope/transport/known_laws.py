@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,27 +17,26 @@ from tightrope.transport.counting import Counts
 from tightrope.transport.exact_laws import Floats, probabilities
 from tightrope.transport.learned_laws import learn_laws_privately
 from tightrope.transport.one_draw import OneDraw
+from tightrope.transport.origins import Learning, Origin
 from tightrope.transport.supports import Categories, Support
 
 ASKED_AT = (0.0, 0.1, 0.25, 0.5, 1.0)
 """Where the curve of what is left is written down."""
 PLAIN = re.compile(r"0|-?[1-9][0-9]{0,17}")
-LIKE_TABLE = "as secret as the table: it holds the laws of its groups as they are"
-LIKE_LAWS = "as public as the laws that it was given"
-LIKE_SPENT = "no more secret than what was spent on it allows"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownLaws:
-    """``laws[group]``, shape [d], over the points of ``support``; ``origin`` says in plain data where from.
-
-    ``left``: for laws that were learned, what one draw tells, with the probability that the origin states.
-    """
+    """``laws[group]``, shape [d], over the points of ``support``; ``kind`` and ``learning`` as in ``Origin``."""
 
     support: Support
     laws: Mapping[Name, Floats]
-    origin: Mapping[str, Any]
-    left: tuple[OneDraw, ...] = ()
+    kind: str
+    learning: Learning | None = None
+
+    def origin(self, target: str) -> Origin:
+        """What a file says of them."""
+        return Origin(self.kind, target, self.learning)
 
 
 def of_counts(counts: Counts) -> KnownLaws:
@@ -48,7 +46,7 @@ def of_counts(counts: Counts) -> KnownLaws:
     """
     _refuse_empty(counts)
     laws = {group: cells / int(cells.sum()) for group, cells in counts.cells.items()}
-    return KnownLaws(counts.support, laws, {"kind": "table", "secrecy": LIKE_TABLE})
+    return KnownLaws(counts.support, laws, "table")
 
 
 def of_private_counts(counts: Counts, epsilon: float, *, person: str | None) -> KnownLaws:
@@ -60,15 +58,19 @@ def of_private_counts(counts: Counts, epsilon: float, *, person: str | None) -> 
     if not 1e-6 <= epsilon <= 40:
         raise InputError("epsilon", epsilon, "between 0.000001 and 40", "1 is usual")
     learned = learn_laws_privately(dict(counts.cells), discrete_laplace(scale=1 / epsilon))
-    origin = {
-        "kind": "private",
-        "secrecy": LIKE_SPENT,
-        "epsilon": epsilon,
-        "neighbours": "one person is added or removed",
-        "person": "each row" if person is None else person,
-        "confidence": 1 - learned.failure,
-    }
-    return KnownLaws(counts.support, learned.laws, origin, tuple(map(learned.one_draw, ASKED_AT)))
+    left = _better(map(learned.one_draw, ASKED_AT))
+    learning = Learning(epsilon, "each row" if person is None else person, 1 - learned.failure, left)
+    return KnownLaws(counts.support, learned.laws, "private", learning)
+
+
+def _better(bounds: Iterable[OneDraw]) -> tuple[tuple[float, float, float], ...]:
+    """Those with a smaller δ than the ones before; δ never exceeds η."""
+    found: list[tuple[float, float, float]] = []
+    for one in bounds:
+        delta = min(one.delta, one.total_variation)
+        if not found or delta < found[-1][1]:
+            found.append((one.epsilon, delta, one.total_variation))
+    return tuple(found)
 
 
 def of_entries(entries: Sequence[tuple[str, str, float]], support: Support | None, column: str) -> KnownLaws:
@@ -96,7 +98,7 @@ def of_entries(entries: Sequence[tuple[str, str, float]], support: Support | Non
         seen.add((point, group))
         laws[by_text[group]][places[point]] = mass
     checked = {group: probabilities(f"law of {group!r}", law) for group, law in laws.items()}
-    return KnownLaws(found, checked, {"kind": "public", "secrecy": LIKE_LAWS})
+    return KnownLaws(found, checked, "public")
 
 
 def aligned(known: KnownLaws, groups: Sequence[Name]) -> dict[Name, Floats]:

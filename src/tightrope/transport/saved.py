@@ -13,6 +13,7 @@ from tightrope.errors import InputError
 from tightrope.randomness.choice import TOTAL
 from tightrope.transport.coupling_mechanism import ORDERS, CouplingMechanism
 from tightrope.transport.exact_laws import Law
+from tightrope.transport.origins import Origin
 from tightrope.transport.row_tables import RowTables
 from tightrope.transport.saved_checks import check
 from tightrope.transport.saved_fields import AGAIN, Fields, hexadecimal, parsed
@@ -25,7 +26,7 @@ FORMAT, VERSION = "tightrope coupling", 1
 class SavedCoupling:
     """A mechanism, what its points and groups are called in a table, and where its laws came from.
 
-    ``group`` is the column of groups, ``metric`` the distance over the points, ``origin`` plain data for people. What
+    ``group`` is the column of groups, ``metric`` the distance over the points, ``origin`` is what was stated. What
     the mechanism remembers of persons is not saved: it is as secret as their values.
     """
 
@@ -33,14 +34,14 @@ class SavedCoupling:
     support: Support
     group: str
     metric: str
-    origin: Mapping[str, Any]
+    origin: Origin
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON; whole numbers are hexadecimal text, so that no reader rounds them.
 
         >>> support = Categories("city", Labels.of(["Bergen", "Oslo"]))
         >>> mechanism = CouplingMechanism.fit({"f": [0.5, 0.5]}, support.cost(), target=[0.25, 0.75])
-        >>> data = SavedCoupling(mechanism, support, "sex", "discrete", {"kind": "public"}).to_data()
+        >>> data = SavedCoupling(mechanism, support, "sex", "discrete", Origin("public", "mine")).to_data()
         >>> data["target"], SavedCoupling.of(data).mechanism.loss
         (['1', '3'], {'f': 0.25})
         """
@@ -54,7 +55,7 @@ class SavedCoupling:
             "target": _texts(fitted.target.masses),
             "stray": _texts(fitted.stray.as_integer_ratio()),
             "groups": [_group_data(fitted, name) for name in fitted.groups],
-            "origin": dict(self.origin),
+            "origin": self.origin.to_data(),
         }
 
     @classmethod
@@ -83,7 +84,7 @@ class SavedCoupling:
             stray=_stray(top),
         )
         check(mechanism, cost)
-        return cls(mechanism, support, group.text("column"), metric, dict(top.inner("origin").entries))
+        return cls(mechanism, support, group.text("column"), metric, Origin.of(top.inner("origin")))
 
     @classmethod
     def read(cls, text: str) -> Self:
