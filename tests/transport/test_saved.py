@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import math
+from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -142,6 +145,51 @@ def test_tampering_is_refused(tampering: Any) -> None:
     tampering(data)
     with pytest.raises(InputError):
         SavedCoupling.read(json.dumps(data))
+
+
+JUNK = [
+    None,
+    True,
+    0,
+    -1,
+    10**400,
+    1.5,
+    -0.0,
+    math.nan,
+    math.inf,
+    "",
+    "x",
+    "0",
+    "f" * 9000,
+    [],
+    ["1"],
+    {},
+    {"a": 1},
+    [[]],
+]
+
+
+def _places(data: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to everything in the data."""
+    inside = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in inside:
+        yield (*above, key)
+        yield from _places(value, (*above, key))
+
+
+@given(st.data(), st.sampled_from(JUNK))
+def test_junk_anywhere_is_refused_or_harmless(data: st.DataObject, junk: Any) -> None:
+    """No other exception than ``InputError``; what is read all the same does what it says."""
+    learning = Learning(0.5, "each row", 0.95, ((0.0, 0.25, 0.25), (1.0, 0.125, 0.25)))
+    tree = dataclasses.replace(saved(), origin=Origin("private", "barycenter", learning)).to_data()
+    *above, last = data.draw(st.sampled_from(list(_places(tree))))
+    reduce(lambda inner, key: inner[key], above, tree)[last] = junk
+    try:
+        read = SavedCoupling.read(json.dumps(tree))
+    except InputError:
+        return
+    assert read.mechanism.target_error < 2.0**-99
+    assert math.isfinite(sum(read.mechanism.loss.values()))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"format": NaN}', "[" * 100_000, '"text"', "null"])

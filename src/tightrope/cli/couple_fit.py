@@ -106,6 +106,8 @@ def fit(asked: Asked) -> None:
     if asked.plot is not None:
         with working("Drawing ..."):
             draw(saved, asked.plot)
+        if known.kind == "table":
+            asked.plot.chmod(PRIVATE_MODE)  # it shows the laws
     if asked.as_json:
         print_json({**data, "out": str(asked.out)})
     else:

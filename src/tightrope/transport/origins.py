@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tightrope.errors import InputError
+from tightrope.numerics import checks
 from tightrope.transport.saved_fields import AGAIN, Fields
 
 SECRECY = {
@@ -28,6 +29,14 @@ class Learning:
     person: str
     confidence: float
     left: tuple[tuple[float, float, float], ...]
+
+    def __post_init__(self) -> None:
+        checks.positive("epsilon", self.epsilon)
+        checks.inner_probability("confidence", self.confidence)
+        for epsilon, delta, total_variation in self.left:
+            checks.non_negative("epsilon", epsilon)
+            checks.probability("delta", delta)
+            checks.probability("total_variation", total_variation)
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""

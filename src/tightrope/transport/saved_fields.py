@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,6 +12,7 @@ from typing import Any, Self
 from tightrope.errors import InputError
 
 AGAIN = "write the file again with: tightrope couple fit"
+LARGEST = sys.float_info.max
 HEX = re.compile(r"[0-9a-f]{1,8192}")
 
 
@@ -68,7 +69,7 @@ class Fields:
     def number(self, key: str) -> float:
         """A finite number."""
         value = self.entries.get(key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < math.inf:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
             raise self.wrong(key, "a finite number")
         return float(value)
 
