@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tightrope.channels import Channel, SymmetricChannel
     from tightrope.local import limits
     from tightrope.local.arrow import bits_from_arrow, bits_to_arrow, from_arrow, to_arrow
+    from tightrope.local.collection import perturb_table, tally_table
     from tightrope.local.comparison import Option, best, compare
     from tightrope.local.estimates import Shares
     from tightrope.local.hadamard_response import hadamard
@@ -53,6 +54,7 @@ _HOMES = {
     "hybrid": "mixture",
     "k_randomized_response": "response",
     "on_simplex": "simplex",
+    "perturb_table": "collection",
     "piecewise": "window",
     "plan": "planning",
     "quantiles": "quantile_tree",
@@ -62,6 +64,7 @@ _HOMES = {
     "shuffled_delta": "shuffling",
     "shuffled_epsilon": "shuffling",
     "subset_selection": "subset",
+    "tally_table": "collection",
     "to_arrow": "arrow",
     "unary_encoding": "unary",
     "vector_mean": "vector_means",
@@ -90,6 +93,7 @@ __all__ = [
     "k_randomized_response",
     "limits",
     "on_simplex",
+    "perturb_table",
     "piecewise",
     "plan",
     "quantiles",
@@ -99,6 +103,7 @@ __all__ = [
     "shuffled_delta",
     "shuffled_epsilon",
     "subset_selection",
+    "tally_table",
     "to_arrow",
     "unary_encoding",
     "vector_mean",
