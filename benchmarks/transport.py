@@ -1,11 +1,16 @@
-"""Optimal transport beside POT, in one run.
+"""Optimal transport beside POT, and the optimal metric map beside qif, in one run.
 
-    python benchmarks/transport.py [--job NAME ...] [--repeat 3] [--size 10000000]
+    python benchmarks/transport.py [--job NAME ...] [--repeat 3] [--size 10000000] [--peers PYTHON]
 
 Each tool does each job in a process of its own. Printed are CPU seconds, the median of ``--repeat`` calls after a small
 one that loads libraries, and how much memory the first call took at its peak, coordinates and laws not counted.
 Tightrope's times contain the plan and the proof of optimality for every pair; POT's contain its table of costs, since
-that is what it starts from, and its plan. The ratio is Tightrope / POT; goals are those of docs and issue tracker.
+that is what it starts from, and its plan. The ratio is Tightrope / peer; goals are those of docs and issue tracker.
+
+The metric map is the one of least expected distance under epsilon * distance privacy. Tightrope's is drawn from whole
+numbers and certified for epsilon; its gap is the loss that this costs. ``PYTHON`` is an interpreter that has qif:
+
+    python3 -m venv /tmp/peers && /tmp/peers/bin/pip install qif
 """
 
 from __future__ import annotations
@@ -20,12 +25,15 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 Answer = tuple[float, float]
 """The distance, and the gap to the proven bound."""
 Solve = Callable[[], Answer]
+EPSILON = 1.0
+"""Of the metric map, per cell."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,7 @@ class Job:
     goal: float = math.inf
     ratios: tuple[float, float] = (math.inf, math.inf)
     small: Callable[[], Problem] = lambda: square(5)
+    peer: str = "pot"
 
     def warm(self, make: Callable[[Problem], Solve]) -> None:
         make(self.small())()
@@ -140,6 +149,36 @@ def pot_line(problem: Problem) -> Solve:
     return solve
 
 
+def our_map(problem: Problem) -> Solve:
+    from tightrope import transport
+
+    side = math.isqrt(len(problem.x))
+
+    def solve() -> Answer:
+        cost = transport.grid_distances((side, side))
+        found = transport.optimal_metric(problem.source, cost, EPSILON)
+        assert found.mechanism.epsilon <= EPSILON
+        return found.loss, found.loss - found.optimum
+
+    return solve
+
+
+def qif_map(problem: Problem) -> Solve:
+    from qif import mechanism
+
+    count, side = len(problem.x), math.isqrt(len(problem.x))
+
+    def apart(a: int, b: int) -> float:
+        return math.hypot(a // side - b // side, a % side - b % side)
+
+    def solve() -> Answer:
+        channel = mechanism.d_privacy.min_loss_given_d(problem.source, count, lambda a, b: EPSILON * apart(a, b), apart)
+        costs = np.array([[apart(a, b) for b in range(count)] for a in range(count)])
+        return float((problem.source[:, None] * channel * costs).sum()), math.nan
+
+    return solve
+
+
 def jobs(size: int) -> dict[str, Job]:
     return {
         "grid 50x50": Job(lambda: square(50), our_grid, pot_table("cityblock")),
@@ -149,7 +188,12 @@ def jobs(size: int) -> dict[str, Job]:
         "W_inf 2000": Job(lambda: plane(2000), lambda problem: our_points(problem, math.inf), goal=1),
         f"line {size} plan": Job(lambda: scores(size), our_line, small=lambda: scores(50)),
         f"line {size}": Job(lambda: scores(size), our_line_value, pot_line, small=lambda: scores(50)),
+        **{f"metric map {side}x{side}": metric_map(side) for side in (4, 6)},
     }
+
+
+def metric_map(side: int) -> Job:
+    return Job(lambda: square(side), our_map, qif_map, small=lambda: square(2), peer="qif")
 
 
 # ------------------------------------------------------------------ measuring, one tool and one job a process
@@ -176,7 +220,8 @@ def measure(job: Job, tool: str, repeat: int) -> None:
 
 
 def asked(name: str, tool: str, options: argparse.Namespace) -> dict[str, float]:
-    command = [sys.executable, __file__, "--job", name, "--tool", tool]
+    python = options.peers if tool == "qif" else sys.executable
+    command = [python, __file__, "--job", name, "--tool", tool]
     command += ["--repeat", str(options.repeat), "--size", str(options.size)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -189,12 +234,20 @@ def row(name: str, job: Job, options: argparse.Namespace) -> str:
     met = ours["time"] <= job.goal
     if job.theirs is None:
         return text + f"{'':>36}  {verdict(job, met)}"
-    peer = asked(name, "pot", options)
+    if not installed(job.peer, options):
+        return text + f"  {job.peer} is not installed and skipped"
+    peer = asked(name, job.peer, options)
     ratios = ours["time"] / peer["time"], ours["memory"] / max(peer["memory"], 0.1)
     met = met and all(ratio <= goal for ratio, goal in zip(ratios, job.ratios, strict=True))
     off = abs(ours["distance"] / peer["distance"] - 1)
     text += f"{peer['time']:>9.3f}{peer['memory']:>9.0f}{ratios[0]:>9.3f}{ratios[1]:>9.3f}"
     return text + f"  {verdict(job, met)}  distances agree to {off:.0e}"
+
+
+def installed(tool: str, options: argparse.Namespace) -> bool:
+    python, module = (options.peers, "qif") if tool == "qif" else (sys.executable, "ot")
+    check = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    return subprocess.run([python, "-c", check], check=False).returncode == 0
 
 
 def verdict(job: Job, met: bool) -> str:
@@ -209,12 +262,15 @@ def main() -> None:
     parser.add_argument("--job", action="append", help="only these jobs")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--size", type=int, default=10_000_000, help="places on the line")
-    parser.add_argument("--tool", choices=["ours", "pot"], help=argparse.SUPPRESS)
+    parser.add_argument("--tool", choices=["ours", "pot", "qif"], help=argparse.SUPPRESS)
+    usual = Path("/tmp/peers/bin/python")
+    peers = str(usual) if usual.exists() else sys.executable
+    parser.add_argument("--peers", default=peers, help="the python of the environment that has qif")
     options = parser.parse_args()
     every = jobs(options.size)
     if options.tool:
         return measure(every[options.job[0]], options.tool, options.repeat)
-    print(f"{'':<22}{'Tightrope':>28}{'POT':>18}{'ratio':>18}")
+    print(f"{'':<22}{'Tightrope':>28}{'POT or qif':>18}{'ratio':>18}")
     print(f"{'job':<22}{'CPU s':>9}{'MB':>9}{'gap':>10}{'CPU s':>9}{'MB':>9}{'CPU':>9}{'MB':>9}")
     for name in options.job or every:
         print(row(name, every[name], options), flush=True)

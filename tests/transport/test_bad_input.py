@@ -40,6 +40,8 @@ TABLE = [[0, 1], [1, 0]]
         ((GOOD, GOOD, [[0, 20], [20, 0]], 1000), "p=1000.*math.inf"),
         ((GOOD, GOOD, transport.line([0, 20]), 1000), "p=1000"),
         ((GOOD, GOOD, transport.points([[0], [1e200]], metric="sqeuclidean")), "small enough"),
+        ((GOOD, [1.0, 0.0], [[0, 1e-200], [1e-200, 0]], 2), "1e-200 to the power p"),
+        ((GOOD, [1.0, 0.0], transport.line([0, 1e-200]), 2), "1e-200 to the power p"),
         ((GOOD, GOOD, TABLE, -math.inf), "p to be a number >= 1"),
     ],
 )
@@ -70,6 +72,30 @@ def test_couplings(arguments: tuple[Any, ...], said: str) -> None:
 def test_costs(make: Callable[[], object], said: str) -> None:
     with pytest.raises(InputError, match=said):
         make()
+
+
+RAGGED = [[0.5], [0.5, 1]]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "said"),
+    [
+        (lambda: transport.CouplingMechanism.fit({"a": RAGGED}, TABLE), "law of 'a'.*unequal lengths"),
+        (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE, objective=["worst"]), "objective"),
+        (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE).apply([[0], [0, 1]], "a"), "values.*unequal"),
+        (lambda: transport.CouplingMechanism.fit({"a": GOOD}, TABLE).apply([0], [["a"], ["a", "a"]]), "group"),
+        (lambda: transport.MetricMechanism.of(RAGGED, TABLE), "matrix.*unequal"),
+        (lambda: transport.lifted([[True], [True, False]], GOOD, GOOD), "relation.*unequal"),
+        (lambda: transport.distribution_privacy(RAGGED, [(GOOD, GOOD)], "kl"), "mechanism.*unequal"),
+        (lambda: transport.distribution_privacy(TABLE, [(GOOD, GOOD)], ["kl"]), "divergence"),
+        (lambda: transport.learn_laws({"a": [[1], [1, 2]]}), "counts of 'a'.*unequal"),
+        (lambda: transport.grid_distances((2, 2), "chebyshev"), "metric='chebyshev'"),
+        (lambda: transport.grid_distances("ab"), "shape='ab'"),
+    ],
+)
+def test_what_is_no_table_and_no_name(attempt: Callable[[], object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        attempt()
 
 
 def test_laws_that_nearly_sum_to_one_are_divided_by_their_sum() -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tightrope.errors import InputError
 from tightrope.transport.coupling_mechanism import CouplingMechanism
-from tightrope.transport.distribution_privacy import distribution_privacy, extended_distribution_privacy
+from tightrope.transport.distribution_checks import distribution_privacy, extended_distribution_privacy
 from tightrope.transport.divergences import KINDS, divergence
 from tightrope.transport.lifting import lifted, mass_outside
-from tightrope.transport.one_draw import OneDraw, approximate_knowledge, one_draw
+from tightrope.transport.single_draws import OneDraw, approximate_knowledge, one_draw
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 RANDOM = np.random.default_rng(5)

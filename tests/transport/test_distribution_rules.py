@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.transport.distribution_privacy import distribution_privacy
+from tightrope.transport.distribution_checks import distribution_privacy
 from tightrope.transport.distribution_rules import BELOW, DistributionGuarantee
 
 RNG = np.random.default_rng(21)

@@ -14,9 +14,9 @@ from scipy.optimize import linprog
 
 from tightrope.errors import InputError
 from tightrope.transport.metric_comparison import compare_on_grid
+from tightrope.transport.metric_optimum import exponential_rows, optimal_metric
 from tightrope.transport.metric_privacy import MetricMechanism, certified, metric_epsilon
-from tightrope.transport.optimal_metric import exponential_rows, optimal_metric
-from tightrope.transport.planar_laplace import grid_distances, planar_laplace
+from tightrope.transport.planar_noise import grid_distances, planar_laplace
 from tightrope.transport.row_tables import RowTables
 
 
@@ -190,3 +190,13 @@ def test_on_wages_by_sex_the_coupling_costs_least_and_hides_the_group_fully() ->
     assert 1 < best.loss < planar.loss < 1.4
     assert coupling.group_total_variation < 1e-30
     assert min(best.group_total_variation, planar.group_total_variation) > 0.05
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (2, 2), (3, 4)])
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock"])
+def test_the_steepest_maps_that_are_allowed_are_found(shape: tuple[int, int], metric: str) -> None:
+    """e^50 is more than the solver takes as a coefficient: it called the program unbounded."""
+    cost = grid_distances(shape, metric)
+    best = optimal_metric(np.full(len(cost), 1 / len(cost)), cost, 50 / cost.max())
+    assert not exceeded(best.mechanism.tables, cost, 50 / cost.max())
+    assert best.loss < 1e-3

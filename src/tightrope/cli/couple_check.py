@@ -14,8 +14,8 @@ from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
     from tightrope.transport.coupling_mechanism import CouplingMechanism
-    from tightrope.transport.one_draw import OneDraw
     from tightrope.transport.saved import SavedCoupling
+    from tightrope.transport.single_draws import OneDraw
 
 EXAMPLE = """\b
 Examples, the file alone, with the laws that values really have, and any randomised map in a table of numbers:
@@ -120,7 +120,7 @@ def _actual_laws(saved: SavedCoupling, laws: Path | None, data: tuple[Path | Non
 
 def _with_laws(fitted: CouplingMechanism, actual: Mapping[Any, Any]) -> dict[str, Any]:
     """A bound from the distance of the laws alone, and what this mechanism really does to them."""
-    from tightrope.transport.one_draw import approximate_knowledge
+    from tightrope.transport.single_draws import approximate_knowledge
 
     bound = approximate_knowledge(fitted, actual)
     return {"bound": _triple(bound), "measured": _apart(fitted, list(actual.items()))}
@@ -152,7 +152,7 @@ def _channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]
 
 def _apart(mechanism: Any, sides: list[Any]) -> dict[str, float]:
     """The largest of each divergence over all pairs of groups, both ways."""
-    from tightrope.transport.distribution_privacy import distribution_privacy
+    from tightrope.transport.distribution_checks import distribution_privacy
 
     pairs = list(combinations(sides, 2))
     return {name: distribution_privacy(mechanism, pairs, name).epsilon if pairs else 0.0 for name in DIVERGENCES}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tightrope.transport.costs import Cost, Matrix
     from tightrope.transport.coupling_mechanism import CouplingMechanism
     from tightrope.transport.distances import wasserstein
-    from tightrope.transport.distribution_privacy import (
+    from tightrope.transport.distribution_checks import (
         DistributionPrivacy,
         distribution_privacy,
         extended_distribution_privacy,
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from tightrope.transport.learned_laws import LearnedLaws, learn_laws, learn_laws_privately
     from tightrope.transport.lifting import lifted, mass_outside
     from tightrope.transport.metric_comparison import ComparisonRow, compare_on_grid
+    from tightrope.transport.metric_optimum import OptimalMetric, optimal_metric
     from tightrope.transport.metric_privacy import MetricMechanism, certified, metric_epsilon
-    from tightrope.transport.one_draw import OneDraw, approximate_knowledge, one_draw
     from tightrope.transport.optimal import coupling
-    from tightrope.transport.optimal_metric import OptimalMetric, optimal_metric
-    from tightrope.transport.planar_laplace import grid_distances, planar_laplace
+    from tightrope.transport.planar_noise import grid_distances, planar_laplace
     from tightrope.transport.point_clouds import Points, points
     from tightrope.transport.real_line import Line, line
     from tightrope.transport.result import Coupling
+    from tightrope.transport.single_draws import OneDraw, approximate_knowledge, one_draw
 
 _HOMES = {
     "Barycenter": "barycentre",
@@ -43,37 +43,37 @@ _HOMES = {
     "CouplingMechanism": "coupling_mechanism",
     "Cut": "certificates",
     "DistributionGuarantee": "distribution_rules",
-    "DistributionPrivacy": "distribution_privacy",
+    "DistributionPrivacy": "distribution_checks",
     "Dual": "certificates",
     "Graph": "graphs",
     "LearnedLaws": "learned_laws",
     "Line": "real_line",
     "Matrix": "costs",
     "MetricMechanism": "metric_privacy",
-    "OneDraw": "one_draw",
-    "OptimalMetric": "optimal_metric",
+    "OneDraw": "single_draws",
+    "OptimalMetric": "metric_optimum",
     "PointNames": "collection",
     "Points": "point_clouds",
     "apply_table": "collection",
-    "approximate_knowledge": "one_draw",
+    "approximate_knowledge": "single_draws",
     "barycenter": "barycentre",
     "certified": "metric_privacy",
     "compare_on_grid": "metric_comparison",
     "coupling": "optimal",
-    "distribution_privacy": "distribution_privacy",
-    "extended_distribution_privacy": "distribution_privacy",
+    "distribution_privacy": "distribution_checks",
+    "extended_distribution_privacy": "distribution_checks",
     "graph": "graphs",
     "grid": "lattices",
-    "grid_distances": "planar_laplace",
+    "grid_distances": "planar_noise",
     "learn_laws": "learned_laws",
     "learn_laws_privately": "learned_laws",
     "lifted": "lifting",
     "line": "real_line",
     "mass_outside": "lifting",
     "metric_epsilon": "metric_privacy",
-    "one_draw": "one_draw",
-    "optimal_metric": "optimal_metric",
-    "planar_laplace": "planar_laplace",
+    "one_draw": "single_draws",
+    "optimal_metric": "metric_optimum",
+    "planar_laplace": "planar_noise",
     "points": "point_clouds",
     "wasserstein": "distances",
 }

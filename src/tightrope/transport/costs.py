@@ -111,13 +111,13 @@ class Matrix(Cost):
 
 
 def powered(cost: Cost, exponent: float) -> Cost:
-    """c_ij^exponent; ``InputError`` where floats do not hold that.
+    """c_ij^exponent; ``InputError`` where floats do not hold that: it overflows, or all of it falls below their digits.
 
     >>> powered(as_cost([[2.0]]), 3).matrix().tolist()
     [[8.0]]
     """
     largest = cost.ceiling()
-    if largest > 1 and not exponent * math.log(largest) < LOG_LARGEST:
+    if largest > 0 and not exponent * abs(math.log(largest)) < LOG_LARGEST:
         remedy = "give costs in a unit near the largest, or ask for p=math.inf"
         raise InputError("p", exponent, f"small enough for {largest:.3g} to the power p to be a float", remedy)
     return cost.power(exponent)

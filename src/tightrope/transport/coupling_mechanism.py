@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, Self
@@ -16,9 +16,12 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import Source
+from tightrope.randomness.stream import Stream
 from tightrope.transport import solving
-from tightrope.transport.exact_laws import TOLERANCE, Floats, Law
+from tightrope.transport.exact_laws import TOLERANCE, Floats, Law, array_of
 from tightrope.transport.exact_plan import ExactPlan, exact_plan
+from tightrope.transport.membership import Codes, codes, runs
+from tightrope.transport.people import people
 from tightrope.transport.row_tables import RowTables
 
 NEGLIGIBLE = 2e-12
@@ -41,6 +44,10 @@ class CouplingMechanism:
     **One value, one draw.** Two draws for one value x show two samples of γ_s[x, ·], and that law does depend on x and
     s (theory §6: k draws can reveal the group but for 2^{1−k}). Pass ``person`` to repeat the first draw instead: it
     is remembered in ``memory``, in this object and nowhere else, and is as secret as the values.
+
+    **Two values, two draws.** Memory is for copies of one recorded value. Where a person has several – visits,
+    purchases – name each, ``("Ann", 3)``: two that agree by chance need two draws, since how often values agree tells
+    the law (``docs/proofs/transport.md``).
     """
 
     groups: dict[Group, Law]
@@ -87,30 +94,51 @@ class CouplingMechanism:
         self,
         values: ArrayLike,
         group: Group,
-        person: ArrayLike | None = None,
+        person: Any = None,
         source: Source | None = None,
     ) -> Integers:
-        """A target point for each of ``values`` (numbers of source points, shape [k]), all of one group.
+        """A target point for each of ``values`` (numbers of source points, shape [k]).
 
-        ``person``: whose value each is, shape [k], or one for all. A (person, value) seen before gets what it got
-        then, whatever the group said now; without it every entry is a fresh draw, for one release only.
-        Raises ``InputError`` for an unknown group, and for values that are not in 0..n − 1 (it says how many).
+        ``group``: the group of all, or a list or array with the group of each, shape [k]. ``person``: whose value each
+        is, a list or array of shape [k], or one for all (see ``people``). A (person, value) seen before gets what it
+        got then, whatever the group said now; without it every entry is a fresh draw, for one release only. The memory
+        grows by an entry for each new one.
+        Raises ``InputError`` for unknown groups, values that are not in 0..n − 1 and names that are none; it says how
+        many, or of which type.
 
         >>> coin = CouplingMechanism.fit({"a": [0.0, 1.0], "b": [1.0, 0.0]}, [[0, 1], [1, 0]], target=[0.5, 0.5])
         >>> len(set(coin.apply([1] * 50, "a", person="Ann").tolist()))
         1
+        >>> coin.apply([0, 1, 1], ["b", "a", "a"]).shape
+        (3,)
         """
-        tables = self._table(group)
-        places = _places(values, len(tables))
+        places = _places(values, len(next(iter(self.tables.values()))))
+        members = codes(group, list(self.tables), len(places))
         if person is None:
-            return tables.draw(places, source)
-        return self._remembered(_people(person, len(places)), places, tables, source)
+            return self._drawn(places, members, source or Stream())
+        keys = list(zip(people(person, len(places)), places.tolist(), strict=True))
+        return self._remembered(keys, places, members, source or Stream())
 
-    def _remembered(self, people: list[Any], places: Integers, tables: RowTables, source: Source | None) -> Integers:
-        keys = list(zip(people, places.tolist(), strict=True))
-        fresh = [key for key in dict.fromkeys(keys) if key not in self.memory]
-        drawn = tables.draw(np.array([value for _, value in fresh], dtype=np.int64), source)
-        self.memory.update(zip(fresh, drawn.tolist(), strict=True))
+    def _drawn(self, places: Integers, members: Codes, source: Source) -> Integers:
+        """A fresh draw for each value, group by group."""
+        tables = list(self.tables.values())
+        if not len(places) or members.min() == members.max():
+            return tables[int(members.min(initial=len(tables) - 1))].draw(places, source)
+        out = np.empty(len(places), dtype=np.int64)
+        for group, where in runs(members):
+            out[where] = tables[group].draw(places[where], source)
+        return out
+
+    def _remembered(self, keys: list[tuple[Any, int]], places: Integers, members: Codes, source: Source) -> Integers:
+        """A draw for each key that is new, at its first place; of two threads, the first to remember is right."""
+        firsts: dict[tuple[Any, int], int] = {}
+        for place, key in enumerate(keys):
+            if key not in self.memory:
+                firsts.setdefault(key, place)
+        new = np.array(list(firsts.values()), dtype=np.int64)
+        drawn = self._drawn(places[new], members[new], source)
+        for key, outcome in zip(firsts, drawn.tolist(), strict=True):
+            self.memory.setdefault(key, outcome)
         return np.array([self.memory[key] for key in keys], dtype=np.int64)
 
     def exact_output_law(self, group: Group, actual_law: ArrayLike | Law | None = None) -> list[Fraction]:
@@ -166,7 +194,7 @@ def _laws(groups: Mapping[Group, ArrayLike], size: int) -> dict[Group, Law]:
 
 
 def _order(objective: str) -> float:
-    if objective not in ORDERS:
+    if not isinstance(objective, str) or objective not in ORDERS:
         raise InputError("objective", objective, f"one of {list(ORDERS)}", "expected is W_1, worst is W_infinity")
     return ORDERS[objective]
 
@@ -215,7 +243,7 @@ def _tables(plan: ExactPlan, law: Law, target: Law) -> RowTables:
 
 
 def _places(values: ArrayLike, size: int) -> Integers:
-    array: NDArray[Any] = np.asarray(values)
+    array = array_of("values", values, "whole numbers of shape [k]")
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         shown = f"{array.dtype} of shape {array.shape}"
         raise InputError("values", shown, "whole numbers of shape [k]", "number the points of the support from 0")
@@ -224,12 +252,3 @@ def _places(values: ArrayLike, size: int) -> Integers:
         remedy = "give the support every value that can occur, or map the others to it"
         raise InputError(f"values outside 0..{size - 1}", outside, f"0 of {array.size}", remedy)
     return array.astype(np.int64)
-
-
-def _people(person: ArrayLike, count: int) -> list[Any]:
-    array: NDArray[Any] = np.asarray(person)
-    people: Iterable[Any] = [array.item()] * count if array.ndim == 0 else array.tolist()
-    found = list(people)
-    if array.ndim > 1 or len(found) != count:
-        raise InputError("person", f"{len(found)} people", f"one person, or one for each of {count} values")
-    return found

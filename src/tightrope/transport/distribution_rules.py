@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Literal
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative, whole
-from tightrope.transport.divergences import raised
 
 Metric = Literal["W1", "Winf"]
 
@@ -60,6 +61,8 @@ class DistributionGuarantee:
         """⊙: ``other``, chosen by the first output, on the *same* input (KM Props. 3, 4): ε's add up, for KL.
 
         For D_∞ too. It needs the guarantee at points: between laws alone it is false (theory §6, the coin).
+        Points carry D_∞ to laws by W_∞ only (``from_points``), so that W_1 becomes W_∞ there: two maps of a bit that
+        answer ¾ and ½ for 1 need 1 each by W_1, and 3 together.
 
         >>> one = DistributionGuarantee.from_points(0.5, "kl")
         >>> one.with_same_input(one).epsilon
@@ -69,7 +72,8 @@ class DistributionGuarantee:
             if not part.points:
                 remedy = "use with_fresh_input for independent inputs; a value released twice must be remembered"
                 raise InputError("points", part.points, "True: guarantees between points", remedy)
-        return self._added(other)
+        added = self._added(other)
+        return added.by_worst_distance() if (self.divergence, self.metric) == ("max", "W1") else added
 
     def with_fresh_input(self, other: DistributionGuarantee) -> DistributionGuarantee:
         """•: ``other``, chosen by the first output, on an *independent* input (KM Props. 5, 6): ε's add up, for KL.
@@ -93,7 +97,7 @@ class DistributionGuarantee:
         if self.metric is None and self.divergence not in TRIANGLE and steps > 1:
             remedy = "state the guarantee with a metric, or for one of these"
             raise InputError("divergence", self.divergence, f"one of {list(TRIANGLE)} for a chain", remedy)
-        return replace(self, epsilon=steps * self.epsilon, points=False)
+        return replace(self, epsilon=_at_least(steps * Fraction(self.epsilon)), points=False)
 
     def by_worst_distance(self) -> DistributionGuarantee:
         """W_1 ≤ W_∞: W_1-XDistP is W_∞-XDistP (KM Prop. 9); raises ``InputError`` without a metric."""
@@ -118,6 +122,10 @@ class DistributionGuarantee:
             raise InputError("other", shown, f"of {(self.divergence, self.metric)}", "weaken both to a common one")
         if self.divergence not in ("kl", "max"):
             raise InputError("divergence", self.divergence, "'kl' or 'max'", "others do not add up adaptively")
-        whole_epsilon = self.epsilon + other.epsilon
-        exact = whole_epsilon - self.epsilon == other.epsilon
-        return replace(self, epsilon=whole_epsilon if exact else raised(whole_epsilon))
+        return replace(self, epsilon=_at_least(Fraction(self.epsilon) + Fraction(other.epsilon)))
+
+
+def _at_least(exact: Fraction) -> float:
+    """The least double that is not below."""
+    near = float(exact)
+    return near if near >= exact else math.nextafter(near, math.inf)

@@ -16,6 +16,8 @@ MARGIN = 5e-14
 NEAR = Fraction(1, 2)
 """Where |p/q − 1| is at most this, logarithms come from series: their difference to the linear part has all digits."""
 TERMS = 60
+TINY = 1e-300
+"""Added where the laws differ: more than all terms together lose below the normal doubles."""
 SMALL, LARGE = Fraction(1, 10**300), Fraction(10**300)
 """Ratios between these are normal doubles."""
 
@@ -31,15 +33,18 @@ def divergence(name: str, p: Shares, q: Shares, *, delta: float = 0.0) -> float:
     >>> round(divergence("kl", p, q), 12), round(divergence("max", p, q), 12)
     (0.143841036226, 0.69314718056)
     """
-    if name not in KINDS and name != APPROXIMATE:
+    if not isinstance(name, str) or (name not in KINDS and name != APPROXIMATE):
         raise InputError("divergence", name, f"one of {[*KINDS, APPROXIMATE]}")
     if len(p) != len(q):
         raise InputError("laws", (len(p), len(q)), "laws over the same outcomes")
     slack = probability("delta", delta)
     if slack and name != APPROXIMATE:
         raise InputError("delta", delta, f"0 for {name!r}", f"only {APPROXIMATE!r} has a delta")
-    value = _approximate_max(p, q, Fraction(slack)) if name == APPROXIMATE else KINDS[name](p, q)
-    return raised(value)
+    if all(a == b for a, b in zip(p, q, strict=True)):
+        return 0.0
+    if name == APPROXIMATE:
+        return raised(_approximate_max(p, q, Fraction(slack)))
+    return raised(KINDS[name](p, q) + TINY)
 
 
 def raised(value: float) -> float:
@@ -86,15 +91,16 @@ def _hellinger(p: Shares, q: Shares) -> float:
 
 
 def _root_gap(p: Fraction, q: Fraction) -> float:
-    """½ (√p − √q)² = ½ (p − q)² / (√p + √q)²."""
-    return 0.5 * float(p - q) ** 2 / (math.sqrt(p) + math.sqrt(q)) ** 2
+    """½ (√p − √q)² = ½ a ((1 − r)/(1 + √r))² with a the larger of both and r their ratio."""
+    larger, ratio = max(p, q), min(p, q) / max(p, q)
+    return 0.5 * float(larger) * (float(1 - ratio) / (1 + math.sqrt(ratio))) ** 2
 
 
 def _sum(p: Shares, q: Shares, term: Callable[[Fraction, Fraction], float], beyond: float) -> float:
     """Sum of the terms where q > 0, and ``beyond`` times the mass of p elsewhere."""
     if beyond == math.inf and any(a and not b for a, b in zip(p, q, strict=True)):
         return math.inf
-    inside = math.fsum(term(a, b) for a, b in zip(p, q, strict=True) if b)
+    inside = math.fsum(term(a, b) for a, b in zip(p, q, strict=True) if b and a != b)
     outside = sum((a for a, b in zip(p, q, strict=True) if not b), Fraction(0))
     return inside + beyond * float(outside) if outside else inside
 
@@ -115,7 +121,7 @@ def _approximate_max(p: Shares, q: Shares, delta: Fraction) -> float:
         if above > 0 and not below:
             return math.inf
         if above > below:
-            worst = max(worst, log_ratio(above, below))
+            worst = max(worst, log_ratio(above, below) + TINY)
     return worst
 
 

@@ -72,7 +72,8 @@ def whole_lengths(cost: Graph) -> tuple[Integers, int]:
     lengths = np.floor(np.ldexp(cost.lengths, bits)).astype(np.int64)
     if lengths.min(initial=1) < 1:
         raise PrecisionError(
-            "the shortest edge is too short beside the longest to measure both in 64 bits; join its ends"
+            f"the shortest edge, {cost.lengths.min():.3g}, is too short beside the longest, {largest:.3g}, "
+            "to measure both in 64 bits; join its ends"
         )
     return lengths, bits
 

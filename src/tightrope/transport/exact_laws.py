@@ -64,9 +64,17 @@ def probabilities(name: str, values: ArrayLike, size: int | None = None) -> Floa
     return law
 
 
+def array_of(name: str, values: ArrayLike, expected: str) -> NDArray[Any]:
+    """``values`` as an array; raises ``InputError``, without them, for lists of lists of unequal lengths."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(name, "lists of unequal lengths", expected) from None
+
+
 def _numbers(name: str, values: ArrayLike) -> Floats:
     expected = "a list of probabilities, one a point of the support"
-    array: NDArray[Any] = np.asarray(values)
+    array = array_of(name, values, expected)
     if array.ndim != 1 or array.dtype.kind not in "iuf":
         raise InputError(name, f"{array.dtype} of shape {array.shape}", expected, "lists of lists are no laws")
     if not len(array):

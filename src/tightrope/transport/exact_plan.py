@@ -49,13 +49,13 @@ def exact_plan(plan: Any, source: Law, target: Law) -> ExactPlan:
     total = source.total * target.total
     rows = [mass * target.total for mass in source.masses]
     columns = [mass * source.total for mass in target.masses]
-    entries = _entries(plan, total)
+    entries = float_entries(plan, total)
     for axis, bounds in ((0, rows), (1, columns)):
-        _shrink(entries, axis, bounds)
-    rows, columns = _missing(entries, 0, rows), _missing(entries, 1, columns)
+        shrink(entries, axis, bounds)
+    rows, columns = missing(entries, 0, rows), missing(entries, 1, columns)
     if not sum(rows) <= Fraction(MOST_MOVED) * total:
-        missing = float(Fraction(sum(rows), total))
-        raise PrecisionError(f"the plan misses its marginals by {missing:.3g} of the mass; expected at most 1e-9")
+        lost = float(Fraction(sum(rows), total))
+        raise PrecisionError(f"the plan misses its marginals by {lost:.3g} of the mass; expected at most 1e-9")
     for x, y in entries:
         _pour(entries, (x, y), rows, columns)
     stray = Fraction(sum(rows), total)
@@ -63,7 +63,7 @@ def exact_plan(plan: Any, source: Law, target: Law) -> ExactPlan:
     return ExactPlan({pair: weight for pair, weight in entries.items() if weight}, total, stray)
 
 
-def _entries(plan: Any, total: int) -> Entries:
+def float_entries(plan: Any, total: int) -> Entries:
     """The positive entries of a sparse matrix in units of 1 / total, rounded down."""
     found = plan.tocoo()
     triples = zip(found.row.tolist(), found.col.tolist(), found.data.tolist(), strict=True)
@@ -82,7 +82,8 @@ def _sums(entries: Entries, axis: int, size: int) -> list[int]:
     return out
 
 
-def _shrink(entries: Entries, axis: int, bounds: list[int]) -> None:
+def shrink(entries: Entries, axis: int, bounds: list[int]) -> None:
+    """Scale down the rows (``axis`` 0) or columns that hold more than their bounds, rounding down."""
     sums = _sums(entries, axis, len(bounds))
     for pair, weight in entries.items():
         place = pair[axis]
@@ -90,7 +91,8 @@ def _shrink(entries: Entries, axis: int, bounds: list[int]) -> None:
             entries[pair] = weight * bounds[place] // sums[place]
 
 
-def _missing(entries: Entries, axis: int, bounds: list[int]) -> list[int]:
+def missing(entries: Entries, axis: int, bounds: list[int]) -> list[int]:
+    """What rows or columns hold less than their bounds."""
     return [bound - held for bound, held in zip(bounds, _sums(entries, axis, len(bounds)), strict=True)]
 
 

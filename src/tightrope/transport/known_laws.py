@@ -16,8 +16,8 @@ from tightrope.numerics.checks import positive
 from tightrope.transport.counting import Counts
 from tightrope.transport.exact_laws import Floats, probabilities
 from tightrope.transport.learned_laws import learn_laws_privately
-from tightrope.transport.one_draw import OneDraw
 from tightrope.transport.origins import Learning, Origin
+from tightrope.transport.single_draws import OneDraw
 from tightrope.transport.supports import Categories, Support
 
 ASKED_AT = (0.0, 0.1, 0.25, 0.5, 1.0)

@@ -81,13 +81,16 @@ def whole_masses(masses: Floats, bits: int) -> Integers:
 
 
 def _spread(found: Integers, missing: int) -> int:
-    """Give out at most one part of ``missing`` to each of the larger half; returns what was given."""
-    positive = np.flatnonzero(found)
-    half = max(1, len(positive) // 2)
-    if half < len(positive):
-        positive = positive[np.argpartition(-found[positive], half - 1)[:half]]
-    sign = 1 if missing > 0 else -1
-    part = max(1, abs(missing) // len(positive))
-    chosen = np.sort(positive)[: abs(missing) // part]
-    found[chosen] += sign * part
-    return sign * part * len(chosen)
+    """Give out at most one part of ``missing`` to each of the larger half; returns what was given.
+
+    What is taken away (``missing`` < 0) comes from masses above one unit, and leaves them one: none vanishes.
+    """
+    able = np.flatnonzero(found > (0 if missing > 0 else 1))
+    half = max(1, len(able) // 2)
+    if half < len(able):
+        able = able[np.argpartition(-found[able], half - 1)[:half]]
+    part = max(1, abs(missing) // len(able))
+    chosen = np.sort(able)[: abs(missing) // part]
+    given = np.full(len(chosen), part) if missing > 0 else -np.minimum(part, found[chosen] - 1)
+    found[chosen] += given
+    return int(given.sum())

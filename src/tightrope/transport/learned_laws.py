@@ -18,8 +18,8 @@ from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 from tightrope.randomness.source import Source
 from tightrope.transport.divergences import raised
-from tightrope.transport.exact_laws import Floats
-from tightrope.transport.one_draw import OneDraw, one_draw
+from tightrope.transport.exact_laws import Floats, array_of
+from tightrope.transport.single_draws import STEEPEST, OneDraw, one_draw
 
 Integers = NDArray[np.int64]
 Group = Any
@@ -28,6 +28,10 @@ TABLE_ROUNDING = 2.0**-96
 """δ and η for the rounding of the tables: 2⁻¹²⁸ a point and row, for up to 2³² points."""
 INVERSE_ERROR = 1e-9
 """Relative and absolute: what the inverse of the incomplete beta function may be off; intervals are widened by it."""
+NARROWED = 2.0**-49
+"""Relative: the roundings of a factor, a product and a difference."""
+MOST_SAMPLES = 2**52
+"""Counts and their sums are exact in doubles below this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,9 +45,9 @@ class LearnedLaw:
 
     def deltas(self, epsilon: float) -> tuple[float, float]:
         """Upper bounds on Σ (λ − e^ε λ̂)₊ and Σ (λ̂ − e^ε λ)₊: the smoothed max-divergence, both ways."""
-        factor = math.exp(epsilon)
-        above = float(np.sum(np.maximum(self.upper - factor * self.law, 0)))
-        below = float(np.sum(np.maximum(self.law - factor * self.lower, 0)))
+        factor, (least, most) = math.exp(min(epsilon, STEEPEST)), _around(self.law)
+        above = float(np.sum(np.maximum(self.upper - factor * least, 0)))
+        below = float(np.sum(np.maximum(most - factor * self.lower * (1 - NARROWED), 0)))
         return min(1.0, raised(above)), min(1.0, raised(below))
 
 
@@ -117,15 +121,24 @@ def learn_laws_privately(
     >>> learned.loss.delta(0.5) < 1e-15, learned.laws["a"].shape
     (True, (2,))
     """
+    if not isinstance(noise, IntegerMechanism):
+        raise InputError("noise", noise, "an integer mechanism", "for example tightrope.discrete_laplace(scale=2)")
     found, checked = _counts(counts), inner_probability("failure", failure)
     spent = {Neighbours.ADD_REMOVE: 1, Neighbours.REPLACE_ONE: 2}
     if neighbours not in spent:
         raise InputError("neighbours", neighbours, f"one of {[kind.value for kind in spent]}")
+    width = _width(noise, checked, sum(map(len, found.values())))
     noisy = {group: np.asarray(noise.release(cells, source), dtype=np.int64) for group, cells in found.items()}
-    cells = sum(len(part) for part in noisy.values())
-    width = int(noise.half_width(math.nextafter(1 - checked / (3 * cells), 1.0)))
     loss = replace(spent[neighbours] * noise.loss, neighbours=neighbours)
     return _learned(noisy, width, (checked * 2 / 3, positive("smoothing", smoothing)), (loss, checked))
+
+
+def _width(noise: IntegerMechanism, failure: float, cells: int) -> int:
+    """All noises are within it, but for a third of ``failure``."""
+    confidence = math.nextafter(1 - failure / (3 * cells), 1.0)
+    if not confidence < 1:
+        raise InputError("failure", failure, f"at least {cells * 2.0**-50:.3g} for {cells} counts")
+    return int(noise.half_width(confidence))
 
 
 def _learned(
@@ -154,7 +167,14 @@ def _bounded(cells: Integers, width: int, chances: tuple[float, float], smoothin
 
 def _apart(law: Floats, lower: Floats, upper: Floats) -> float:
     """The most that any law between the bounds is away in total variation: Σ (·)₊ one way bounds it, and the other."""
-    return float(min(np.sum(np.maximum(upper - law, 0)), np.sum(np.maximum(law - lower, 0))))
+    least, most = _around(law)
+    return float(min(np.sum(np.maximum(upper - least, 0)), np.sum(np.maximum(most - lower, 0))))
+
+
+def _around(law: Floats) -> tuple[Floats, Floats]:
+    """Bounds on the law that floats stand for, which is divided by their exact sum."""
+    off = NARROWED + len(law) * 2.0**-52
+    return law * (1 - off), law * (1 + off)
 
 
 def _interval(least: Integers, most: Integers, sizes: tuple[int, int], chance: float) -> tuple[Floats, Floats]:
@@ -179,7 +199,9 @@ def _counts(counts: Mapping[Group, ArrayLike]) -> dict[Group, Integers]:
 
 
 def _cells(group: Group, cells: ArrayLike) -> Integers:
-    array = np.asarray(cells)
+    array = array_of(f"counts of {group!r}", cells, "whole numbers >= 0, one a point of the support")
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or not array.min() >= 0:
         raise InputError(f"counts of {group!r}", array.dtype.name, "whole numbers >= 0, one a point of the support")
+    if not float(array.sum(dtype=np.float64)) < MOST_SAMPLES:
+        raise InputError(f"sum of counts of {group!r}", float(array.sum(dtype=np.float64)), "less than 2^52")
     return array.astype(np.int64)

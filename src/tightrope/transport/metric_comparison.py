@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.transport.coupling_mechanism import CouplingMechanism
-from tightrope.transport.distribution_privacy import distribution_privacy
+from tightrope.transport.distribution_checks import distribution_privacy
 from tightrope.transport.exact_laws import Law
+from tightrope.transport.metric_optimum import optimal_metric
 from tightrope.transport.metric_privacy import MetricMechanism, expected_loss, metric_epsilon
-from tightrope.transport.optimal_metric import optimal_metric
-from tightrope.transport.planar_laplace import grid_distances, planar_laplace
+from tightrope.transport.planar_noise import grid_distances, planar_laplace
 
 
 @dataclass(frozen=True, slots=True)

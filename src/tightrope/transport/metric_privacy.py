@@ -13,7 +13,7 @@ from tightrope.errors import InputError
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import Source
 from tightrope.transport import solving
-from tightrope.transport.exact_laws import Floats, Law
+from tightrope.transport.exact_laws import Floats, Law, array_of
 from tightrope.transport.row_tables import RowTables
 
 Integers = NDArray[np.int64]
@@ -45,7 +45,7 @@ class MetricMechanism:
         >>> round(fair.epsilon, 12)
         0.549306144334
         """
-        rows = np.asarray(matrix)
+        rows = array_of("matrix", matrix, "a channel of shape [n, m]")
         if rows.ndim != 2 or not rows.size:
             raise InputError("matrix", rows.shape, "a channel of shape [n, m]")
         laws = [Law.of(f"row {x}", row) for x, row in enumerate(rows)]
@@ -63,7 +63,7 @@ class MetricMechanism:
 
     def apply(self, values: ArrayLike, source: Source | None = None) -> Integers:
         """A fresh draw for each of ``values`` (numbers of points, shape [k])."""
-        places: NDArray[Any] = np.asarray(values)
+        places = array_of("values", values, "whole numbers of shape [k]")
         if places.ndim != 1 or places.dtype.kind not in "iu" or not np.all((places >= 0) & (places < len(self.tables))):
             shown = f"{places.dtype} of shape {places.shape}"
             raise InputError("values", shown, f"whole numbers in 0..{len(self.tables) - 1}, shape [k]")

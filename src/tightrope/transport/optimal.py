@@ -36,7 +36,8 @@ def coupling(source: object, target: object, cost: object, p: Real = 1) -> Coupl
 
     ``cost``: a table [n, m] or ``grid``, ``points``, ``line``, ``graph``. Laws that sum to 1 within 1e−9 are divided
     by their sum. The plan's marginals are exact to 1e−12; ``.dual`` proves optimality, ``.gap`` says how closely.
-    p = ∞ leaves 1e−12 of the mass in all out of account, so that it does not hang on roundings of the laws.
+    p = ∞ leaves 1e−12 of the mass in all out of account, so that it does not hang on roundings of the laws; yet every
+    point with mass, however little, goes to one within the distance, so that no entry of the plan costs more.
 
     Raises ``InputError`` for laws and costs that are not such, and p below 1; ``PrecisionError`` where optimality
     could not be proven to 1e−9; ``MissingExtraError`` without the extra ``transport``, which lines do without.

@@ -8,7 +8,7 @@ from tightrope.numerics.checks import inner_probability, whole
 from tightrope.transport.coupling_mechanism import CouplingMechanism
 from tightrope.transport.divergences import raised
 from tightrope.transport.learned_laws import TABLE_ROUNDING
-from tightrope.transport.one_draw import OneDraw, one_draw
+from tightrope.transport.single_draws import OneDraw, one_draw
 
 
 def sampled(mechanism: CouplingMechanism, samples: int, *, failure: float = 0.05) -> OneDraw:

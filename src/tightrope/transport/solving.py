@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 from tightrope.transport.exact_laws import Floats
+from tightrope.transport.optimal import coupling
 
 Integers = NDArray[np.int64]
 
@@ -27,6 +28,9 @@ class Cost(Protocol):
 
     def matrix(self) -> Floats:
         """All costs, shape [n, m]."""
+
+    def ceiling(self) -> float:
+        """At least every cost."""
 
 
 def checked_cost(cost: Any) -> Any:
@@ -63,22 +67,24 @@ def matrix_of(cost: Any) -> Floats:
     return cost if isinstance(cost, np.ndarray) else np.asarray(cost.matrix(), dtype=np.float64)
 
 
+def largest(cost: Any) -> float:
+    """At least every cost."""
+    return float(cost.max() if isinstance(cost, np.ndarray) else cost.ceiling())
+
+
 def plan(source: Floats, target: Floats, cost: Any, p: float) -> Any:
     """An optimal coupling as a sparse matrix, shape [n, m], for W_p (p = ``math.inf``: the least largest cost)."""
-    return _solvers().coupling(source, target, cost, p=p).plan
+    return coupling(source, target, cost, p).plan
 
 
 def proven_distance(source: Floats, target: Floats, cost: Any, p: float) -> float:
     """A lower bound on W_p of two laws for p = 1 or ∞: the solver's value less the gap of its proof."""
-    found = _solvers().coupling(source, target, cost, p=p)
-    return max(0.0, float(found.cost) - max(0.0, float(found.gap)))
+    found = coupling(source, target, cost, p)
+    return max(0.0, found.cost - max(0.0, found.gap))
 
 
-def centre(laws: list[Floats], cost: Any, weights: ArrayLike) -> Floats:
+def centre(laws: list[Floats], cost: Any, weights: Sequence[float]) -> Floats:
     """The law of least weighted total cost to ``laws``, over the target points of ``cost``."""
-    found = _solvers().barycenter(laws, cost, weights=weights)
-    return np.asarray(getattr(found, "law", found), dtype=np.float64)
+    from tightrope.transport.barycentre import barycenter
 
-
-def _solvers() -> Any:
-    return importlib.import_module("tightrope.transport")
+    return barycenter(laws, cost, weights).law

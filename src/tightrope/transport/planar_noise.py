@@ -37,8 +37,6 @@ def planar_laplace(shape: tuple[int, int], epsilon: float, *, metric: str = "euc
     """
     height, width = _checked_shape(shape)
     epsilon = positive("epsilon", epsilon)
-    if metric not in METRICS:
-        raise InputError("metric", metric, f"one of {list(METRICS)}")
     cost = grid_distances((height, width), metric)
     if not epsilon * float(cost.max()) <= STEEPEST:
         raise InputError("epsilon", epsilon, f"at most {STEEPEST / float(cost.max()):g} on this grid")
@@ -52,9 +50,15 @@ def planar_laplace(shape: tuple[int, int], epsilon: float, *, metric: str = "euc
 def grid_distances(shape: tuple[int, int], metric: str = "euclidean") -> Floats:
     """Distances between the points of a grid, numbered row by row, in cells, shape [n, n].
 
+    ``metric``: "euclidean" or "cityblock"; raises ``InputError`` for another.
+
     >>> grid_distances((1, 3)).tolist()[0]
     [0.0, 1.0, 2.0]
     """
+    if metric not in METRICS:
+        raise InputError("metric", metric, f"one of {list(METRICS)}")
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise InputError("shape", shape, "a pair of whole numbers (height, width)")
     rows, columns = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
     down, right = np.subtract.outer(rows, rows), np.subtract.outer(columns, columns)
     return _norm(down.astype(np.float64), right.astype(np.float64), metric)

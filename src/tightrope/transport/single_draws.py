@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -18,10 +18,13 @@ from tightrope.mechanisms.pairs import approx_dp
 from tightrope.numerics.checks import non_negative, probability
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.transport.coupling_mechanism import CouplingMechanism
-from tightrope.transport.distribution_privacy import distribution_privacy
+from tightrope.transport.distribution_checks import distribution_privacy
 from tightrope.transport.divergences import divergence as divergence_of
 from tightrope.transport.divergences import raised
 from tightrope.transport.exact_laws import Law
+
+STEEPEST = 700.0
+"""e^709 is the largest double; from here on a factor e^ε counts as infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +58,14 @@ class OneDraw:
         if name not in BOUNDS:
             raise InputError("name", name, f"one of {list(BOUNDS)}")
         if not self.delta:
-            return raised(BOUNDS[name](self.epsilon, self.total_variation))
+            return raised(BOUNDS[name](self.epsilon, self.total_variation)) if self.total_variation else 0.0
         return raised(self.total_variation) if name in ("total_variation", "hellinger") else math.inf
 
 
-BOUNDS = {
+BOUNDS: dict[str, Callable[[float, float], float]] = {
     "kl": lambda epsilon, eta: epsilon * eta,
     "reverse_kl": lambda epsilon, eta: epsilon * eta,
-    "chi2": lambda epsilon, eta: 2 * eta * math.sinh(epsilon),
+    "chi2": lambda epsilon, eta: 2 * eta * math.sinh(epsilon) if epsilon <= STEEPEST else math.inf,
     "hellinger": lambda epsilon, eta: eta * math.tanh(epsilon / 4),
     "total_variation": lambda epsilon, eta: eta,
     "max": lambda epsilon, eta: epsilon,
@@ -87,9 +90,16 @@ def one_draw(
     epsilon = non_negative("epsilon", epsilon)
     first, second = (probability("total_variations", value) for value in total_variations)
     up, down = (probability("deltas", value) for value in deltas)
-    delta = min(1.0, raised(up + math.exp(min(epsilon, 700.0)) * down))
+    delta = _chained(up, epsilon, down)
     ceiling = delta + (1 - delta) * math.tanh(epsilon)
     return OneDraw(2 * epsilon, delta, min(1.0, raised(min(ceiling, first + second))))
+
+
+def _chained(up: float, epsilon: float, down: float) -> float:
+    """δ⁺ + e^ε δ⁻, rounded up; at most 1."""
+    if not down:
+        return up
+    return min(1.0, raised(up + math.exp(epsilon) * down)) if epsilon <= STEEPEST else 1.0
 
 
 def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, ArrayLike]) -> OneDraw:
@@ -107,31 +117,43 @@ def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, Arr
     """
     if not isinstance(actual, Mapping) or set(actual) != set(mechanism.groups):
         raise InputError("actual", actual, f"a law for each of {list(mechanism.groups)}")
-    pairs = [(_shares(mechanism.groups[g]), _shares(Law.of(f"law of {g!r}", actual[g]))) for g in mechanism.groups]
+    pairs = [
+        (_shares(fitted), _shares(Law.of(f"law of {group!r}", actual[group], len(fitted))))
+        for group, fitted in mechanism.groups.items()
+    ]
     epsilon = max(max(divergence_of("max", p, q), divergence_of("max", q, p)) for p, q in pairs)
     apart = sorted(min(1.0, divergence_of("total_variation", p, q)) for p, q in pairs)
     two = (apart[-2:][0], apart[-1])
-    equal_supports = epsilon < math.inf
-    bound = one_draw(
-        epsilon=epsilon if equal_supports else 0.0,
-        total_variations=two,
-        deltas=(0.0, 0.0) if equal_supports else two,
-    )
-    return _with_rounding(bound, mechanism)
+    if epsilon < math.inf:
+        return _with_rounding(mechanism, epsilon, two, (0.0, 0.0))
+    return _with_rounding(mechanism, 0.0, two, two)
 
 
 def _shares(law: Law) -> list[Any]:
     return [law[x] for x in range(len(law))]
 
 
-def _with_rounding(bound: OneDraw, mechanism: CouplingMechanism) -> OneDraw:
-    """The tables of two groups give μ to 2⁻¹²⁸ a point: that ratio, and that total variation, come on top."""
+def _with_rounding(
+    mechanism: CouplingMechanism, epsilon: float, two: tuple[float, float], deltas: tuple[float, float]
+) -> OneDraw:
+    """``one_draw``, and what the tables add: with exact laws two groups' outputs have a ratio e^r and a distance t.
+
+    Then P₀ ≤ e^ε P̂₀ + δ⁺ ≤ e^{ε+r} P̂₁ + δ⁺ ≤ e^{2ε+r} P₁ + δ⁺ + e^{ε+r} δ⁻, or with t added to δ⁻ in place of r where
+    that is infinite; and the total variation grows by at most 2 e^ε t.
+    """
     pairs = list(combinations(mechanism.groups, 2))
     if not pairs:
         return OneDraw(0.0, 0.0, 0.0)
     ratio = distribution_privacy(mechanism, pairs, "max").epsilon
     apart = distribution_privacy(mechanism, pairs, "total_variation").epsilon
-    eta = min(1.0, bound.total_variation + apart)
-    if ratio < math.inf:
-        return OneDraw(bound.epsilon + ratio, bound.delta, eta)
-    return OneDraw(bound.epsilon, min(1.0, bound.delta + math.exp(bound.epsilon / 2) * apart), eta)
+    up, down = deltas
+    if ratio == math.inf:
+        ratio, down = 0.0, min(1.0, raised(down + apart))
+    bound = one_draw(epsilon=epsilon, total_variations=two, deltas=(up, down))
+    eta = _chained(bound.total_variation, epsilon, min(1.0, 2 * apart))
+    return OneDraw(_sum_up(bound.epsilon, ratio), _chained(up, epsilon + ratio, down), eta)
+
+
+def _sum_up(first: float, second: float) -> float:
+    """The sum, rounded up."""
+    return raised(first + second) if first and second else first + second

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import filled
@@ -17,12 +17,14 @@ from tightrope.transport import solving
 from tightrope.transport.coupling_mechanism import CouplingMechanism
 from tightrope.transport.divergences import divergence as divergence_of
 from tightrope.transport.divergences import raised
-from tightrope.transport.exact_laws import Law
+from tightrope.transport.exact_laws import Law, array_of
 
 Shares = list[Fraction]
 Side = Any
 ROUNDED = 1e-10
 """Relative: what the sums in a proven distance may be off; it is taken off before it divides."""
+UNIT = 2.0**-51
+"""Twice what each probability of a law may be off, relatively, per point: laws in floats are no exact laws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def distribution_privacy(
 
 
 def extended_distribution_privacy(
-    mechanism: Any, pairs: Sequence[tuple[Side, Side]], divergence: str, cost: Any, p: float = 1
+    mechanism: Any, pairs: Sequence[tuple[Side, Side]], divergence: str, cost: Any, p: float = 1, *, delta: float = 0.0
 ) -> DistributionPrivacy:
     """The least ε with D(A#λ₀‖A#λ₁) ≤ ε W_p(λ₀, λ₁) both ways, for each pair (XDistP, KM Def. 12); p is 1 or ∞.
 
@@ -82,7 +84,7 @@ def extended_distribution_privacy(
     """
     if p not in (1, math.inf):
         raise InputError("p", p, "1 or math.inf")
-    cost, apart = solving.checked_cost(cost), distribution_privacy(mechanism, pairs, divergence).values
+    cost, apart = solving.checked_cost(cost), distribution_privacy(mechanism, pairs, divergence, delta=delta).values
     near = [_distance(mechanism, pair, cost, p) for pair in pairs]
     return DistributionPrivacy(divergence, tuple(map(_per_unit, apart, near)), p)
 
@@ -110,9 +112,10 @@ def _group_and_law(side: Side) -> tuple[Any, Any]:
 
 
 def _matrix(mechanism: Any) -> NDArray[np.float64]:
-    matrix = np.asarray(getattr(mechanism, "matrix", mechanism))
+    expected = "a CouplingMechanism, a channel or a matrix of shape [n, m]"
+    matrix = array_of("mechanism", getattr(mechanism, "matrix", mechanism), expected)
     if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
-        raise InputError("mechanism", mechanism, "a CouplingMechanism, a channel or a matrix of shape [n, m]")
+        raise InputError("mechanism", mechanism, expected)
     return matrix.astype(np.float64)
 
 
@@ -128,17 +131,21 @@ def _both_ways(name: str, p: Shares, q: Shares, delta: float) -> float:
     return max(divergence_of(name, p, q, delta=delta), divergence_of(name, q, p, delta=delta))
 
 
-def _input_law(mechanism: Any, side: Side) -> ArrayLike:
+def _input_law(mechanism: Any, side: Side, size: int) -> Law:
     if not isinstance(mechanism, CouplingMechanism):
-        law: ArrayLike = side
-        return law
+        return Law.of("law", side, size)
     group, law = _group_and_law(side)
-    return mechanism.groups[group].floats if law is None else law
+    return mechanism.groups[group] if law is None else Law.of("law", law, size)
 
 
 def _distance(mechanism: Any, pair: tuple[Side, Side], cost: Any, p: float) -> float:
-    first, second = (np.asarray(_input_law(mechanism, side), dtype=np.float64) for side in pair)
-    return 0.0 if np.array_equal(first, second) else solving.proven_distance(first, second, cost, p) * (1 - ROUNDED)
+    """A lower bound on W_p: W_1 moves by at most the largest cost times what the laws move when they become floats."""
+    size = solving.sizes(cost)[0]
+    first, second = (_input_law(mechanism, side, size) for side in pair)
+    if first == second:
+        return 0.0
+    found = solving.proven_distance(first.floats, second.floats, cost, p) * (1 - ROUNDED)
+    return found if p == math.inf else max(0.0, found - solving.largest(cost) * (size + 8) * UNIT)
 
 
 def _per_unit(apart: float, distance: float) -> float:
