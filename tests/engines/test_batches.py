@@ -246,3 +246,12 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
     wrote, read, peak = map(int, ran.stdout.split())
     assert wrote == read == rows
     assert peak < 400
+
+
+def test_pandas_on_spark_is_told_how_to_be_a_spark_frame() -> None:
+    class Frame:
+        pass
+
+    Frame.__module__, Frame.__qualname__, Frame.__name__ = "pyspark.pandas.frame", "DataFrame", "DataFrame"
+    with pytest.raises(InputError, match=r"to_spark\(\)"):
+        open_source(Frame())

@@ -56,6 +56,11 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     return lambda arrow: ENGINES[request.param](arrow, tmp_path)
 
 
+def everywhere(*on_all: str, names: Any) -> list[tuple[str, str]]:
+    """Engines and mechanisms: all mechanisms on one engine, these on all, one of each form of report."""
+    return [(engine, name) for engine in sorted(ENGINES) for name in names if engine == "parquet" or name in on_all]
+
+
 def reports_of(mechanism: Any, path: Path) -> np.ndarray:
     return reports_from_arrow(mechanism, pq.read_table(path)["report"])
 
@@ -64,10 +69,10 @@ def within(shares: Any, truth: np.ndarray, sigma: np.ndarray) -> bool:
     return bool(np.all(np.abs(shares.value - truth) < 6 * sigma))
 
 
-@pytest.mark.parametrize("name", SHARES)
-def test_shares_of_a_table(name: str, opened: Opened, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("engine", "name"), everywhere("hashing", "unary", names=SHARES))
+def test_shares_of_a_table(engine: str, name: str, tmp_path: Path) -> None:
     mechanism, path = SHARES[name], tmp_path / "out.parquet"
-    assert perturb_table(mechanism, opened(PEOPLE), "city", path, categories=CITIES) == N
+    assert perturb_table(mechanism, ENGINES[engine](PEOPLE, tmp_path), "city", path, categories=CITIES) == N
     tally, reports = tally_table(mechanism, path), reports_of(mechanism, path)
     assert tally.users == N == len(reports)
     assert tally.counts.tolist() == mechanism.tally(reports).counts.tolist()
@@ -77,10 +82,10 @@ def test_shares_of_a_table(name: str, opened: Opened, tmp_path: Path) -> None:
     assert within(mechanism.estimate_tally(tally), truth, sigma)
 
 
-@pytest.mark.parametrize("name", MEANS)
-def test_means_of_a_table(name: str, opened: Opened, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("engine", "name"), everywhere("piecewise", names=MEANS))
+def test_means_of_a_table(engine: str, name: str, tmp_path: Path) -> None:
     mechanism, path = MEANS[name], tmp_path / "out.parquet"
-    assert perturb_table(mechanism, opened(PEOPLE), "score", path) == N
+    assert perturb_table(mechanism, ENGINES[engine](PEOPLE, tmp_path), "score", path) == N
     tally, reports = tally_table(mechanism, path), reports_of(mechanism, path)
     assert tally.counts.tolist() == np.bincount(reports, minlength=mechanism.letters).tolist()
     found, direct = mechanism.estimate_tally(tally), mechanism.estimate(reports)
@@ -89,15 +94,15 @@ def test_means_of_a_table(name: str, opened: Opened, tmp_path: Path) -> None:
     assert within(found, NUMBERS.mean(), np.sqrt(mechanism.worst_variance / N))
 
 
-@pytest.mark.parametrize("name", SHARES)
-def test_reports_are_counted_where_they_are(name: str, opened: Opened) -> None:
+@pytest.mark.parametrize(("engine", "name"), everywhere("hashing", "subsets", names=SHARES))
+def test_reports_are_counted_where_they_are(engine: str, name: str, tmp_path: Path) -> None:
     """On Spark and in files, whatever the engine made of their type."""
     mechanism = SHARES[name]
     reports = mechanism.perturb(NUMBERS[:3000])
     column = reports_to_arrow(mechanism, reports)
     table = pa.table({"answers": column if mechanism.letters else column.cast(pa.binary())})
     expected = mechanism.tally(reports).counts.tolist()
-    assert tally_table(mechanism, opened(table), "answers").counts.tolist() == expected
+    assert tally_table(mechanism, ENGINES[engine](table, tmp_path), "answers").counts.tolist() == expected
     assert tally_table(mechanism, pa.table({"report": column})).counts.tolist() == expected
 
 

@@ -17,7 +17,7 @@ from scipy import stats
 from tests.engines.every_engine import ENGINES
 from tightrope.engines import Table
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
-from tightrope.transport.collection import Points, _coupling, apply_table
+from tightrope.transport.collection import PointNames, _coupling, apply_table
 from tightrope.transport.coupling_mechanism import CouplingMechanism
 
 N = 20_000
@@ -88,7 +88,7 @@ def test_two_runs_draw_twice(opened: Opened, tmp_path: Path) -> None:
 def test_a_target_with_points_of_its_own(tmp_path: Path) -> None:
     halves = CouplingMechanism.fit({"a": [1.0, 0.0, 0.0]}, [[0, 1], [0, 1], [0, 1]], target=[0.5, 0.5])
     table = pa.table({"town": ["Bergen"] * 1000, "group": ["a"] * 1000})
-    points = Points.of(TOWNS, ["west", "east"])
+    points = PointNames.of(TOWNS, ["west", "east"])
     apply_table(halves, table, "town", "group", tmp_path / "out.parquet", points=points)
     found = Counter(pq.read_table(tmp_path / "out.parquet")["town"].to_pylist())
     assert stats.binomtest(found["east"], 1000).pvalue > ALPHA
@@ -158,4 +158,4 @@ def test_what_travels_holds_no_memory() -> None:
     remembering = CouplingMechanism.fit(LAWS, COST, target=TARGET)
     remembering.apply([0, 1], "a", person=["Anna", "Bert"])
     assert remembering.memory
-    assert _coupling(remembering, "town", Points.of(TOWNS)).mechanism.memory == {}
+    assert _coupling(remembering, "town", PointNames.of(TOWNS)).mechanism.memory == {}

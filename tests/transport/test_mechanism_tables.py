@@ -124,3 +124,12 @@ def test_a_plan_that_is_none_is_refused() -> None:
     law = Law.of("law", [0.5, 0.5])
     with pytest.raises(PrecisionError, match="misses its marginals"):
         exact_plan(sparse.coo_array([[0.5, 0.0], [0.0, 0.4]]), law, law)
+
+
+def test_rows_that_are_one_object_share_a_table() -> None:
+    """A map has thousands of points that nobody has; their row is laid out once, wherever it stands."""
+    whole, single = dict.fromkeys(range(2000), 1), {3: 1}
+    tables = RowTables.of([whole, single, *[whole] * 3000, dict(whole)], 2000)
+    assert len(set(tables.starts.tolist())) == 2
+    assert tables.weights(0) == tables.weights(3001) == tables.weights(3002)
+    assert tables.weights(1) == {3: TOTAL}

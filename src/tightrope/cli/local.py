@@ -35,7 +35,7 @@ def check(channel: Table, delta: Delta = 0.0, as_json: AsJson = False) -> None:
     from tightrope.channels import Channel
     from tightrope.cli.output import print_json, say
 
-    found = Channel(_read(channel))
+    found = Channel(read_channel(channel))
     data = _facts(found, delta)
     if as_json:
         print_json(data)
@@ -66,7 +66,7 @@ def _number(value: float) -> str:
     return f"{value:.6g}" if math.isfinite(value) else "∞"
 
 
-def _read(path: Path) -> list[list[float]]:
+def read_channel(path: Path) -> list[list[float]]:
     """The numbers of a CSV file; no value of it is shown in an error."""
     from tightrope.errors import InputError
 

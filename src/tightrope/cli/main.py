@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
-from tightrope.cli import account, dpsgd, init, local, noise, plan, release
+from tightrope.cli import account, couple, dpsgd, init, local, noise, plan, release
 from tightrope.cli.failures import one_line
 from tightrope.cli.options import from_fields
 
@@ -62,6 +62,7 @@ app.command("account", epilog=account.EXAMPLE)(account.account)
 app.command("dpsgd", epilog=dpsgd.EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
 
 app.add_typer(local.group, name="local", help="Collect without being trusted: plan a study, report, estimate.")
+app.add_typer(couple.group, name="couple", help="Hide the group somebody is from: fit, apply and check a coupling.")
 
 
 def _version(asked: bool) -> None:

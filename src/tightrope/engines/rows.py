@@ -68,7 +68,7 @@ def narrow(table: ir.Table, request: Request, *, wide: bool = False) -> tuple[Ro
     columns = {name: comparable(table[column]) for name, column in zip(names, request.by, strict=True)}
     if request.bounds.person is not None:
         columns["person"] = comparable(table[request.bounds.person])
-    values = {name: value.cast(WIDE) if wide else value for name, value in _contributions(table, request).items()}
+    values = _contributions(table, request, wide)
     if not columns and not values:
         columns["row"] = load("ibis").literal(1)  # SQL has no table without columns
     slim = table.select(**columns, **values)
@@ -88,9 +88,10 @@ def totals(rows: Rows, request: Request) -> ir.Table:
     return table.group_by(list(rows.keys)).agg(**sums) if rows.keys else table.agg(**sums)
 
 
-def _contributions(table: ir.Table, request: Request) -> dict[str, ir.Column]:
+def _contributions(table: ir.Table, request: Request, wide: bool) -> dict[str, ir.Column]:
     measured = [(place, measure) for place, measure in enumerate(request.measures) if measure.column is not None]
-    return {f"value{place}": _contribution(table, measure) for place, measure in measured}
+    values = {f"value{place}": _contribution(table, measure) for place, measure in measured}
+    return {name: value.cast(WIDE) for name, value in values.items()} if wide else values
 
 
 def _contribution(table: ir.Table, measure: Measure) -> ir.Column:

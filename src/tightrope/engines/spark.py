@@ -14,7 +14,7 @@ from tightrope.engines.door import guarded, load, sql
 from tightrope.engines.jobs import Folding, Totals, Writing, portions, record_batch
 from tightrope.engines.kinds import schema_of
 from tightrope.engines.table import Table
-from tightrope.errors import EngineError, InputError
+from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -35,7 +35,12 @@ _BINARY = ("BinaryType", "binary")
 
 
 def open_spark(frame: Any) -> Table:
-    """A Spark frame, classic or connected. ibis sets the session's time zone to UTC."""
+    """A Spark frame, classic or connected. ibis sets the session's time zone to UTC.
+
+    Timestamps come without a zone, instants in UTC: ibis does not tell Spark's two kinds apart.
+    """
+    if not hasattr(frame, "sparkSession"):
+        raise InputError("source", type(frame), "a Spark frame", "call its to_spark() first")  # pandas on Spark
     ibis = load("ibis")
     load("pyspark")
     backend = guarded("connect to the Spark session", lambda: ibis.pyspark.connect(frame.sparkSession))
@@ -53,7 +58,7 @@ def write(backend: Any, rows: ir.Table, job: Writing, destination: str) -> int:
     made = guarded("prepare the job", lambda: frame.mapInArrow(_writer(job), _schema(job, frame.schema)))
     try:
         guarded("write the Parquet parts", lambda: made.write.mode("error").parquet(destination))
-    except EngineError:
+    except BaseException:  # an interruption, too
         _remove_unfinished(Path(destination))
         raise
     return int(guarded("count what was written", lambda: session.read.parquet(destination).count()))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tightrope.transport.barycentre import Barycenter, barycenter
     from tightrope.transport.certificates import Cut, Dual
+    from tightrope.transport.collection import PointNames, apply_table
     from tightrope.transport.costs import Cost, Matrix
     from tightrope.transport.coupling_mechanism import CouplingMechanism
     from tightrope.transport.distances import wasserstein
@@ -51,7 +52,9 @@ _HOMES = {
     "MetricMechanism": "metric_privacy",
     "OneDraw": "single_draws",
     "OptimalMetric": "metric_optimum",
+    "PointNames": "collection",
     "Points": "point_clouds",
+    "apply_table": "collection",
     "approximate_knowledge": "single_draws",
     "barycenter": "barycentre",
     "certified": "metric_privacy",
@@ -92,7 +95,9 @@ __all__ = [
     "MetricMechanism",
     "OneDraw",
     "OptimalMetric",
+    "PointNames",
     "Points",
+    "apply_table",
     "approximate_knowledge",
     "barycenter",
     "certified",

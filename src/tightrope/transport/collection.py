@@ -20,10 +20,10 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class PointNames:
     """Names of the source points and of the target points of a mechanism, in order.
 
-    >>> len(Points.of(["west", "east"]).targets), len(Points.of([10, 20], [1, 2, 3]).targets)
+    >>> len(PointNames.of(["west", "east"]).targets), len(PointNames.of([10, 20], [1, 2, 3]).targets)
     (2, 3)
     """
 
@@ -44,7 +44,7 @@ def apply_table(
     group: str,
     destination: str | Path,
     *,
-    points: Points | Sequence[Name],
+    points: PointNames | Sequence[Name],
     keep: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> int:
@@ -54,7 +54,7 @@ def apply_table(
         source: a ``Table``, or whatever ``open_source`` takes.
         value, group: the columns with the names of points and of the mechanism's groups, text or whole numbers.
         destination: a ``.parquet`` file, on Spark a folder; it must not exist.
-        points: the names of the source points in order, as they stand in the column; ``Points`` where the target
+        points: the names of the source points in order, as they stand in the column; ``PointNames`` where the target
             has points of its own.
         keep: columns to write beside the draws, never ``value`` or ``group``. They are not hidden. No other is written.
         progress: told how many rows are done.
@@ -77,7 +77,7 @@ def apply_table(
     ('home',)
     """
     table = source if isinstance(source, Table) else open_source(source)
-    work = _coupling(mechanism, value, points if isinstance(points, Points) else Points.of(points))
+    work = _coupling(mechanism, value, points if isinstance(points, PointNames) else PointNames.of(points))
     _check(table, work, (value, group), keep)
     try:
         return written(table, (value, group), work, work.schema, destination, keep=keep, progress=progress)
@@ -96,7 +96,7 @@ class Coupling:
 
     mechanism: CouplingMechanism
     name: str
-    points: Points
+    points: PointNames
     groups: Labels
 
     @property
@@ -133,12 +133,12 @@ class Strays:
         return np.array([len(values), _absent(groups), _absent(values)], dtype=np.int64)
 
 
-def _coupling(mechanism: CouplingMechanism, name: str, points: Points) -> Coupling:
+def _coupling(mechanism: CouplingMechanism, name: str, points: PointNames) -> Coupling:
     """The work, without the mechanism's memory: that is as secret as the values."""
     sizes = len(next(iter(mechanism.tables.values()))), len(mechanism.target)
     if (len(points.sources), len(points.targets)) != sizes:
         found = (len(points.sources), len(points.targets))
-        raise InputError("number of source and target points", found, f"{sizes}, as in the mechanism", "see Points")
+        raise InputError("number of source and target points", found, f"{sizes}, as in the mechanism", "see PointNames")
     return Coupling(dataclasses.replace(mechanism, memory={}), name, points, Labels.of(list(mechanism.tables)))
 
 
