@@ -61,9 +61,10 @@ def spark() -> Any:
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers need the same libraries
     settings = {
         "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.shuffle.partitions": "1",
         "spark.sql.codegen.wholeStage": "false",  # tables are small: compiling each query takes longer than running it
         "spark.sql.adaptive.enabled": "false",
         "spark.log.level": "OFF",
