@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS := 1
 .PHONY: demo test check bench fuzz docs clean constraints
 
 demo: $(READY)  ## private statistics of two real tables, and report.html beside each plan
-	@test -f examples/census/census2000.parquet -a -f examples/wages/wagepan.parquet || $(BIN)/python examples/make_data.py
+	@test -f examples/census/census2000.parquet -a -f examples/wages/wagepan.parquet || $(BIN)/python examples/make_data.py census wages
 	@$(BIN)/tightrope release examples/census/plan.toml
 	@$(BIN)/tightrope release examples/wages/plan.toml
 
@@ -43,7 +43,7 @@ constraints:  ## resolve pyproject.toml anew and pin what comes out
 
 clean:  ## everything that make and the tools wrote
 	@rm -rf .venv .venv-constraints .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
-	@rm -f examples/*/*.parquet examples/*/report.html examples/*/certificate.json
+	@rm -f examples/*/*.parquet examples/*/report.html examples/*/certificate.json examples/local/education.* examples/local/experience.*
 	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt

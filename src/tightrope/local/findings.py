@@ -45,8 +45,8 @@ class Findings:
     ) -> Self:
         """Estimates from the counts of all reports, with intervals; see ``FrequencyOracle.estimate_tally``.
 
-        The interval of a mean is exact for one bit a person, normal else. ``consistent`` adds shares ≥ 0 that add up to 1, which are biased.
-        Raises ``InputError`` for too few reports, and for these options on a mean.
+        The interval of a mean is exact for one bit a person, normal else. ``consistent`` adds shares ≥ 0 that add up to
+        1, which are biased. Raises ``InputError`` for too few reports, and for these options on a mean.
 
         >>> study = Study("distribution", 1.0, categories=("yes", "no"))
         >>> found = Findings.of(study, study.mechanism.tally([0] * 700 + [1] * 300))
