@@ -74,7 +74,7 @@ def folded(
     """The sum over all batches of what ``work`` makes of each: whole numbers, shape [length].
 
     ``work`` gives an int64 array of that shape; totals must fit in 64 bits, as numbers of rows do. It should draw no
-    randomness: Spark may work on a batch again. Raises like ``written``.
+    randomness: Spark may work on a batch again. ``progress`` is told nothing on Spark. Raises like ``written``.
     """
     backend, chosen = _chosen(table, columns)
     job = Folding(tuple(columns), work, whole("length", length), whole("rows", rows))
