@@ -25,7 +25,7 @@ PARTS = 16
 """Pieces of a cell over which a cost without a formula is bounded by its value at the outer end."""
 FAINT = 40.0
 """Nats that a staircase is followed down."""
-COARSEST, FINEST = 4, 48
+COARSEST, FINEST = 4, 64
 
 
 @dataclass(frozen=True, slots=True)
