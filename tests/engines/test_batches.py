@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tightrope.engines import Table, folded, open_source, written
+from tightrope.engines.whole_file import _publish, whole_file
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
 
 from .every_engine import spark
@@ -137,6 +138,42 @@ def test_what_exists_is_never_overwritten(opened: Opened, tmp_path: Path) -> Non
     with pytest.raises(InputError, match="does not exist yet"):
         written(opened(PEOPLE), ["id"], double, DOUBLED, path)
     assert path.read_text() == "precious"
+
+
+def test_what_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+
+    def late(batch: Any) -> Any:
+        path.write_text("precious")
+        return double(batch)
+
+    with pytest.raises(InputError, match="does not exist yet"):
+        written(open_source(PEOPLE), ["id"], late, DOUBLED, path)
+    assert path.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_: Any) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("tightrope.engines.whole_file.os.link", link)
+    path = tmp_path / "out.parquet"
+    assert written(open_source(PEOPLE), ["id"], double, DOUBLED, path) == ROWS == pq.read_metadata(path).num_rows
+    with pytest.raises(InputError, match="does not exist yet"):
+        _publish(path, path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("sizes", [[10, 10], [7, 1, 12], [20], [1] * 20, []])
+def test_row_groups_say_nothing_of_batches(sizes: list[int], tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64())])
+    with whole_file(tmp_path / "out.parquet", schema, 8) as groups:
+        for start, size in zip(np.cumsum([0, *sizes]), sizes, strict=False):
+            groups.add(pa.record_batch([pa.array(range(start, start + size), pa.int64())], schema=schema))
+    found = pq.ParquetFile(tmp_path / "out.parquet")
+    assert [found.metadata.row_group(i).num_rows for i in range(found.num_row_groups)] == [8, 8, 4][: 3 * bool(sizes)]
+    assert found.read()["id"].to_pylist() == list(range(sum(sizes)))
 
 
 @pytest.mark.parametrize(
