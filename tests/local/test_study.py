@@ -160,6 +160,7 @@ def test_a_key_that_is_missing_is_named(key):
         ("a.toml", b"\xff\xfe"),
         ("a.json", b"[1]"),
         ("a.json", b"{"),
+        ("a.json", b'{"version": 1, "question": "mean", "between": [0, 1], "epsilon": 1, "epsilon": 50}'),
         ("a.json", b'{"version": 1, "question": "mean", "between": [0, 1], "epsilon": Infinity}'),
         ("a.toml", b"a = " + b"[" * 100_000),
         ("a.json", b"[" * 100_000),
