@@ -236,3 +236,17 @@ def test_help_has_an_example(run, command):
     assert shown.code == 0
     assert f"tightrope local {command} " in shown.out
     assert "Example" in shown.out
+
+
+def test_one_report(run, browsers, tmp_path):
+    data, reports = tmp_path / "one.csv", tmp_path / "one.parquet"
+    data.write_text("browser\nfirefox\n", encoding="utf-8")
+    assert run("local", "perturb", browsers, data, "--column", "browser", "--out", reports).out.startswith(
+        "1 report by"
+    )
+    assert "\n1 report\n" in run("local", "estimate", browsers, reports).out
+
+
+def test_errors_of_shares_are_those_of_all_of_them(run, browsers, reports):
+    """A large share may be off by more than what is stated for all categories together."""
+    assert "root mean square over all categories" in " ".join(run("local", "estimate", browsers, reports).out.split())

@@ -101,7 +101,10 @@ def _show(data: Json) -> None:
 
     _say(*([data["title"]] if data["title"] else []))
     silent = data["reports"] - data["answered"]
-    _say(f"{data['reports']:,} reports" + (f", {silent:,} of them silent" if silent else ""))
+    _say(
+        f"{data['reports']:,} report{'' if data['reports'] == 1 else 's'}"
+        + (f", {silent:,} of them silent" if silent else "")
+    )
     _show_estimates(data)
     heading("What it took")
     _say(effort_words(data))

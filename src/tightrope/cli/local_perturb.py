@@ -35,7 +35,7 @@ def perturb(
     """Make one report for each row: all that a collector may see.
 
     Every row makes one: a value that is missing or unknown as a random category, or as the middle of the range; numbers
-    beyond the bounds as the nearer one. No other column is written, and the order of rows is not kept.
+    beyond the bounds as the nearer one. No other column is written. The order of rows may change: that is no shuffling.
     """
     from tightrope.cli.output import print_json, say, working
     from tightrope.local.study_file import load_study
@@ -48,7 +48,7 @@ def perturb(
     if as_json:
         print_json({"reports": str(out), "count": made, **facts})
         return
-    say(f"{made:,} reports by {asked.settled.choice}: {out}")
+    say(f"{made:,} report{'' if made == 1 else 's'} by {asked.settled.choice}: {out}")
     say("Send these and nothing else. Who is asked the same again sends the same report again, not a fresh one.")
 
 
