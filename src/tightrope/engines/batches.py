@@ -91,7 +91,10 @@ def _chosen(table: Table, names: Sequence[str]) -> tuple[Any, ir.Table]:
     """The back end and the named columns, each once."""
     if not names:
         raise SchemaError("columns", names, "at least one column")
-    return table.chosen(tuple(dict.fromkeys(names)))
+    wanted = tuple(dict.fromkeys(names))
+    if len({name.casefold() for name in wanted}) != len(wanted):
+        raise SchemaError("columns", wanted, "unlike each other in more than capitals", "rename one of them")
+    return table.chosen(wanted)
 
 
 def _refuse_clash(names: Sequence[str], keep: Sequence[str]) -> None:
