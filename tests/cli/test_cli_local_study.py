@@ -238,13 +238,27 @@ def test_help_has_an_example(run, command):
     assert "Example" in shown.out
 
 
+def test_a_title_commands_no_terminal(run, answers, tmp_path):
+    study, reports = tmp_path / "evil.toml", tmp_path / "evil.parquet"
+    words = ("--categories", "firefox,chrome", "--title", "all \x1b[2J \u202ewell")
+    assert run("local", "plan", "distribution", *words, *WORDS, "--out", study).code == 0
+    assert run("local", "perturb", study, answers, "--column", "browser", "--out", reports).code == 0
+    shown = run("local", "estimate", study, reports).out
+    assert shown.startswith("all �[2J �well\n")
+    assert "\x1b" not in shown
+
+
 def test_one_report(run, browsers, tmp_path):
     data, reports = tmp_path / "one.csv", tmp_path / "one.parquet"
     data.write_text("browser\nfirefox\n", encoding="utf-8")
     assert run("local", "perturb", browsers, data, "--column", "browser", "--out", reports).out.startswith(
         "1 report by"
     )
-    assert "\n1 report\n" in run("local", "estimate", browsers, reports).out
+    shown = run("local", "estimate", browsers, reports).out
+    assert "\n1 report\n" in shown
+    assert "With 1 person shares are off by" in shown
+    assert "the proven limit says nothing" in " ".join(shown.split())
+    assert "fewer than 1 " not in shown
 
 
 def test_errors_of_shares_are_those_of_all_of_them(run, browsers, reports):

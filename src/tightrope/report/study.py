@@ -116,10 +116,12 @@ def effort_words(document: Json) -> str:
     else:
         what = f"the mean is off by {significant(error, 2, UP)} or less, whatever the population"
         over = "root mean square"
+    reached = f"With {fixed(users, 0)} {'person' if users == 1 else 'people'} {what} ({over})."
+    if least <= 1:
+        return f"{reached} How few people could do is not known: the proven limit says nothing here."
     return (
-        f"With {fixed(users, 0)} people {what} ({over}). "
-        f"No mechanism with this privacy, known or not, can promise that with fewer than {fixed(least, 0)} people who "
-        f"do not see each other's reports."
+        f"{reached} No mechanism with this privacy, known or not, can promise that with fewer than {fixed(least, 0)} "
+        f"people who do not see each other's reports."
     )
 
 
