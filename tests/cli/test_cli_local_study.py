@@ -248,6 +248,17 @@ def test_a_title_commands_no_terminal(run, answers, tmp_path):
     assert "\x1b" not in shown
 
 
+def test_whoever_reports_sees_what_it_tells(run, browsers, answers, tmp_path):
+    """A study comes from somebody else, who may have written a large epsilon into it."""
+    words = ("local", "perturb", browsers, answers, "--column", "browser", "--out")
+    assert "at most epsilon 2 about a person" in run(*words, tmp_path / "a.parquet").out
+    made = json.loads(run(*words, tmp_path / "b.parquet", "--json").out)
+    assert made["epsilon"] <= 2
+    assert made["attack_success"] == (1 + made["total_variation"]) / 2
+    browsers.write_text(browsers.read_text(encoding="utf-8").replace("= 2.0", "= 30"), encoding="utf-8")
+    assert "at most epsilon 30 about" in run(*words, tmp_path / "c.parquet").out
+
+
 def test_one_report(run, browsers, tmp_path):
     data, reports = tmp_path / "one.csv", tmp_path / "one.parquet"
     data.write_text("browser\nfirefox\n", encoding="utf-8")
