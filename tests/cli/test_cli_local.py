@@ -13,7 +13,9 @@ def test_plan(run):
     found = json.loads(run(*words, "--json").out)
     assert found["least_users"] <= found["users"] == 200_000
     assert found["least_error"] <= found["error"]
-    assert "no mechanism whatsoever" in run(*words).out
+    shown = run(*words).out
+    assert "no mechanism whatsoever" in shown
+    assert shown.count("people who do not see each other's reports") == 1
 
 
 def test_check(run, tmp_path):
@@ -24,6 +26,7 @@ def test_check(run, tmp_path):
     assert found["total_variation"] == pytest.approx(0.5)
     assert found["kl_contraction"] == pytest.approx(0.25)
     assert found["capacity"] == pytest.approx(math.log(2) + 0.75 * math.log(0.75) + 0.25 * math.log(0.25))
+    table.write_text("\ufeff0.75,0.25\n\n0.25,0.75\n", encoding="utf-8")  # as spreadsheets write it
     shown = run("local", "check", table)
     assert "right 75.0000 % of the time" in shown.out.replace("75.0000%", "75.0000 %")
 
@@ -33,8 +36,9 @@ def test_check(run, tmp_path):
     [
         ("a,b\n0.5,0.5\n", "numbers"),
         ("0.5,0.6\n0.5,0.5\n", "1"),
-        ("0.5,0.5\n1.0\n", ""),
-        ("", ""),
+        ("0.5,0.5\n1.0\n", "as many in each"),
+        ("", "as many in each"),
+        ("0.5;0.5\n", "commas"),
         ("nan,1\n0.5,0.5\n", ""),
     ],
 )
@@ -49,3 +53,5 @@ def test_nonsense(run, tmp_path):
     run("local", "plan", "mean", "--epsilon", "1").refused_with("users")
     run("local", "plan", "mean", "--epsilon", "nan", "--users", "5").refused_with("epsilon")
     run("local", "plan", "mode", "--epsilon", "1", "--users", "5").refused_with("question")
+    words = ("local", "plan", "mean", "--epsilon", "1", "--users", "5", "--k", "3")
+    run(*words, "--between", "0", "1").refused_with("left out for a mean")

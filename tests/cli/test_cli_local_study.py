@@ -236,3 +236,42 @@ def test_help_has_an_example(run, command):
     assert shown.code == 0
     assert f"tightrope local {command} " in shown.out
     assert "Example" in shown.out
+
+
+def test_a_title_commands_no_terminal(run, answers, tmp_path):
+    study, reports = tmp_path / "evil.toml", tmp_path / "evil.parquet"
+    words = ("--categories", "firefox,chrome", "--title", "all \x1b[2J \u202ewell")
+    assert run("local", "plan", "distribution", *words, *WORDS, "--out", study).code == 0
+    assert run("local", "perturb", study, answers, "--column", "browser", "--out", reports).code == 0
+    shown = run("local", "estimate", study, reports).out
+    assert shown.startswith("all �[2J �well\n")
+    assert "\x1b" not in shown
+
+
+def test_whoever_reports_sees_what_it_tells(run, browsers, answers, tmp_path):
+    """A study comes from somebody else, who may have written a large epsilon into it."""
+    words = ("local", "perturb", browsers, answers, "--column", "browser", "--out")
+    assert "at most epsilon 2 about a person" in run(*words, tmp_path / "a.parquet").out
+    made = json.loads(run(*words, tmp_path / "b.parquet", "--json").out)
+    assert made["epsilon"] <= 2
+    assert made["attack_success"] == (1 + made["total_variation"]) / 2
+    browsers.write_text(browsers.read_text(encoding="utf-8").replace("= 2.0", "= 30"), encoding="utf-8")
+    assert "at most epsilon 30 about" in run(*words, tmp_path / "c.parquet").out
+
+
+def test_one_report(run, browsers, tmp_path):
+    data, reports = tmp_path / "one.csv", tmp_path / "one.parquet"
+    data.write_text("browser\nfirefox\n", encoding="utf-8")
+    assert run("local", "perturb", browsers, data, "--column", "browser", "--out", reports).out.startswith(
+        "1 report by"
+    )
+    shown = run("local", "estimate", browsers, reports).out
+    assert "\n1 report\n" in shown
+    assert "With 1 person shares are off by" in shown
+    assert "the proven limit says nothing" in " ".join(shown.split())
+    assert "fewer than 1 " not in shown
+
+
+def test_errors_of_shares_are_those_of_all_of_them(run, browsers, reports):
+    """A large share may be off by more than what is stated for all categories together."""
+    assert "root mean square over all categories" in " ".join(run("local", "estimate", browsers, reports).out.split())

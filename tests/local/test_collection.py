@@ -263,5 +263,5 @@ def test_schemas_say_what_is_written(tmp_path: Path) -> None:
 
 
 def test_a_mean_of_fewer_than_two_reports_is_refused() -> None:
-    with pytest.raises(InputError, match="2 or more"):
+    with pytest.raises(InputError, match="at least 2"):
         MEANS["duchi"].estimate_tally(MEANS["duchi"].tally(np.array([1], dtype=np.uint8)))

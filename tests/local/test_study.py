@@ -51,11 +51,13 @@ def test_every_choice_keeps_what_was_promised(question, eta):
         assert study_of_text(study_text(study)) == study.settled
 
 
-def test_the_best_under_a_total_variation_is_that_of_the_plan():
-    study = made("distribution", epsilon=2.0, total_variation=0.1)
-    planned = plan("distribution", epsilon=2.0, users=100, k=16, total_variation=0.1)
+@pytest.mark.parametrize("question", CHOICES)
+@pytest.mark.parametrize(("epsilon", "eta"), [(0.5, 0.1), (2.0, 0.1), (3.0, 0.45)])
+def test_the_best_under_a_total_variation_is_that_of_the_plan(question, epsilon, eta):
+    study = made(question, epsilon=epsilon, total_variation=eta)
+    planned = plan(question, epsilon=epsilon, users=100, k=study.k, total_variation=eta)
     assert study.settled.choice == planned.option.name
-    assert study.mechanism == planned.option.mechanism
+    assert effort(study, 100)["error"] == pytest.approx(planned.error * study.unit)
 
 
 def study_of_text(text):
@@ -158,6 +160,7 @@ def test_a_key_that_is_missing_is_named(key):
         ("a.toml", b"\xff\xfe"),
         ("a.json", b"[1]"),
         ("a.json", b"{"),
+        ("a.json", b'{"version": 1, "question": "mean", "between": [0, 1], "epsilon": 1, "epsilon": 50}'),
         ("a.json", b'{"version": 1, "question": "mean", "between": [0, 1], "epsilon": Infinity}'),
         ("a.toml", b"a = " + b"[" * 100_000),
         ("a.json", b"[" * 100_000),

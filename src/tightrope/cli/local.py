@@ -71,9 +71,15 @@ def read_channel(path: Path) -> list[list[float]]:
     from tightrope.errors import InputError
 
     try:
-        with path.open(newline="", encoding="utf-8") as lines:
-            return [[float(cell) for cell in row] for row in csv.reader(lines) if row]
+        with path.open(newline="", encoding="utf-8-sig") as lines:
+            rows = [[float(cell) for cell in row] for row in csv.reader(lines) if row]
     except OSError as problem:
         raise InputError("channel", str(path), "a file that can be read", str(problem.strerror)) from None
     except (ValueError, csv.Error):
-        raise InputError("channel", str(path), "a CSV file of numbers alone", "leave the line of names out") from None
+        remedy = "commas between them, no line of names"
+        raise InputError("channel", str(path), "a CSV file of numbers alone", remedy) from None
+    lengths = sorted({len(row) for row in rows})
+    if len(lengths) != 1:
+        remedy = "a line for each input, a column for each report"
+        raise InputError("numbers in a line of the channel", lengths, "as many in each", remedy)
+    return rows

@@ -96,12 +96,15 @@ def _say(*lines: str) -> None:
 
 def _show(data: Json) -> None:
     """Estimates first, then what they took, then what a report tells."""
-    from tightrope.cli.output import heading
+    from tightrope.cli.output import heading, printable
     from tightrope.report.study import effort_words, privacy_words, repeated_words
 
-    _say(*([data["title"]] if data["title"] else []))
+    _say(*([printable(data["title"])] if data["title"] else []))
     silent = data["reports"] - data["answered"]
-    _say(f"{data['reports']:,} reports" + (f", {silent:,} of them silent" if silent else ""))
+    _say(
+        f"{data['reports']:,} report{'' if data['reports'] == 1 else 's'}"
+        + (f", {silent:,} of them silent" if silent else "")
+    )
     _show_estimates(data)
     heading("What it took")
     _say(effort_words(data))

@@ -10,6 +10,7 @@ import typer
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from tightrope.certificates import Guarantee
     from tightrope.local.study import Study
 
 EXAMPLE = """\b
@@ -35,7 +36,7 @@ def perturb(
     """Make one report for each row: all that a collector may see.
 
     Every row makes one: a value that is missing or unknown as a random category, or as the middle of the range; numbers
-    beyond the bounds as the nearer one. No other column is written, and the order of rows is not kept.
+    beyond the bounds as the nearer one. No other column is written. The order of rows may change: that is no shuffling.
     """
     from tightrope.cli.output import print_json, say, working
     from tightrope.local.study_file import load_study
@@ -44,12 +45,31 @@ def perturb(
     _check_out(out)
     with working("Drawing reports ..."):
         made = _perturbed(asked, data, column, out, table)
-    facts = {"mechanism": asked.settled.choice, "report_bits": asked.mechanism.report_bits}
+    told = asked.guarantee
+    facts = {
+        "mechanism": asked.settled.choice,
+        "report_bits": asked.mechanism.report_bits,
+        "epsilon": told.epsilon,
+        "total_variation": told.total_variation,
+        "attack_success": told.attack_success,
+    }
     if as_json:
         print_json({"reports": str(out), "count": made, **facts})
         return
-    say(f"{made:,} reports by {asked.settled.choice}: {out}")
+    say(f"{made:,} report{'' if made == 1 else 's'} by {asked.settled.choice}: {out}")
+    say(_price(told))
     say("Send these and nothing else. Who is asked the same again sends the same report again, not a fresh one.")
+
+
+def _price(told: Guarantee) -> str:
+    """What a report says about a person: whoever runs a study that others wrote sees what it asks for."""
+    from tightrope.report.digits import UP, percent, significant
+
+    success = percent(told.attack_success, UP)
+    return (
+        f"Each says at most epsilon {significant(told.epsilon, 4, UP)} about a person: "
+        f"a guess between two answers is right at most {success} of the time."
+    )
 
 
 def _check_out(out: Path) -> None:

@@ -114,7 +114,8 @@ def _study(asked: Asked) -> Study | None:
             raise InputError("out", str(asked.out), "left out without the answers", remedy)
         return None
     if asked.k is not None and asked.k != len(names or ()):
-        raise InputError("k", asked.k, f"left out, or {len(names or ())} like the categories", "leave --k out")
+        wanted = "left out for a mean" if names is None else f"left out, or {len(names)} like the categories"
+        raise InputError("k", asked.k, wanted, "leave --k out")
     _check_out(asked)
     eta, given = asked.total_variation, names or ()
     return Study(asked.question, asked.epsilon, given, asked.between, total_variation=eta, title=asked.title)
@@ -182,9 +183,13 @@ def _data(found: Plan, unit: float) -> dict[str, Any]:
 
 
 def _lines(found: Plan, unit: float) -> list[str]:
+    from tightrope.local.planning import SCOPE
+
+    people = "1 person" if found.users == 1 else f"{found.users:,} people"
     return [
-        f"{found.option.name}: {found.users:,} people for an error of {found.error * unit:.4g}; "
+        f"{found.option.name}: {people} for an error of {found.error * unit:.4g}; "
         f"no mechanism whatsoever can do it with fewer than {found.least_users:,}",
-        f"Reports of {found.option.bits} bit{'s' if found.option.bits > 1 else ''}; with {found.users:,} people "
+        f"Reports of {found.option.bits} bit{'s' if found.option.bits > 1 else ''}; with {people} "
         f"no error is below {found.least_error * unit:.4g}.",
+        SCOPE,
     ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.engines import spark, streamed
 from tightrope.engines.jobs import ROWS, Folding, Progress, Totals, Work, Writing
+from tightrope.engines.whole_file import taken
 from tightrope.errors import InputError, SchemaError
 from tightrope.numerics.checks import whole
 
@@ -41,10 +42,13 @@ def written(
         keep: columns that are written beside the result, unchanged; no other column of the table is.
         progress: told how many rows are done (on Spark once, at the end).
 
-    The order of rows is not kept. Here, the file appears when it is whole, or not at all. On Spark a folder is whole
-    when Spark says so (``_SUCCESS``): a task that fails is tried again, and the output committer keeps one of its tries
-    only. What a lost try drew stays in a temporary file on the cluster until Spark removes it. Speculative execution,
-    which runs tasks twice on purpose, is refused.
+    The order of rows may change, which is no shuffling: often it does not. Here, the file appears when it is whole, or
+    not at all, and its row groups have ``rows`` rows each, whatever the data are; a process that is killed leaves a
+    hidden ``.NAME.….part`` beside it, which nobody should see who sees the file of a second run. On Spark a folder is
+    whole when Spark says so (``_SUCCESS``): a task that fails is tried again, and the output committer keeps one of its
+    tries only. What a lost try drew stays in a temporary file on the cluster until Spark removes it. Speculative
+    execution, which runs tasks twice on purpose, is refused. A part has the rows of a partition: where a file is read,
+    Spark cuts it by bytes, so a collector who is not to learn lengths of values gets repartitioned rows.
 
     Raises ``InputError`` for a destination that exists, ``SchemaError`` for columns that do not, ``EngineError``
     without a value of the data where the engine or the work fails.
@@ -54,7 +58,7 @@ def written(
     job = Writing(tuple(columns), tuple(keep), work, schema, whole("rows", rows))
     place = Path(destination)
     if place.exists():
-        raise InputError("destination", str(place), "a path that does not exist yet", "remove what is there, or rename")
+        raise taken(place)
     if backend.name == "pyspark":
         count = spark.write(backend, chosen, job, str(destination))
         (progress or _silent)(count)
@@ -87,7 +91,10 @@ def _chosen(table: Table, names: Sequence[str]) -> tuple[Any, ir.Table]:
     """The back end and the named columns, each once."""
     if not names:
         raise SchemaError("columns", names, "at least one column")
-    return table.chosen(tuple(dict.fromkeys(names)))
+    wanted = tuple(dict.fromkeys(names))
+    if len({name.casefold() for name in wanted}) != len(wanted):
+        raise SchemaError("columns", wanted, "unlike each other in more than capitals", "rename one of them")
+    return table.chosen(wanted)
 
 
 def _refuse_clash(names: Sequence[str], keep: Sequence[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.engines.door import exact, guarded, load, sql
 from tightrope.engines.jobs import Folding, Progress, Totals, Writing, portions, record_batch
+from tightrope.engines.whole_file import RowGroups, whole_file
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progres
     with _reader(backend, rows, job.rows) as reader:
         kept = [reader.schema.field(name) for name in job.keep]
         schema = load("pyarrow").schema([*job.schema, *kept])
-        with _whole_file(destination, schema) as writer:
-            return sum(_written(writer, batch, job, schema) for batch in _watched(reader, job.rows, progress))
+        with whole_file(destination, schema, job.rows) as groups:
+            return sum(_written(groups, batch, job, schema) for batch in _watched(reader, job.rows, progress))
 
 
 def fold(backend: Any, rows: ir.Table, job: Folding, progress: Progress) -> Totals:
@@ -64,26 +64,10 @@ def _watched(reader: Any, size: int, progress: Progress) -> Iterator[Any]:
             progress(done)
 
 
-def _written(writer: Any, batch: Any, job: Writing, schema: Any) -> int:
+def _written(groups: RowGroups, batch: Any, job: Writing, schema: Any) -> int:
     columns = job.done(batch)
-    guarded("write a batch of rows", lambda: writer.write_batch(record_batch(columns, schema)))
+    guarded("write a batch of rows", lambda: groups.add(record_batch(columns, schema)))
     return len(batch)
-
-
-@contextmanager
-def _whole_file(destination: Path, schema: Any) -> Iterator[Any]:
-    """A writer of a Parquet file that appears under its name when it is whole, or not at all."""
-    part = destination.with_name(f".{destination.name}.{uuid.uuid4().hex}.part")
-    make = load("pyarrow.parquet").ParquetWriter
-    try:
-        writer = guarded("create the Parquet file", lambda: make(part, schema, compression="zstd"))
-        try:
-            yield writer
-        finally:
-            guarded("finish the Parquet file", writer.close)
-        part.rename(destination)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _check(destination: Path) -> None:

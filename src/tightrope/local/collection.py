@@ -49,10 +49,12 @@ def perturb_table(
 
     **Every row makes a report**, and its law is that of a value: a crash, a gap or a mark would tell. A value that is
     NULL or none of the categories is replaced by a uniformly random category before it is perturbed, so it adds 1/k to
-    every estimate. For means, NULL and NaN count as the middle of the range, and values beyond an end as that end.
+    every estimate. That draw is not in intervals for the people who reported, which are too narrow where many values
+    are unknown and ε is large; simultaneous ones hold it. For means, NULL and NaN count as the middle of the range, and
+    values beyond an end as that end.
 
-    **Each call draws new reports**: two files of reports of one table spend twice the loss. The order of rows is not
-    kept. What a crash or a failing disk can leave behind, ``engines.written`` says.
+    **Each call draws new reports**: two files of reports of one table spend twice the loss. The order of rows may
+    change, which is no shuffling. What a crash or a failing disk can leave behind, ``engines.written`` says.
 
     Raises ``SchemaError`` where the column is missing or not of the kind that the mechanism perturbs, ``InputError``
     for a destination that exists and categories that are not k, ``EngineError`` without a value of the data.

@@ -102,7 +102,8 @@ def effort(study: Study, users: int) -> dict[str, Any]:
     """The error that so many people give, for the worst population, and how many it would take others (``local.plan``).
 
     ``error``: root mean squared, of a share or of the mean in its own units. No mechanism whatsoever with the study's ε
-    and total variation reaches it with fewer than ``least_users``; the best one that is known takes ``best_users``.
+    and total variation, in which people do not see each other's reports, reaches it with fewer than ``least_users``;
+    the best one that is known takes ``best_users``.
     """
     error = math.sqrt(_variance(study) / users)
     eta = study.total_variation

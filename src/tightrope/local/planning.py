@@ -13,6 +13,9 @@ from tightrope.local.limits import frequencies, mean
 from tightrope.local.means import MeanOracle
 from tightrope.numerics.checks import positive, probability, whole
 
+SCOPE = "(The limit is for people who do not see each other's reports.)"
+"""Non-interactive mechanisms: what ``least_users`` and ``least_error`` speak of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -21,7 +24,8 @@ class Plan:
     People are drawn from a population, and its shares or its mean are asked for. ``error`` is the root mean squared
     error of one share, averaged over the categories, or of the mean of numbers in [−1, 1], for the worst population:
     what the mechanism adds and what drawing people adds. With fewer people than ``least_users`` no mechanism whatsoever
-    reaches it; with ``users`` people none has a smaller one than ``least_error``.
+    reaches it; with ``users`` people none has a smaller one than ``least_error``: no mechanism in which people do not
+    see each other's reports, though each may run another one (non-interactive).
     """
 
     question: str
@@ -34,7 +38,7 @@ class Plan:
     def __str__(self) -> str:
         return (
             f"{self.option.name}: {self.users:,} people for an error of {self.error:.4g}; "
-            f"no mechanism whatsoever can do it with fewer than {self.least_users:,}"
+            f"no mechanism whatsoever can do it with fewer than {self.least_users:,}\n{SCOPE}"
         )
 
 
@@ -57,6 +61,7 @@ def plan(
 
     >>> print(plan("mean", epsilon=1.0, error=0.02))
     duchi: 11,707 people for an error of 0.02; no mechanism whatsoever can do it with fewer than 11,033
+    (The limit is for people who do not see each other's reports.)
     """
     if (users is None) == (error is None):
         raise InputError("users", users, "either users or error", "the other one follows")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Question = Literal["distribution", "mean"]
 BEST = "best"
 ERASURE = "response_with_erasure"
+ONE_BIT = "duchi"
 NUMERIC: Mapping[str, Callable[..., MeanOracle]] = {"duchi": duchi, "piecewise": piecewise, "hybrid": hybrid}
 CHOICES: Mapping[str, tuple[str, ...]] = {"distribution": (BEST, *DISTRIBUTION, ERASURE), "mean": (BEST, *MEAN)}
 """The mechanisms of each question."""
@@ -39,7 +40,8 @@ class Study:
 
     ``choice`` names a mechanism; "best" is the one with the least exact variance (``local.plan``). ``epsilon`` and,
     where it is given, ``total_variation`` bound what one report says: silence keeps the latter in
-    ``response_with_erasure``, a smaller ε in the others. Raises ``InputError`` for anything that is no study.
+    ``response_with_erasure`` and ``duchi``, a smaller ε in the others. Raises ``InputError`` for anything that is no
+    study.
 
     >>> study = Study("distribution", 1.0, categories=("tea", "coffee", "water"))
     >>> study.settled.choice, study.guarantee.epsilon <= 1.0
@@ -144,6 +146,8 @@ def _built(study: Study) -> Oracle:
     eta = study.total_variation
     if study.choice == ERASURE and eta is not None:
         return response_with_erasure(study.epsilon, eta, len(study.categories))
+    if study.choice == ONE_BIT and study.between is not None:
+        return duchi(study.epsilon, between=study.between, total_variation=eta)
     make = partial(_made, study)
     return make(study.epsilon) if eta is None else capped(make, study.epsilon, eta)
 

@@ -93,13 +93,21 @@ def _read(path: Path) -> str:
 def _parsed(path: Path, text: str) -> Mapping[str, Any]:
     is_json = path.suffix == ".json"
     try:
-        data = json.loads(text) if is_json else tomllib.loads(text)
+        data = json.loads(text, object_pairs_hook=_once) if is_json else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         expected = f"valid {'JSON' if is_json else 'TOML'}"
         raise PlanError("study", str(path), expected, " ".join(str(error).split())) from None
     if not isinstance(data, dict):
         raise PlanError("study", type(data).__name__, "an object of keys and values", f"it may hold {listed(KEYS)}")
     return data
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The keys of a JSON object, none twice: two readers could take a different one of two."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
 
 
 def _check_keys(data: Mapping[str, Any]) -> None:

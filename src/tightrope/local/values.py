@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.errors import InputError
 from tightrope.numerics.checks import finite, whole
 
+REMEDIES = {"reports": "use the mechanism that made the reports"}
 Integers = NDArray[np.integer[Any]]
 Floats = NDArray[np.float64]
 
@@ -23,7 +24,7 @@ def categories(name: str, values: ArrayLike, k: int) -> Integers:
     array = array.view(np.uint8) if array.dtype.kind == "b" else array
     outside = 0 if _within(array, k) else int(np.count_nonzero((array < 0) | (array >= k)))
     if outside:
-        wanted, remedy = f"0 of {len(array)}", "number the categories from 0"
+        wanted, remedy = f"0 of {len(array)}", REMEDIES.get(name, "number the categories from 0")
         raise InputError(f"{name} outside 0..{k - 1}", outside, wanted, remedy)
     return array
 

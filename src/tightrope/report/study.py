@@ -111,12 +111,17 @@ def effort_words(document: Json) -> str:
     if users is None or least is None or error is None:
         return ""
     if is_shares(document):
-        what = f"a share is off by {significant(100 * error, 2, UP)} percentage points"
+        what = f"shares are off by {significant(100 * error, 2, UP)} percentage points or less, whatever the population"
+        over = "root mean square over all categories; a large share may be off by more, a rare one by less"
     else:
-        what = f"the mean is off by {significant(error, 2, UP)}"
+        what = f"the mean is off by {significant(error, 2, UP)} or less, whatever the population"
+        over = "root mean square"
+    reached = f"With {fixed(users, 0)} {'person' if users == 1 else 'people'} {what} ({over})."
+    if least <= 1:
+        return f"{reached} How few people could do is not known: the proven limit says nothing here."
     return (
-        f"With {fixed(users, 0)} people {what} or less, whatever the population (root mean square). "
-        f"No mechanism with this privacy, known or not, can promise that with fewer than {fixed(least, 0)} people."
+        f"{reached} No mechanism with this privacy, known or not, can promise that with fewer than {fixed(least, 0)} "
+        f"people who do not see each other's reports."
     )
 
 
