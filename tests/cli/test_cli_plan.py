@@ -54,3 +54,12 @@ def test_nonsense(run, folder):
     run("plan", folder / "wrong.toml").refused_with("valid TOML", "line 1")
     run("plan", folder / "nowhere.toml").refused_with("nowhere.toml", "tightrope init")
     run("plan", folder).refused_with("can be read")
+
+
+def test_a_title_commands_no_terminal(run, folder):
+    text = (folder / "plan.toml").read_text(encoding="utf-8")
+    (folder / "loud.toml").write_text(text.replace('title = "Visits', 'title = "Visits\\u001b[2J'), encoding="utf-8")
+    shown = run("plan", folder / "loud.toml")
+    assert shown.code == 0
+    assert "Visits\N{REPLACEMENT CHARACTER}[2J" in shown.out
+    assert "\x1b" not in shown.out

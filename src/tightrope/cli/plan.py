@@ -55,10 +55,10 @@ def _table(chosen: Plan) -> list[dict[str, Any]]:
 
 
 def _show(data: Json, path: str, title: str | None) -> None:
-    from tightrope.cli.output import heading, say
+    from tightrope.cli.output import heading, printable, say
     from tightrope.report.digits import UP, significant
 
-    say(*([title] if title else []))
+    say(*([printable(title)] if title else []))
     say(f"The promise: epsilon {significant(data['epsilon'], 3, UP)} at delta {significant(data['delta'], 2, UP)}.")
     say(data["attacker"], str(data["neighbours"].get("statement", "")))
     for answer in data["answers"]:

@@ -60,10 +60,10 @@ def _write(folder: Path, document: Mapping[str, Any], certificate: Mapping[str, 
 
 def _show(document: Mapping[str, Any], title: str | None, folder: Path) -> None:
     """Answers first, then what is promised, then where everything is."""
-    from tightrope.cli.output import say
+    from tightrope.cli.output import printable, say
     from tightrope.report.answers import read_answers
 
-    say(*([title] if title else []))
+    say(*([printable(title)] if title else []))
     for answer in read_answers(document):
         _show_answer(answer, folder / REPORT)
     _show_promise(document["certificate"])
