@@ -83,7 +83,7 @@ class DrawnCells:
 
         places, groups = self.numbers(batch)
         _refuse_strays(_strays(places, groups))
-        centres = self.cells.centres(self._drawn(places, groups))
+        centres = self.cells.centres(self.mechanism.tables.draw(groups, places))
         return pyarrow.RecordBatch.from_arrays([pyarrow.array(part) for part in centres], schema=self.schema)
 
     def numbers(self, batch: Any) -> tuple[Integers, Integers]:
@@ -91,13 +91,6 @@ class DrawnCells:
         axes = len(self.cells.axes)
         places = self.cells.numbers([_floats(batch.column(axis)) for axis in range(axes)])
         return places, self.groups.numbers(batch.column(axes))
-
-    def _drawn(self, places: Integers, groups: Integers) -> Integers:
-        drawn = np.empty(len(places), dtype=np.int64)
-        for number in np.unique(groups).tolist():
-            rows = np.flatnonzero(groups == number)
-            drawn[rows] = self.mechanism.apply(places[rows], self.groups.names[number])
-        return drawn
 
 
 @dataclass(frozen=True, slots=True)

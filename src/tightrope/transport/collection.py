@@ -111,10 +111,7 @@ class Coupling:
 
         values, groups = self.numbers(batch)
         _refuse(len(values), _absent(groups), _absent(values))
-        drawn = np.empty(len(values), dtype=np.int64)
-        for number in np.unique(groups).tolist():
-            rows = np.flatnonzero(groups == number)
-            drawn[rows] = self.mechanism.apply(values[rows], self.groups.names[number])
+        drawn = self.mechanism.tables.draw(groups, values)
         return pyarrow.RecordBatch.from_arrays([self.points.targets.named(drawn)], schema=self.schema)
 
     def numbers(self, batch: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -135,7 +132,7 @@ class Strays:
 
 def _coupling(mechanism: CouplingMechanism, name: str, points: PointNames) -> Coupling:
     """The work, without the mechanism's memory: that is as secret as the values."""
-    sizes = len(next(iter(mechanism.tables.values()))), len(mechanism.target)
+    sizes = mechanism.tables.points, len(mechanism.target)
     if (len(points.sources), len(points.targets)) != sizes:
         found = (len(points.sources), len(points.targets))
         raise InputError("number of source and target points", found, f"{sizes}, as in the mechanism", "see PointNames")
