@@ -159,3 +159,11 @@ def test_what_travels_holds_no_memory() -> None:
     remembering.apply([0, 1], "a", person=["Anna", "Bert"])
     assert remembering.memory
     assert _coupling(remembering, "town", PointNames.of(TOWNS)).mechanism.memory == {}
+
+
+def test_the_place_of_a_row_does_not_tell_its_group(tmp_path: Path) -> None:
+    """The table is sorted by group, as tables are: draws in its order would tell the group of every row."""
+    mechanism = CouplingMechanism.fit({"a": [0.5, 0.5], "b": [0.5, 0.5]}, [[0, 1], [1, 0]])
+    rows = pa.table({"v": ["p", "q"] * 1000, "g": ["a"] * 1000 + ["b"] * 1000})
+    apply_table(mechanism, rows, "v", "g", tmp_path / "out.parquet", points=["p", "q"])
+    assert pq.read_table(tmp_path / "out.parquet")["v"].to_pylist() == ["p"] * 1000 + ["q"] * 1000

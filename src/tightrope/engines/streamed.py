@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progress: Progress) -> int:
     """One Parquet file of what the job makes of the rows; how many there are."""
-    _check(destination)
+    check_destination(destination)
     with _reader(backend, rows, job.rows) as reader:
         kept = [reader.schema.field(name) for name in job.keep]
         schema = load("pyarrow").schema([*job.schema, *kept])
-        with _whole_file(destination, schema) as writer:
+        with whole_file(destination, schema) as writer:
             return sum(_written(writer, batch, job, schema) for batch in _watched(reader, job.rows, progress))
 
 
@@ -71,7 +71,7 @@ def _written(writer: Any, batch: Any, job: Writing, schema: Any) -> int:
 
 
 @contextmanager
-def _whole_file(destination: Path, schema: Any) -> Iterator[Any]:
+def whole_file(destination: Path, schema: Any) -> Iterator[Any]:
     """A writer of a Parquet file that appears under its name when it is whole, or not at all."""
     part = destination.with_name(f".{destination.name}.{uuid.uuid4().hex}.part")
     make = load("pyarrow.parquet").ParquetWriter
@@ -86,7 +86,8 @@ def _whole_file(destination: Path, schema: Any) -> Iterator[Any]:
         part.unlink(missing_ok=True)
 
 
-def _check(destination: Path) -> None:
+def check_destination(destination: Path) -> None:
+    """Raise ``InputError`` unless it is the name of a Parquet file in a folder that exists."""
     if destination.suffix.lower() != ".parquet":
         raise InputError("destination", str(destination), "a path to a .parquet file", "name it something.parquet")
     if not destination.parent.is_dir():
