@@ -13,6 +13,7 @@ import pytest
 
 LAWS = "point,group,mass\nnorth,f,0.5\nsouth,f,0.5\nnorth,m,0.25\neast,m,0.75\n"
 MAP = ("--value", "lat", "--value", "lon", "--group", "sex", "--grid", "3x4", "--between", "0,3", "--between=-2,2")
+HOMES = ("--value", "home", "--group", "sex")
 AGES = ("--value", "age", "--group", "sex", "--bins", "5", "--between", "0,100")
 
 
@@ -169,6 +170,7 @@ def test_any_channel(run, tmp_path):
     ("words", "said"),
     [
         (("--value", "lat", "--group", "sex"), "--grid"),
+        (("--value", "home", "--group", "home"), "another column than --value"),
         (("--value", "home", "--group", "lat"), "text or whole numbers"),
         (("--value", "home", "--group", "flag"), "cast"),
         (("--value", "home", "--group", "six"), "did you mean 'sex'"),
@@ -219,6 +221,7 @@ def test_nonsense_for_fit(run, data, tmp_path, words, said):
         ("point,group,mass\na,f,nan\n", ">= 0"),
         ("point,group,mass\na,f,x\n", "mass"),
         ("point,group,mass\na,f\n", "mass"),
+        ("point,group,mass\na,f,1,5\na,m,1\n", "three entries"),
         ("point,group,mass\na,f,1\na,f,0\n", "only once"),
         ("point,group,mass\na,f,1\n", "at least 2"),
     ],
@@ -238,6 +241,33 @@ def test_what_contradicts(run, data, laws, tmp_path):
     run(*words, "--laws", tmp_path / "none.csv").refused_with("laws")
     run(*words, tmp_path / "none.parquet").refused_with("exists")
     run(*words, "--laws", laws, "--bins", "3", "--between", "0,1").refused_with("point")
+
+
+def test_what_is_written_overwrites_nothing_that_is_read(run, data, laws, tmp_path):
+    before = data.read_bytes()
+    told = ("couple", "fit", data, *AGES)
+    run(*told, "--out", data).refused_with("a file of its own")
+    run(*told, "--out", tmp_path).refused_with("a file of its own")
+    run(*told, "--out", tmp_path / "a.svg", "--plot", tmp_path / "a.svg").refused_with("another file than --out")
+    run("couple", "fit", "--laws", laws, *HOMES, "--out", laws).refused_with("a file of its own")
+    assert data.read_bytes() == before
+    assert laws.read_text(encoding="utf-8") == LAWS
+    assert sorted(tmp_path.iterdir()) == sorted([data, laws])
+
+
+def test_a_picture_that_cannot_be_is_known_before_the_laws_are_learned(run, data, tmp_path):
+    (tmp_path / "file").touch()
+    told = ("--groups", "f,m", "--epsilon", "1", "--out", tmp_path / "m.json", "--plot", tmp_path / "file" / "a.svg")
+    run("couple", "fit", data, *AGES, *told).refused_with("folder")
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_a_secret_file_takes_no_rights_from_the_one_before(run, data, tmp_path):
+    out, picture = tmp_path / "m.json", tmp_path / "a.svg"
+    for path in (out, picture):
+        path.touch(mode=0o666)
+    run("couple", "fit", data, *AGES, "--out", out, "--plot", picture)
+    assert {path.stat().st_mode & 0o077 for path in (out, picture)} == {0}
 
 
 def test_files_that_are_none(run, data, laws, tmp_path):
