@@ -15,8 +15,8 @@ import typer
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from tightrope.transport.displacement import Moves
     from tightrope.transport.known_laws import KnownLaws
-    from tightrope.transport.moves import Moves
     from tightrope.transport.saved import SavedCoupling
 
 EXAMPLE = """\b
@@ -153,7 +153,7 @@ def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
 
 def _facts(saved: SavedCoupling, seconds: float) -> dict[str, Any]:
     """What is printed, and what --json has."""
-    from tightrope.transport.moves import moves
+    from tightrope.transport.displacement import moves
 
     fitted, cost = saved.mechanism, saved.support.cost(saved.metric)
     return {
