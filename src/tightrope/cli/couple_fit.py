@@ -183,7 +183,8 @@ def _show(data: Mapping[str, Any], asked: Asked) -> None:
     ]
     print_table(["group", "moves on average", "at most", "stays"], rows)
     say(f"\nDistances: {data['unit']} ({data['metric']}).")
-    say(f"Every group comes out with the target's law, exact to {data['target_error'] * 2.0**128:.2g} times 2^-128.")
+    off = significant(data["target_error"] * 2.0**128, 2, UP)
+    say(f"Every group comes out with the target's law, exact to {off} times 2^-128.")
     show_learning(data["origin"])
     say(f"Fitted in {data['seconds']:.1f} s.")
     say(f"Written: {asked.out}; it is {data['origin']['secrecy']}.")
@@ -200,7 +201,8 @@ def show_learning(origin: Mapping[str, Any]) -> None:
     own = origin.get("learning")
     if own is None:
         return
-    say(f"Learning the laws spent epsilon {own['epsilon']:g} (a person: {own['person']}); no ledger recorded it.")
+    spent = significant(own["epsilon"], 6, UP)
+    say(f"Learning the laws spent epsilon {spent} (a person: {own['person']}); no ledger recorded it.")
     say(f"True laws may differ: with {own['confidence']:.0%} confidence one draw tells two groups apart by at most")
     for one in own["left"]:
         parts = [significant(one[key], 3, UP) for key in ("epsilon", "delta", "total_variation")]
