@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```console( about)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SNIPPET = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[-+]\d+)?")
 ABOUT = 0.3
 """Relative: how far numbers of commands that draw noise may be from those on the page."""
@@ -57,6 +58,9 @@ def test_the_page_says_what_its_commands_print(place: Path) -> None:
         printed = iter(_run(command, place))
         for line in expected:
             assert any(agree(line, one, tolerance) for one in printed), (command, line)
+    (snippet,) = SNIPPET.findall((ROOT / "docs" / "couple.md").read_text(encoding="utf-8"))
+    (place / "snippet.py").write_text(snippet, encoding="utf-8")
+    _run("python snippet.py", place)
 
 
 def test_numbers_are_compared() -> None:

@@ -54,6 +54,7 @@ def test_couplings(arguments: tuple[Any, ...], said: str) -> None:
     ("make", "said"),
     [
         (lambda: transport.grid((0, 3)), r"shape\[0\]"),
+        (lambda: transport.grid(()), "at least one number of cells"),
         (lambda: transport.grid((3, 3), metric="manhattan"), "chebyshev, cityblock"),
         (lambda: transport.points([[0, 1]], [[0, 1, 2]]), "2 coordinates"),
         (lambda: transport.points([0, 1]), "transport.line"),

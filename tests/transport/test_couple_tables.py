@@ -124,11 +124,11 @@ def test_strays_stop_everything(column: str, strange: list[Any], says: str, open
 
 
 def test_an_engine_that_fails_for_another_reason_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
         raise OSError("disk")
 
-    monkeypatch.setattr(pq.ParquetWriter, "write_batch", fail)
-    with pytest.raises(EngineError, match="write a batch of rows"):
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
+    with pytest.raises(EngineError, match="failed to write"):
         apply_table(MECHANISM, people(), "town", "group", tmp_path / "out.parquet", points=TOWNS)
     assert list(tmp_path.iterdir()) == []
 
@@ -159,3 +159,11 @@ def test_what_travels_holds_no_memory() -> None:
     remembering.apply([0, 1], "a", person=["Anna", "Bert"])
     assert remembering.memory
     assert _coupling(remembering, "town", PointNames.of(TOWNS)).mechanism.memory == {}
+
+
+def test_the_place_of_a_row_does_not_tell_its_group(tmp_path: Path) -> None:
+    """The table is sorted by group, as tables are: draws in its order would tell the group of every row."""
+    mechanism = CouplingMechanism.fit({"a": [0.5, 0.5], "b": [0.5, 0.5]}, [[0, 1], [1, 0]])
+    rows = pa.table({"v": ["p", "q"] * 1000, "g": ["a"] * 1000 + ["b"] * 1000})
+    apply_table(mechanism, rows, "v", "g", tmp_path / "out.parquet", points=["p", "q"])
+    assert pq.read_table(tmp_path / "out.parquet")["v"].to_pylist() == ["p"] * 1000 + ["q"] * 1000

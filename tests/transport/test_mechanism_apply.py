@@ -14,9 +14,12 @@ import pytest
 from tightrope.errors import InputError
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import InsecureSeeded
+from tightrope.transport import membership
 from tightrope.transport.coupling_mechanism import CouplingMechanism
-from tightrope.transport.membership import codes, runs
+from tightrope.transport.group_tables import GroupTables
+from tightrope.transport.membership import codes
 from tightrope.transport.people import people
+from tightrope.transport.row_tables import RowTables
 
 LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
 COIN = [[0, 1], [1, 0]]
@@ -39,6 +42,10 @@ def coin() -> CouplingMechanism:
         [f"g{k}" for k in range(40)],
         list(range(100, 60, -1)),
         [True, "x", None],
+        ["", "a", "long" * 50],
+        ["a", "a\0"],
+        [-(2**63), 2**63 - 1, 0],
+        [f"district {k}" for k in range(6000)],
     ],
 )
 def test_the_group_of_each_value_is_found(names: list[Any]) -> None:
@@ -49,9 +56,6 @@ def test_the_group_of_each_value_is_found(names: list[Any]) -> None:
     boxed[:] = given
     for group in (given, boxed, pd.Series(given, dtype=object)):
         assert codes(group, names, 500).tolist() == picked
-    for code, where in runs(codes(given, names, 500)):
-        assert {picked[place] for place in where.tolist()} == {code}
-    assert sum(len(where) for _, where in runs(codes(given, names, 500))) == 500
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.int64, np.float64])
@@ -59,6 +63,39 @@ def test_the_group_of_each_value_is_found(names: list[Any]) -> None:
 def test_numbers_of_every_kind_are_found(dtype: Any, count: int) -> None:
     names = list(range(count))
     assert codes(np.array([2, 0, 1], dtype=dtype), names, 3).tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("names", [["b", "a", "cc"], [5, 2**40, -7]])
+def test_names_are_found_by_search_where_no_table_tells_them_apart(monkeypatch: Any, names: list[Any]) -> None:
+    monkeypatch.setattr(membership, "TRIES", 0)
+    given = np.array(names * 10)
+    assert codes(given, names, 30).tolist() == [0, 1, 2] * 10
+    with pytest.raises(InputError, match="unknown groups=10"):
+        codes(given, [name for name in names if name not in ("cc", -7)], 30)
+
+
+def test_two_names_in_one_slot_are_told_apart(monkeypatch: Any) -> None:
+    """Whatever a slot says, the names are compared."""
+    names = [f"g{k}" for k in range(50)]
+    given = np.array([f"g{k}" for k in range(5000)])
+    with pytest.raises(InputError, match="unknown groups=4950"):
+        codes(given, names, 5000)
+    with pytest.raises(InputError, match="unknown groups=4950"):
+        codes(np.arange(5000), list(range(50)), 5000)
+
+
+def test_tables_of_all_groups_are_those_of_each() -> None:
+    rng = np.random.default_rng(4)
+    mechanism = CouplingMechanism.fit({name: rng.dirichlet(np.full(5, 0.4)) for name in "abc"}, LINE)
+    tables = {name: RowTables.of([mechanism.tables[name].weights(x) for x in range(5)], 5) for name in "abc"}
+    joined = GroupTables.of(tables)
+    assert list(joined) == ["a", "b", "c"]
+    for number, name in enumerate("abc"):
+        assert [joined[name].weights(x) for x in range(5)] == [tables[name].weights(x) for x in range(5)]
+        assert [joined.joined.weights(5 * number + x) for x in range(5)] == [tables[name].weights(x) for x in range(5)]
+        places, members = np.arange(5), np.full(5, number, dtype=np.int32)
+        drawn = joined.draw(members, places, InsecureSeeded(3))
+        assert np.array_equal(drawn, tables[name].draw(places, InsecureSeeded(3)))
 
 
 def test_values_of_many_groups_come_out_as_group_by_group() -> None:

@@ -16,6 +16,7 @@ from scipy.optimize import linprog
 from tightrope.errors import InputError
 from tightrope.randomness.choice import TOTAL
 from tightrope.transport.coupling_mechanism import CouplingMechanism
+from tightrope.transport.group_tables import GroupTables
 
 LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
 SMALL = Fraction(1, 10**12)
@@ -56,7 +57,7 @@ def test_a_planted_error_is_seen() -> None:
     """The check of the tables must see a table of another group."""
     fitted = CouplingMechanism.fit(laws(1, 5), LINE)
     swapped = CouplingMechanism(
-        fitted.groups, fitted.target, dict(zip("ab", reversed(fitted.tables.values()), strict=True)), fitted.loss,
+        fitted.groups, fitted.target, GroupTables.of({"a": fitted.tables["b"], "b": fitted.tables["a"]}), fitted.loss,
         fitted.objective, fitted.stray,
     )  # fmt: skip
     assert fitted.target_error <= SMALL < Fraction(1, 1000) < swapped.target_error

@@ -21,7 +21,7 @@ from tightrope.errors import InputError
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import InsecureSeeded
 from tightrope.transport.coupling_mechanism import CouplingMechanism
-from tightrope.transport.moves import moves
+from tightrope.transport.displacement import moves
 from tightrope.transport.origins import Learning, Origin
 from tightrope.transport.saved import SavedCoupling
 from tightrope.transport.supports import Categories, Cells

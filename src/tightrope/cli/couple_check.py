@@ -95,8 +95,18 @@ def _saved(
     if actual is not None:
         found["actual"] = _with_laws(fitted, actual)
     if samples is not None:
+        _refuse_noise(saved)
         found["sampled"] = {"samples": samples, "confidence": 0.95, **_triple(sampled(fitted, samples))}
     return found
+
+
+def _refuse_noise(saved: SavedCoupling) -> None:
+    """Shares of samples are near the truth; laws that were learned with noise are not their shares."""
+    from tightrope.errors import InputError
+
+    if saved.origin.kind == "private":
+        remedy = "the file says what is left of sampling and noise together"
+        raise InputError("samples", "laws learned with noise", "left out, or the shares of samples", remedy)
 
 
 def _actual_laws(saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None]) -> Any:
@@ -178,14 +188,17 @@ def _show(data: Mapping[str, Any]) -> None:
 def _show_coupling(data: Mapping[str, Any]) -> None:
     from tightrope.cli.couple_fit import show_learning
     from tightrope.cli.output import say
+    from tightrope.report.digits import UP, significant
 
     say(f"The file is {data['origin']['secrecy']}.")
-    say(f"Output laws equal the target, exact to {data['target_error'] * 2.0**128:.2g} times 2^-128 (recomputed).")
+    off = significant(data["target_error"] * 2.0**128, 2, UP)
+    say(f"Output laws equal the target, exact to {off} times 2^-128 (recomputed).")
     _show_apart("If the laws are as fitted, outputs of two groups differ by at most", data["known_exactly"])
     show_learning(data["origin"])
     if "actual" in data:
         say(f"With the laws given, one draw is within {_words(data['actual']['bound'])}: by their distance alone.")
         _show_apart("Through this mechanism, outputs of two groups differ by at most", data["actual"]["measured"])
+        say("These two are as secret as the laws that they were computed from.")
     if "sampled" in data:
         own = data["sampled"]
         say(f"Laws from {own['samples']:,} samples a group: with 95 % confidence one draw is within {_words(own)}.")
@@ -205,4 +218,7 @@ def _words(bound: Mapping[str, float]) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}" if math.isfinite(value) else "∞"
+    """Everything here is an upper bound: rounded up."""
+    from tightrope.report.digits import UP, significant
+
+    return significant(value, 4, UP) if math.isfinite(value) else "∞"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +15,8 @@ import typer
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from tightrope.transport.displacement import Moves
     from tightrope.transport.known_laws import KnownLaws
-    from tightrope.transport.moves import Moves
     from tightrope.transport.saved import SavedCoupling
 
 EXAMPLE = """\b
@@ -25,8 +27,8 @@ Examples, a map of 15 by 36 cells, a score in 30 bins, and categories learned pr
   tightrope couple fit visits.parquet --value shop --group district --points a,b,c --groups north,south
       --epsilon 1 --person user_id --out mechanism.json
 """
-PRIVATE_MODE = 0o600
-"""Nobody but its owner reads a file that is as secret as the table."""
+OTHERS = 0o077
+"""What nobody but its owner may do with a file that is as secret as the table."""
 Data = Annotated[Path | None, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
 Value = Annotated[list[str], typer.Option(metavar="COLUMN", help="What is to be released; two of them for a map.")]
 Group = Annotated[str, typer.Option(metavar="COLUMN", help="What the released value must not tell.")]
@@ -90,28 +92,51 @@ def fit(asked: Asked) -> None:
     Without --epsilon, the file holds the laws of the table's groups as they are.
     """
     from tightrope.cli.couple_laws import known_laws
-    from tightrope.cli.output import json_text, print_json, working, writable, write
+    from tightrope.cli.output import json_text, print_json, working, write
 
-    writable(asked.out.parent)
-    suitable(asked.plot)
+    _check_files(asked)
     with working("Counting ..."):
         known = known_laws(asked)
     started = time.perf_counter()
     with working("Coupling the groups' laws with their target ..."):
         saved = _fitted(asked, known)
     data = _facts(saved, time.perf_counter() - started)
-    write(asked.out, json_text(saved.to_data()) + "\n")
-    if known.kind == "table":
-        asked.out.chmod(PRIVATE_MODE)
-    if asked.plot is not None:
-        with working("Drawing ..."):
-            draw(saved, asked.plot)
-        if known.kind == "table":
-            asked.plot.chmod(PRIVATE_MODE)  # it shows the laws
+    with _hidden(known.kind == "table"):
+        write(asked.out, json_text(saved.to_data()) + "\n")
+        if asked.plot is not None:
+            with working("Drawing ..."):
+                draw(saved, asked.plot)
     if asked.as_json:
         print_json({**data, "out": str(asked.out)})
     else:
         _show(data, asked)
+
+
+def _check_files(asked: Asked) -> None:
+    """Before anything is learned: what is written can be, and overwrites nothing that is read."""
+    from tightrope.cli.output import writable
+    from tightrope.errors import InputError
+
+    suitable(asked.plot)
+    read = [path.resolve() for path in (asked.data, asked.laws) if path is not None]
+    written = {"out": asked.out, **({} if asked.plot is None else {"plot": asked.plot})}
+    for name, path in written.items():
+        if path.is_dir() or path.resolve() in read:
+            raise InputError(name, str(path), "a file of its own", "name another one")
+        writable(path.parent)
+    if len({path.resolve() for path in written.values()}) < len(written):
+        raise InputError("plot", str(asked.plot), "another file than --out", "name another one")
+
+
+@contextmanager
+def _hidden(secret: bool) -> Iterator[None]:
+    """Files that are made here are their owner's alone from the first byte on, if they are secret."""
+    before = os.umask(0)
+    os.umask(before | OTHERS if secret else before)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
@@ -128,7 +153,7 @@ def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
 
 def _facts(saved: SavedCoupling, seconds: float) -> dict[str, Any]:
     """What is printed, and what --json has."""
-    from tightrope.transport.moves import moves
+    from tightrope.transport.displacement import moves
 
     fitted, cost = saved.mechanism, saved.support.cost(saved.metric)
     return {
@@ -158,7 +183,8 @@ def _show(data: Mapping[str, Any], asked: Asked) -> None:
     ]
     print_table(["group", "moves on average", "at most", "stays"], rows)
     say(f"\nDistances: {data['unit']} ({data['metric']}).")
-    say(f"Every group comes out with the target's law, exact to {data['target_error'] * 2.0**128:.2g} times 2^-128.")
+    off = significant(data["target_error"] * 2.0**128, 2, UP)
+    say(f"Every group comes out with the target's law, exact to {off} times 2^-128.")
     show_learning(data["origin"])
     say(f"Fitted in {data['seconds']:.1f} s.")
     say(f"Written: {asked.out}; it is {data['origin']['secrecy']}.")
@@ -175,7 +201,8 @@ def show_learning(origin: Mapping[str, Any]) -> None:
     own = origin.get("learning")
     if own is None:
         return
-    say(f"Learning the laws spent epsilon {own['epsilon']:g} (a person: {own['person']}); no ledger recorded it.")
+    spent = significant(own["epsilon"], 6, UP)
+    say(f"Learning the laws spent epsilon {spent} (a person: {own['person']}); no ledger recorded it.")
     say(f"True laws may differ: with {own['confidence']:.0%} confidence one draw tells two groups apart by at most")
     for one in own["left"]:
         parts = [significant(one[key], 3, UP) for key in ("epsilon", "delta", "total_variation")]
@@ -196,6 +223,7 @@ def draw(saved: SavedCoupling, picture: Path) -> None:
     from tightrope.report.couplings import coupling_picture
 
     try:
+        picture.unlink(missing_ok=True)  # its place in the file system has the rights of the old one
         coupling_picture(saved).savefig(picture, dpi=150)
     except OSError as error:
         raise InputError("plot", str(picture), "a file that can be written", str(error.strerror)) from None

@@ -28,6 +28,8 @@ def known_laws(asked: Asked) -> KnownLaws:
     """The laws that the options ask for. Raises ``InputError`` where they contradict each other, or hide nothing."""
     if (asked.data is None) == (asked.laws is None):
         raise InputError("DATA", asked.data and str(asked.data), "given, or --laws instead of it", "one of the two")
+    if asked.group in asked.value:
+        raise InputError("group", asked.group, "another column than --value", "a value cannot hide itself")
     cells = _cells(asked)
     known = _of_table(asked, cells) if asked.laws is None else _of_file(asked, asked.laws, cells)
     if len(known.laws) < 2:
@@ -155,8 +157,10 @@ def law_entries(path: Path) -> list[tuple[str, str, float]]:
         raise InputError("laws", str(path), "a CSV file in UTF-8") from None
 
 
-def _entry(row: Mapping[str, str | None], line: int) -> tuple[str, str, float]:
+def _entry(row: Mapping[str | None, str | None], line: int) -> tuple[str, str, float]:
     """One line of laws; no value of it is shown in an error."""
+    if None in row:  # where the reader puts what it has no column for
+        raise InputError("laws", f"line {line}", "three entries in every line")
     try:
         return str(row["point"] or ""), str(row["group"] or ""), float(row["mass"] or "")
     except ValueError:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progress: Progress) -> int:
     """One Parquet file of what the job makes of the rows; how many there are."""
-    _check(destination)
+    check_destination(destination)
     with _reader(backend, rows, job.rows) as reader:
         kept = [reader.schema.field(name) for name in job.keep]
         schema = load("pyarrow").schema([*job.schema, *kept])
@@ -70,7 +70,8 @@ def _written(groups: RowGroups, batch: Any, job: Writing, schema: Any) -> int:
     return len(batch)
 
 
-def _check(destination: Path) -> None:
+def check_destination(destination: Path) -> None:
+    """Raise ``InputError`` unless it is the name of a Parquet file in a folder that exists."""
     if destination.suffix.lower() != ".parquet":
         raise InputError("destination", str(destination), "a path to a .parquet file", "name it something.parquet")
     if not destination.parent.is_dir():

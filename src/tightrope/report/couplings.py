@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tightrope.engines.cells import Axis
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.report.plots import ACCENT, INK, QUIET
-from tightrope.transport.moves import flows
+from tightrope.transport.displacement import flows
 from tightrope.transport.saved import SavedCoupling
 from tightrope.transport.supports import Cells
 

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tightrope.transport.barycentre import Barycenter, barycenter
+    from tightrope.transport.cell_collection import apply_cells
     from tightrope.transport.certificates import Cut, Dual
     from tightrope.transport.collection import PointNames, apply_table
     from tightrope.transport.costs import Cost, Matrix
     from tightrope.transport.coupling_mechanism import CouplingMechanism
+    from tightrope.transport.discrete import Discrete
+    from tightrope.transport.displacement import Moves, moves
     from tightrope.transport.distances import wasserstein
     from tightrope.transport.distribution_checks import (
         DistributionPrivacy,
@@ -33,15 +36,20 @@ if TYPE_CHECKING:
     from tightrope.transport.point_clouds import Points, points
     from tightrope.transport.real_line import Line, line
     from tightrope.transport.result import Coupling
+    from tightrope.transport.saved import SavedCoupling
     from tightrope.transport.single_draws import OneDraw, approximate_knowledge, one_draw
+    from tightrope.transport.supports import Categories, Cells
 
 _HOMES = {
     "Barycenter": "barycentre",
+    "Categories": "supports",
+    "Cells": "supports",
     "ComparisonRow": "metric_comparison",
     "Cost": "costs",
     "Coupling": "result",
     "CouplingMechanism": "coupling_mechanism",
     "Cut": "certificates",
+    "Discrete": "discrete",
     "DistributionGuarantee": "distribution_rules",
     "DistributionPrivacy": "distribution_checks",
     "Dual": "certificates",
@@ -50,10 +58,13 @@ _HOMES = {
     "Line": "real_line",
     "Matrix": "costs",
     "MetricMechanism": "metric_privacy",
+    "Moves": "displacement",
     "OneDraw": "single_draws",
     "OptimalMetric": "metric_optimum",
     "PointNames": "collection",
     "Points": "point_clouds",
+    "SavedCoupling": "saved",
+    "apply_cells": "cell_collection",
     "apply_table": "collection",
     "approximate_knowledge": "single_draws",
     "barycenter": "barycentre",
@@ -71,6 +82,7 @@ _HOMES = {
     "line": "real_line",
     "mass_outside": "lifting",
     "metric_epsilon": "metric_privacy",
+    "moves": "displacement",
     "one_draw": "single_draws",
     "optimal_metric": "metric_optimum",
     "planar_laplace": "planar_noise",
@@ -80,11 +92,14 @@ _HOMES = {
 
 __all__ = [
     "Barycenter",
+    "Categories",
+    "Cells",
     "ComparisonRow",
     "Cost",
     "Coupling",
     "CouplingMechanism",
     "Cut",
+    "Discrete",
     "DistributionGuarantee",
     "DistributionPrivacy",
     "Dual",
@@ -93,10 +108,13 @@ __all__ = [
     "Line",
     "Matrix",
     "MetricMechanism",
+    "Moves",
     "OneDraw",
     "OptimalMetric",
     "PointNames",
     "Points",
+    "SavedCoupling",
+    "apply_cells",
     "apply_table",
     "approximate_knowledge",
     "barycenter",
@@ -114,6 +132,7 @@ __all__ = [
     "line",
     "mass_outside",
     "metric_epsilon",
+    "moves",
     "one_draw",
     "optimal_metric",
     "planar_laplace",

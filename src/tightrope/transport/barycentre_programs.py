@@ -11,6 +11,7 @@ from scipy.sparse import block_diag, coo_array, csr_array, eye_array, hstack, kr
 
 from tightrope.errors import PrecisionError
 from tightrope.transport.costs import Cost
+from tightrope.transport.discrete import Discrete, median_law
 from tightrope.transport.graphs import Graph
 from tightrope.transport.laws import Floats
 from tightrope.transport.real_line import Line
@@ -35,6 +36,8 @@ class Program:
 
 def best_law(groups: Floats, cost: Cost, shares: Floats) -> tuple[Floats, Floats]:
     """The law of least weighted cost, and potentials v [groups, targets] for it, both to the solver's tolerance."""
+    if isinstance(cost, Discrete):
+        return median_law(groups, shares)
     counted = np.flatnonzero(shares)
     edges = _graph_of(cost)
     some = groups[counted], shares[counted]

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.engines import Table, folded, written
+from tightrope.engines import Table, folded
 from tightrope.engines.labels import Labels
+from tightrope.engines.ordering import written_in_order
 from tightrope.errors import EngineError, InputError, SchemaError
 from tightrope.transport.coupling_mechanism import CouplingMechanism
 from tightrope.transport.supports import Cells
@@ -34,7 +35,8 @@ def apply_cells(
 
     The columns of the axes are written under their names, and those to ``keep``, which are not hidden; no other. What
     lies outside the bounds counts as the nearest cell. Each row is one fresh draw: a second run releases every value
-    again. The order of rows is not kept.
+    again. Rows are sorted by what is written, so that their places tell nothing; on Spark they stand as Spark has them:
+    sort them before they are published.
 
     Raises ``InputError`` where a value is NULL or NaN, a group is none of the mechanism's, or ``keep`` names what is
     hidden (how many rows, no value); ``SchemaError`` for columns that are missing or not numeric.
@@ -53,7 +55,7 @@ def apply_cells(
     work = DrawnCells(dataclasses.replace(mechanism, memory={}), cells, Labels.of(list(mechanism.groups)))
     columns = [*cells.columns, group]
     try:
-        return written(table, columns, work, work.schema, destination, keep=keep, progress=progress)
+        return written_in_order(table, columns, work, work.schema, destination, keep=keep, progress=progress)
     except (StrayRowsError, EngineError):
         _refuse_strays(folded(table, columns, Strays(work), 3))  # an engine may not say what stopped it
         raise
@@ -83,7 +85,7 @@ class DrawnCells:
 
         places, groups = self.numbers(batch)
         _refuse_strays(_strays(places, groups))
-        centres = self.cells.centres(self._drawn(places, groups))
+        centres = self.cells.centres(self.mechanism.tables.draw(groups, places))
         return pyarrow.RecordBatch.from_arrays([pyarrow.array(part) for part in centres], schema=self.schema)
 
     def numbers(self, batch: Any) -> tuple[Integers, Integers]:
@@ -91,13 +93,6 @@ class DrawnCells:
         axes = len(self.cells.axes)
         places = self.cells.numbers([_floats(batch.column(axis)) for axis in range(axes)])
         return places, self.groups.numbers(batch.column(axes))
-
-    def _drawn(self, places: Integers, groups: Integers) -> Integers:
-        drawn = np.empty(len(places), dtype=np.int64)
-        for number in np.unique(groups).tolist():
-            rows = np.flatnonzero(groups == number)
-            drawn[rows] = self.mechanism.apply(places[rows], self.groups.names[number])
-        return drawn
 
 
 @dataclass(frozen=True, slots=True)

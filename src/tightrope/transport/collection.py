@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.engines import Labels, Table, folded, open_source, written
+from tightrope.engines import Labels, Table, folded, open_source
 from tightrope.engines.labels import ABSENT, Name
+from tightrope.engines.ordering import written_in_order
 from tightrope.errors import EngineError, InputError, SchemaError
 from tightrope.transport.coupling_mechanism import CouplingMechanism
 
@@ -61,7 +62,8 @@ def apply_table(
 
     **One value, one draw**: each call, and each row, is a fresh one. Two draws for one value of a person show more than
     one (``CouplingMechanism``): a table with several rows of one person and value, and a second file of the same table,
-    are repeated releases. The order of rows is not kept.
+    are repeated releases. Rows are sorted by what is written, so that their places tell nothing; on Spark they stand as
+    Spark has them: sort them before they are published.
 
     Raises ``InputError`` where groups are not the mechanism's or values are not among the points (NULL is not): it says
     how many, shows none, and nothing is left at the destination. A value that is a point but excluded by the law of its
@@ -80,7 +82,7 @@ def apply_table(
     work = _coupling(mechanism, value, points if isinstance(points, PointNames) else PointNames.of(points))
     _check(table, work, (value, group), keep)
     try:
-        return written(table, (value, group), work, work.schema, destination, keep=keep, progress=progress)
+        return written_in_order(table, (value, group), work, work.schema, destination, keep=keep, progress=progress)
     except (StrayRowsError, EngineError):
         _refuse_strays(table, work, (value, group))  # on Spark an error of the work does not say what it was
         raise
@@ -111,10 +113,7 @@ class Coupling:
 
         values, groups = self.numbers(batch)
         _refuse(len(values), _absent(groups), _absent(values))
-        drawn = np.empty(len(values), dtype=np.int64)
-        for number in np.unique(groups).tolist():
-            rows = np.flatnonzero(groups == number)
-            drawn[rows] = self.mechanism.apply(values[rows], self.groups.names[number])
+        drawn = self.mechanism.tables.draw(groups, values)
         return pyarrow.RecordBatch.from_arrays([self.points.targets.named(drawn)], schema=self.schema)
 
     def numbers(self, batch: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -135,7 +134,7 @@ class Strays:
 
 def _coupling(mechanism: CouplingMechanism, name: str, points: PointNames) -> Coupling:
     """The work, without the mechanism's memory: that is as secret as the values."""
-    sizes = len(next(iter(mechanism.tables.values()))), len(mechanism.target)
+    sizes = mechanism.tables.points, len(mechanism.target)
     if (len(points.sources), len(points.targets)) != sizes:
         found = (len(points.sources), len(points.targets))
         raise InputError("number of source and target points", found, f"{sizes}, as in the mechanism", "see PointNames")

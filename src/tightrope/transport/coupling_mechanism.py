@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,22 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from tightrope.errors import InputError
-from tightrope.numerics.checks import non_negative
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import Source
-from tightrope.randomness.stream import Stream
-from tightrope.transport import solving
-from tightrope.transport.exact_laws import TOLERANCE, Floats, Law, array_of
-from tightrope.transport.exact_plan import ExactPlan, exact_plan
-from tightrope.transport.membership import Codes, codes, runs
+from tightrope.transport import least_loss, solving
+from tightrope.transport.exact_laws import Floats, Law, array_of
+from tightrope.transport.group_tables import GroupTables
+from tightrope.transport.least_loss import Objective
+from tightrope.transport.membership import Codes, codes
 from tightrope.transport.people import people
 from tightrope.transport.row_tables import RowTables
 
-NEGLIGIBLE = 2e-12
-"""Mass that does not count in a largest cost: W_∞ is solved but for 1e−12 of it."""
-
-Objective = Literal["expected", "worst"]
-ORDERS = {"expected": 1.0, "worst": math.inf}
 Group = Any
 Integers = NDArray[np.int64]
 
@@ -52,7 +45,7 @@ class CouplingMechanism:
 
     groups: dict[Group, Law]
     target: Law
-    tables: dict[Group, RowTables]
+    tables: GroupTables
     loss: dict[Group, float]
     objective: Objective
     stray: Fraction
@@ -83,12 +76,13 @@ class CouplingMechanism:
         (0.5, [0.25, 0.5, 0.25])
         """
         cost = solving.checked_cost(cost)
-        laws, order = _laws(groups, solving.sizes(cost)[0]), _order(objective)
-        common = _target(target, laws, cost, _weights(laws, weights))
-        plans = {group: _plan(law, common, cost, order) for group, law in laws.items()}
-        loss = {group: _loss(plan, cost, order) for group, plan in plans.items()}
-        tables = {group: _tables(plan, laws[group], common) for group, plan in plans.items()}
-        return cls(laws, common, tables, loss, objective, max(plan.stray for plan in plans.values()))
+        laws, order = least_loss.laws_of(groups, solving.sizes(cost)[0]), least_loss.order_of(objective)
+        common = least_loss.target_of(target, laws, cost, least_loss.shares_of(laws, weights))
+        plans = {group: least_loss.plan_of(law, common, cost, order) for group, law in laws.items()}
+        loss = {group: least_loss.loss_of(plan, cost, order) for group, plan in plans.items()}
+        tables = {group: least_loss.tables_of(plan, laws[group], common) for group, plan in plans.items()}
+        stray = max(plan.stray for plan in plans.values())
+        return cls(laws, common, GroupTables.of(tables), loss, objective, stray)
 
     def apply(
         self,
@@ -112,31 +106,23 @@ class CouplingMechanism:
         >>> coin.apply([0, 1, 1], ["b", "a", "a"]).shape
         (3,)
         """
-        places = _places(values, len(next(iter(self.tables.values()))))
+        places = _places(values, self.tables.points)
         members = codes(group, list(self.tables), len(places))
         if person is None:
-            return self._drawn(places, members, source or Stream())
+            return self.tables.draw(members, places, source)
         keys = list(zip(people(person, len(places)), places.tolist(), strict=True))
-        return self._remembered(keys, places, members, source or Stream())
+        return self._remembered(keys, places, members, source)
 
-    def _drawn(self, places: Integers, members: Codes, source: Source) -> Integers:
-        """A fresh draw for each value, group by group."""
-        tables = list(self.tables.values())
-        if not len(places) or members.min() == members.max():
-            return tables[int(members.min(initial=len(tables) - 1))].draw(places, source)
-        out = np.empty(len(places), dtype=np.int64)
-        for group, where in runs(members):
-            out[where] = tables[group].draw(places[where], source)
-        return out
-
-    def _remembered(self, keys: list[tuple[Any, int]], places: Integers, members: Codes, source: Source) -> Integers:
+    def _remembered(
+        self, keys: list[tuple[Any, int]], places: Integers, members: Codes, source: Source | None
+    ) -> Integers:
         """A draw for each key that is new, at its first place; of two threads, the first to remember is right."""
         firsts: dict[tuple[Any, int], int] = {}
         for place, key in enumerate(keys):
             if key not in self.memory:
                 firsts.setdefault(key, place)
         new = np.array(list(firsts.values()), dtype=np.int64)
-        drawn = self._drawn(places[new], members[new], source)
+        drawn = self.tables.draw(members[new], places[new], source)
         for key, outcome in zip(firsts, drawn.tolist(), strict=True):
             self.memory.setdefault(key, outcome)
         return np.array([self.memory[key] for key in keys], dtype=np.int64)
@@ -185,61 +171,6 @@ class CouplingMechanism:
             return self.tables[group]
         except (KeyError, TypeError):
             raise InputError("group", group, f"one of {list(self.tables)}", "fit the mechanism with its law") from None
-
-
-def _laws(groups: Mapping[Group, ArrayLike], size: int) -> dict[Group, Law]:
-    if not isinstance(groups, Mapping) or not groups:
-        raise InputError("groups", groups, "a mapping from the name of each group to its law")
-    return {group: Law.of(f"law of {group!r}", law, size) for group, law in groups.items()}
-
-
-def _order(objective: str) -> float:
-    if not isinstance(objective, str) or objective not in ORDERS:
-        raise InputError("objective", objective, f"one of {list(ORDERS)}", "expected is W_1, worst is W_infinity")
-    return ORDERS[objective]
-
-
-def _weights(laws: Mapping[Group, Law], weights: Mapping[Group, float] | None) -> list[float]:
-    """How much each group counts, divided by their sum."""
-    if weights is None:
-        return [1 / len(laws)] * len(laws)
-    if not isinstance(weights, Mapping) or set(weights) != set(laws):
-        raise InputError("weights", weights, f"one weight for each of {list(laws)}")
-    found = [non_negative(f"weight of {group!r}", weights[group]) for group in laws]
-    if not sum(found) > 0:
-        raise InputError("weights", weights, "weights with a positive sum")
-    return [weight / sum(found) for weight in found]
-
-
-def _target(target: Any, laws: Mapping[Group, Law], cost: Any, weights: list[float]) -> Law:
-    size = solving.sizes(cost)[1]
-    if target is None or (isinstance(target, str) and target == "barycenter"):
-        found = np.maximum(solving.centre([law.floats for law in laws.values()], cost, weights), 0.0)
-        return Law.of("barycenter", np.where(found < TOLERANCE / (1000 * size), 0.0, found), size)
-    if isinstance(target, str):
-        raise InputError("target", target, "a law, 'barycenter' or None")
-    return Law.of("target", target, size)
-
-
-def _plan(law: Law, target: Law, cost: Any, order: float) -> ExactPlan:
-    return exact_plan(solving.plan(law.floats, target.floats, cost, order), law, target)
-
-
-def _loss(plan: ExactPlan, cost: Any, order: float) -> float:
-    """The mean cost of the exact plan, or its largest cost but for 2e−12 of the mass, where rounding may be."""
-    pairs = np.array(list(plan.entries), dtype=np.int64)
-    costs = solving.distances(cost, pairs[:, 0], pairs[:, 1])
-    shares = np.array([weight / plan.total for weight in plan.entries.values()])
-    if order == 1:
-        return math.fsum((costs * shares).tolist())
-    dearest = np.argsort(-costs, kind="stable")
-    return float(costs[dearest][np.cumsum(shares[dearest]) > NEGLIGIBLE][0])
-
-
-def _tables(plan: ExactPlan, law: Law, target: Law) -> RowTables:
-    """The plan's rows; a point without mass has the target itself."""
-    whole = dict(enumerate(target.masses))
-    return RowTables.of([row or whole for row in plan.rows(len(law))], len(target))
 
 
 def _places(values: ArrayLike, size: int) -> Integers:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,7 @@ def distribution_privacy(
     >>> distribution_privacy(response, [([1.0, 0.0], [0.5, 0.5])], "total_variation").values[0] >= 0.25
     True
     """
-    lifted = [tuple(output_law(mechanism, side) for side in pair) for pair in _pairs(pairs)]
-    values = [_both_ways(divergence, p, q, delta) for p, q in lifted]
+    values = [_both_ways(divergence, p, q, delta) for p, q in _lifted(mechanism, _pairs(pairs))]
     return DistributionPrivacy(divergence, tuple(values))
 
 
@@ -125,6 +125,15 @@ def _pairs(pairs: Sequence[tuple[Side, Side]]) -> list[tuple[Side, Side]]:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InputError("pairs", pair, "a list of pairs")
     return [(first, second) for first, second in pairs]
+
+
+def _lifted(mechanism: Any, pairs: list[tuple[Side, Side]]) -> list[tuple[Shares, Shares]]:
+    """The output laws of both sides; a side that stands in many pairs is lifted once."""
+    known: dict[int, Shares] = {}
+    for side in chain.from_iterable(pairs):
+        if id(side) not in known:
+            known[id(side)] = output_law(mechanism, side)
+    return [(known[id(first)], known[id(second)]) for first, second in pairs]
 
 
 def _both_ways(name: str, p: Shares, q: Shares, delta: float) -> float:

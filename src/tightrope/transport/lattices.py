@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 
+from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
 from tightrope.transport.costs import Cost
 from tightrope.transport.graphs import Graph
@@ -27,6 +28,8 @@ def grid(shape: Sequence[int] | int, *, metric: str = "cityblock") -> Cost:
     """
     known_metric(metric, METRICS)
     sizes = tuple(whole(f"shape[{k}]", size) for k, size in enumerate(np.atleast_1d(shape).tolist()))
+    if not sizes:
+        raise InputError("shape", shape, "at least one number of cells", "for example (100, 100)")
     places = _cells(sizes)
     clouds = Points(places, places, metric)
     if metric not in STEPS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,14 @@ from tightrope.transport.exact_laws import array_of
 
 Group = Any
 Codes = NDArray[np.int32]
-Places = NDArray[np.int64]
+Words = NDArray[np.uint64]
 
-FEW = 16
-"""So many groups are found by comparing with each name, more by search in the order of the names."""
+ODD = 0x9E3779B97F4A7C15
+"""Its odd powers, and their products with small odd numbers, spread words over the slots of a table."""
+TRIES = 16
+"""Tables that are tried until no two names fall into one slot."""
+MOST_BITS = 24
+"""Of the number of slots."""
 
 
 def codes(group: Group, names: Sequence[Group], count: int) -> Codes:
@@ -35,22 +39,12 @@ def codes(group: Group, names: Sequence[Group], count: int) -> Codes:
     if given.shape != (count,):
         shown = f"groups of shape {given.shape}"
         raise InputError("group", shown, f"one of {list(names)}, or one for each of {count} values")
-    many = len(names) > FEW and _comparable(given, names)
-    found = _searched(given, names) if many else _compared(given, names)
+    found = _slotted(given, np.array(names)) if _comparable(given, names) else _listed(given, names)
     unknown = int(np.count_nonzero(found < 0))
     if unknown:
         expected = f"0 of {count}, each one of {list(names)}"
         raise InputError("unknown groups", unknown, expected, "leave these values out")
     return found
-
-
-def runs(found: Codes) -> Iterator[tuple[int, Places]]:
-    """The places of each code, code after code; shape [k] each."""
-    order = np.argsort(found.astype(np.int16) if found.max(initial=0) < 2**15 else found, kind="stable")
-    counts = np.bincount(found)
-    ends = np.cumsum(counts)
-    for code in np.flatnonzero(counts).tolist():
-        yield code, order[ends[code] - counts[code] : ends[code]]
 
 
 def _is_many(group: Group) -> bool:
@@ -65,37 +59,72 @@ def _one(group: Group, names: Sequence[Group]) -> int:
 
 
 def _array(group: Any) -> NDArray[Any]:
-    """A list of unlike things stays one of objects: numpy would make strings of the numbers in it."""
-    if isinstance(group, list) and (len(set(map(type, group))) > 1 or isinstance(next(iter(group), None), tuple)):
+    """The names in an array: in one of objects where numpy would change them."""
+    if isinstance(group, list) and _is_changed(group):
         mixed = np.empty(len(group), dtype=object)
         mixed[:] = group
         return mixed
     return array_of("group", group, "one name, or a name for each value")
 
 
-def _compared(given: NDArray[Any], names: Sequence[Group]) -> Codes:
-    found = np.full(len(given), -1, dtype=np.int32)
-    for number, name in enumerate(names):
-        wanted: Any = _boxed(name) if isinstance(name, tuple) else name
-        found[np.asarray(given == wanted, dtype=bool)] = number
-    return found
+def _is_changed(group: list[Any]) -> bool:
+    """Numpy makes strings of numbers beside strings, arrays of tuples, and drops NULs at the ends of strings."""
+    kinds = set(map(type, group))
+    return len(kinds) > 1 or tuple in kinds or (kinds == {str} and "\0" in "".join(group))
 
 
-def _boxed(name: tuple[Any, ...]) -> NDArray[Any]:
-    """One object that numpy does not take for an array of its parts."""
-    box = np.empty(1, dtype=object)
-    box[0] = name
-    return box
+def _listed(given: NDArray[Any], names: Sequence[Group]) -> Codes:
+    """One by one, whatever the names are; what cannot be hashed is none of them."""
+    places = {name: number for number, name in enumerate(names)}
+    entries = list(given) if given.dtype.kind in "Mm" else given.tolist()
+    try:
+        return np.array([places.get(entry, -1) for entry in entries], dtype=np.int32)
+    except TypeError:
+        raise InputError("group", "lists or tables", "a name for each value", "names are such as keys can be") from None
 
 
-def _searched(given: NDArray[Any], names: Sequence[Group]) -> Codes:
-    known = np.array(names)
+def _slotted(given: NDArray[Any], known: NDArray[Any]) -> Codes:
+    """All at once: a slot of a table tells which name each can only be, and one comparison whether it is."""
+    width = max(known.dtype.itemsize, given.dtype.itemsize) // 4
+    words = _words(known, width)
+    bits = min(MOST_BITS, 2 * len(known).bit_length())
+    for attempt in range(TRIES):
+        factors = _factors(words.shape[1], attempt)
+        slots = _slots(words, factors, bits)
+        if len(np.unique(slots)) == len(known):
+            table = np.zeros(1 << bits, dtype=np.int32)
+            table[slots] = np.arange(len(known))
+            return _confirmed(table[_slots(_words(given, width), factors, bits)], given, known)
     order = np.argsort(known)
-    place = order[np.minimum(np.searchsorted(known, given, sorter=order), len(names) - 1)]
-    return np.where(known[place] == given, place, -1).astype(np.int32)
+    places = np.minimum(np.searchsorted(known, given, sorter=order), len(known) - 1)
+    return _confirmed(order[places].astype(np.int32), given, known)
+
+
+def _confirmed(found: Codes, given: NDArray[Any], known: NDArray[Any]) -> Codes:
+    return np.where(known[found] == given, found, np.int32(-1))
+
+
+def _words(names: NDArray[Any], width: int) -> Words:
+    """Each number as a word, each string as words of two letters; shape [n, k]."""
+    kind = "=i8" if names.dtype.kind == "i" else f"=U{width + width % 2}"
+    return np.ascontiguousarray(names, dtype=kind).view(np.uint64).reshape(len(names), -1)
+
+
+def _factors(count: int, attempt: int) -> Words:
+    """Odd numbers of 64 bits, others at each attempt."""
+    powers = [pow(ODD, place, 1 << 64) for place in range(1, count + 1)]
+    return np.array([power * (2 * attempt + 1) % (1 << 64) for power in powers], dtype=np.uint64)
+
+
+def _slots(words: Words, factors: Words, bits: int) -> Words:
+    """The leading bits of Σ_j words[j] factors[j] modulo 2⁶⁴, shape [n]."""
+    return (words @ factors) >> np.uint64(64 - bits)
 
 
 def _comparable(given: NDArray[Any], names: Sequence[Group]) -> bool:
-    """Whether names and what came are all strings, or all whole numbers of 64 bits: they have one order."""
+    """Whether names and what came are all strings, or all whole numbers of 64 bits, as numpy holds them."""
     wanted = {"U": str, "i": int}.get(given.dtype.kind)
-    return all(type(name) is wanted for name in names) and np.array(names).dtype.kind == given.dtype.kind
+    if wanted is None or not all(type(name) is wanted for name in names):
+        return False
+    known = np.array(names)
+    return known.dtype.kind == given.dtype.kind and known.tolist() == list(names)  # numpy drops NULs at the end

@@ -2,6 +2,7 @@
 
 cost                          p < ∞                                   p = ∞
 line                          monotone rearrangement                  the same
+1 for any change              what both laws share stays              threshold and largest flow
 grid, graph, p = 1            flow of least cost on the edges         threshold and largest flow
 points, many pairs            arc pricing                             threshold and largest flow
 table with Monge property     north-west corner rule                  threshold and largest flow
@@ -19,6 +20,7 @@ from tightrope.errors import InputError, PrecisionError
 from tightrope.numerics.checks import Real
 from tightrope.transport.certificates import Cut, Dual
 from tightrope.transport.costs import Cost, as_cost, powered
+from tightrope.transport.discrete import Discrete, staying
 from tightrope.transport.graphs import Graph
 from tightrope.transport.laws import Floats, law
 from tightrope.transport.point_clouds import Points
@@ -77,6 +79,8 @@ def _solved(cost: Cost, source: Floats, target: Floats) -> Coupling:
         from tightrope.transport.edge_flow import edge_flow
 
         return edge_flow(cost, source, target)
+    if isinstance(cost, Discrete):
+        return staying(cost, source, target)
     if isinstance(cost, Points) and np.count_nonzero(source) * np.count_nonzero(target) >= LARGE:
         from tightrope.transport.arc_pricing import arc_pricing
 

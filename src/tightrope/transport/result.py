@@ -71,10 +71,11 @@ def repaired(plan: csr_array, source: Floats, target: Floats) -> csr_array:
     held = _sums(rows, entries.data, len(source))
     masses = entries.data * (source / np.where(held > 0, held, 1.0))[rows]
     off = np.abs(_sums(columns, masses, len(target)) - target).sum() + source[held == 0].sum()
-    return plan_of(rows, columns, masses, plan.shape) if off <= EXACT else _refilled(entries, source, target)
+    return plan_of(rows, columns, masses, plan.shape) if off <= EXACT else refilled(entries, source, target)
 
 
-def _refilled(entries: coo_array, source: Floats, target: Floats) -> csr_array:
+def refilled(entries: coo_array, source: Floats, target: Floats) -> csr_array:
+    """Entries shrunk where they hold too much; what is missing then is filled in by the north-west corner rule."""
     rows, columns = indices(entries)
     masses = entries.data * _shrink(_sums(rows, entries.data, len(source)), source)[rows]
     masses = masses * _shrink(_sums(columns, masses, len(target)), target)[columns]

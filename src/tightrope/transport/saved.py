@@ -11,8 +11,10 @@ from tightrope.engines.cells import Axis
 from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
 from tightrope.randomness.choice import TOTAL
-from tightrope.transport.coupling_mechanism import ORDERS, CouplingMechanism
+from tightrope.transport.coupling_mechanism import CouplingMechanism
 from tightrope.transport.exact_laws import Law
+from tightrope.transport.group_tables import GroupTables
+from tightrope.transport.least_loss import ORDERS
 from tightrope.transport.origins import Origin
 from tightrope.transport.row_tables import RowTables
 from tightrope.transport.saved_checks import check
@@ -78,7 +80,7 @@ class SavedCoupling:
         mechanism = CouplingMechanism(
             groups={name: _law(one, "law", len(support)) for name, one in by_name.items()},
             target=target,
-            tables={name: _tables(one, len(support)) for name, one in by_name.items()},
+            tables=GroupTables.of({name: _tables(one, len(support)) for name, one in by_name.items()}),
             loss={name: one.number("loss") for name, one in by_name.items()},
             objective=_objective(top),
             stray=_stray(top),

@@ -7,8 +7,8 @@ from typing import Any
 
 from tightrope.errors import InputError
 from tightrope.transport.coupling_mechanism import CouplingMechanism, Group
+from tightrope.transport.displacement import moves
 from tightrope.transport.exact_plan import MOST_MOVED
-from tightrope.transport.moves import moves
 from tightrope.transport.row_tables import quantised
 
 CLOSE = Fraction(1, 1 << 100)

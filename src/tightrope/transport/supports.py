@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from tightrope.engines.cells import MOST_CELLS, Axis
 from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
-from tightrope.transport.costs import Cost, Matrix
+from tightrope.transport.costs import Cost
+from tightrope.transport.discrete import Discrete
 from tightrope.transport.lattices import grid
 from tightrope.transport.real_line import line
 
 Integers = NDArray[np.int64]
 DISCRETE = "discrete"
 MOST_CATEGORIES = 10_000
-"""The distances of categories are written out."""
+"""Their distances are written out where the largest move is to be small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Categories:
         if chosen == DISCRETE:
             if not len(self) <= MOST_CATEGORIES:
                 raise InputError("categories", len(self), f"at most {MOST_CATEGORIES}", "group rare ones together")
-            return Matrix(1.0 - np.eye(len(self)))
+            return Discrete(len(self))
         if chosen != "cityblock" or self.metric == DISCRETE:
             known = "'discrete', or 'cityblock' for whole numbers"
             raise InputError("metric", chosen, known, "texts have no distances")

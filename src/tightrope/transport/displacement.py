@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from tightrope.randomness.choice import TOTAL
 from tightrope.transport import solving
-from tightrope.transport.coupling_mechanism import NEGLIGIBLE, CouplingMechanism, Group
+from tightrope.transport.coupling_mechanism import CouplingMechanism, Group
+from tightrope.transport.least_loss import NEGLIGIBLE
 
 
 @dataclass(frozen=True, slots=True)
