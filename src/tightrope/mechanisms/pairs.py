@@ -109,7 +109,9 @@ def from_pair(p: ArrayLike, q: ArrayLike) -> LossOnly:
     first, second = _distribution("p", p), _distribution("q", q)
     if first.shape != second.shape:
         raise InputError("q", second.shape, f"of the shape of p, {first.shape}", "list the same outcomes in both")
-    return LossOnly(PrivacyLoss.of(Atoms.of_pair(first, second, slack=5e-16)))
+    scaled = max(_scaled(p), _scaled(q))
+    law, other = (Atoms.of_pair(*both, slack=5e-16, inexact=scaled) for both in ((first, second), (second, first)))
+    return LossOnly(PrivacyLoss.of(law, reverse=other))
 
 
 def _distribution(name: str, values: ArrayLike) -> Floats:
@@ -125,6 +127,11 @@ def _distribution(name: str, values: ArrayLike) -> Floats:
     if not abs(total - 1) <= 1e-9:
         raise InputError(f"sum of {name}", total, "1 within 1e-9")
     return np.asarray(law / total)
+
+
+def _scaled(values: ArrayLike) -> float:
+    """Relative error of masses that had to be renormalised; those that add up to one stay as they are."""
+    return 0.0 if math.fsum(np.asarray(values, dtype=np.float64)) == 1 else ROUNDING
 
 
 def _atoms(masses: dict[float, float], infinite: float, slack: float) -> Atoms:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.privacy.cells import Cells, multiples
+from tightrope.privacy.cells import Cells, mixed_loss, multiples
 from tightrope.privacy.law import Floats, LossLaw
 
 ROUND_OFF = 2.0**-53
@@ -154,7 +154,7 @@ def _cut(base: LossLaw, step: float, there: Map, back: Map) -> Cells:
 
 
 def _mapped(loss: Floats, rate: float) -> Floats:
-    return np.asarray(np.log1p(rate * np.expm1(np.minimum(loss, 600.0))))
+    return mixed_loss(np.minimum(loss, 600.0), rate)
 
 
 def _unmapped(loss: Floats, rate: float) -> Floats:

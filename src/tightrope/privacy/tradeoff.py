@@ -14,13 +14,13 @@ APART = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 5.0, 20.0)
 """Distances in ε at which convexity is used for the lower bound; the best is taken."""
 
 
-def true_positive_rate(delta_at: Bracket, rate: float, infinite_mass: float) -> tuple[float, float]:
+def true_positive_rate(delta_at: Bracket, rate: float, infinite_mass: tuple[float, float]) -> tuple[float, float]:
     """Bounds on inf_ε δ(ε) + e^ε·rate, to full relative accuracy.
 
     Any ε gives an upper one, the search makes it tight. The sum is convex in γ = e^ε, hence falls and then rises.
     """
     if rate == 0:
-        return infinite_mass, infinite_mass
+        return infinite_mass
 
     def caught(epsilon: float) -> tuple[float, float]:
         low, high = delta_at(epsilon)
