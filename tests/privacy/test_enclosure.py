@@ -150,3 +150,48 @@ def test_attacks_are_rounded_outwards(prior: float) -> None:
     assert Fraction(loss.attack_success(prior)) >= 1 - risk
     assert Fraction(loss.bayes_risk(prior)) <= risk
     assert np.all(np.diff(loss.bayes_risk_bounds([prior]))[0] <= 1e-12)
+
+
+@pytest.mark.parametrize("mu", [40.0, 200.0, 3000.0])
+@pytest.mark.parametrize("away", [-1.0, -0.01, 0.0, 1e-6, 0.7])
+def test_gaussian_around_the_mean_loss(mu: float, away: float) -> None:
+    """ε/μ − μ/2 is a small difference there, and is off by roundings of μ."""
+    from mpmath import erfc, exp, mp, mpf, sqrt
+
+    with mp.workdps(60):
+        scale = 1 / mu
+        m = 1 / mpf(scale)
+        epsilon = mu * mu / 2 + away * mu
+        low, high = mpf(epsilon) / m - m / 2, mpf(epsilon) / m + m / 2
+        truth = (erfc(low / sqrt(2)) - exp(mpf(epsilon)) * erfc(high / sqrt(2))) / 2
+        lower, upper = tr.gaussian(scale=scale).loss.delta_bounds(epsilon)
+        assert lower <= truth <= upper <= lower * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.9, 1 - 1e-9])
+@pytest.mark.parametrize("steps", range(-6, 1))
+def test_sampled_laplace_at_the_largest_loss(rate: float, steps: int) -> None:
+    """log(1 − q + q e^ε) is rounded: δ is not yet its limit just below."""
+    from mpmath import exp, log1p, mp, mpf
+
+    with mp.workdps(60):
+        base, q = mpf(0.25), mpf(rate)
+        epsilon = float(log1p(q * (exp(base) - 1)))
+        epsilon += steps * math.ulp(epsilon)
+        inner = mp.log((exp(mpf(epsilon)) - 1 + q) / q)
+        truth = q * (1 - exp((inner - base) / 2)) if inner < base else mpf(0)
+        lower, upper = tr.laplace(scale=4).loss.poisson_sample(rate).delta_bounds(epsilon)
+        assert lower <= truth <= upper <= 1e-14
+
+
+def test_nearly_collinear_points() -> None:
+    """Masses of kinks were differences of rounded slopes."""
+    given = [(0.001 + 0.1 * j, 0.01 - 1e-6 * (math.exp(0.001 + 0.1 * j) - math.exp(0.001))) for j in range(3)]
+    loss = tr.from_points(given).loss
+    for epsilon, delta in given:
+        assert loss.delta_bounds(epsilon).lower <= delta <= loss.delta(epsilon)
+    gammas = [exponential(epsilon) for epsilon, _ in given]
+    share = (exponential(0.05) - gammas[0]) / (gammas[1] - gammas[0])
+    truth = (1 - share) * Fraction(given[0][1]) + share * Fraction(given[1][1])
+    lower, upper = loss.delta_bounds(0.05)
+    assert Fraction(lower) <= truth <= Fraction(upper)

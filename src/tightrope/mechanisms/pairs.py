@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,10 @@ from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.profile_law import Profile, ProfileLaw
 
 ROUNDING = 4e-16
+DIGITS = 400
+"""More than e^600 and the least double need together."""
+Node = tuple[float, Decimal, Decimal]
+"""ε, γ = e^ε and δ there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +68,13 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
     filled("points", points, "give a list of (epsilon, delta) pairs")
     checked = [_point(pair) for pair in points]
     last = min(checked, key=lambda pair: (pair[1], pair[0]))
-    hull = _hull([pair for pair in checked if pair[0] <= last[0]])
-    masses = _masses(hull)
+    with localcontext(prec=DIGITS):
+        masses = _masses(_hull([pair for pair in checked if pair[0] <= last[0]]))
     whole = math.fsum(mass * (1 + math.exp(-epsilon)) for epsilon, mass in masses.items())
     centre = max(0.0, 1 - last[1] - whole)
     mirrored = {-epsilon: mass * math.exp(-epsilon) for epsilon, mass in masses.items()}
     law = _atoms({**masses, **mirrored, 0.0: centre}, last[1], ROUNDING * last[0])
+    law = replace(law, inexact=ROUNDING)
     return LossOnly(PrivacyLoss.of(law, reverse=law))
 
 
@@ -154,30 +160,31 @@ def _point(pair: tuple[float, float]) -> tuple[float, float]:
     return -epsilon, max(0.0, 1 - math.exp(-epsilon) * (1 - delta))
 
 
-def _hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Vertices (ε, δ) of the lower convex hull in γ, from the last one with γ < 1 (or γ = 1) upwards."""
-    mirrored = [(-e, 1 - math.exp(-e) * (1 - d)) for e, d in points]
-    ordered = sorted({*points, *mirrored}, key=lambda pair: (pair[0], pair[1]))
-    kept: list[tuple[float, float]] = [(-math.inf, 1.0)]
-    for pair in ordered:
-        if pair[0] == kept[-1][0]:
+def _hull(points: list[tuple[float, float]]) -> list[Node]:
+    """Vertices of the lower convex hull in γ, from the last one with γ < 1 (or γ = 1) upwards.
+
+    In decimals: masses are differences of slopes, and between doubles those of nearly collinear points cancel.
+    """
+    given = [(e, Decimal(e).exp(), Decimal(d)) for e, d in points]
+    ordered = sorted({*given, *((-e, 1 / gamma, 1 - (1 - d) / gamma) for e, gamma, d in given)})
+    kept: list[Node] = [(-math.inf, Decimal(0), Decimal(1))]
+    for node in ordered:
+        if node[0] == kept[-1][0]:
             continue
-        while len(kept) > 1 and _slope(kept[-2], kept[-1]) >= _slope(kept[-1], pair):
+        while len(kept) > 1 and _slope(kept[-2], kept[-1]) >= _slope(kept[-1], node):
             kept.pop()
-        kept.append(pair)
-    first = max(i for i, pair in enumerate(kept) if pair[0] <= 0)
+        kept.append(node)
+    first = max(i for i, node in enumerate(kept) if node[0] <= 0)
     return kept[first:]
 
 
-def _slope(left: tuple[float, float], right: tuple[float, float]) -> float:
+def _slope(left: Node, right: Node) -> Decimal:
     """Slope of the profile in γ between two points."""
-    rise = right[1] - left[1]
-    below = math.exp(left[0])
-    return rise / (math.exp(right[0]) if below == 0 else below * math.expm1(right[0] - left[0]))
+    return (right[2] - left[2]) / (right[1] - left[1])
 
 
-def _masses(hull: list[tuple[float, float]]) -> dict[float, float]:
+def _masses(hull: list[Node]) -> dict[float, float]:
     """P-mass of each kink at ε > 0: γ times the jump of the slope; the slope after the last point is 0."""
-    slopes = [_slope(a, b) for a, b in pairwise(hull)] + [0.0]
+    slopes = [_slope(a, b) for a, b in pairwise(hull)] + [Decimal(0)]
     kinks = zip(hull[1:], slopes, slopes[1:], strict=False)
-    return {epsilon: math.exp(epsilon) * (after - before) for (epsilon, _), before, after in kinks if epsilon > 0}
+    return {epsilon: float(gamma * (after - before)) for (epsilon, gamma, _), before, after in kinks if epsilon > 0}

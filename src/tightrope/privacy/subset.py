@@ -47,7 +47,7 @@ class Subset(LossLaw):
 
     @property
     def slack(self) -> float:
-        return self.base.slack
+        return self._above.slack
 
     def reverse(self) -> Subset:
         return self

@@ -25,7 +25,7 @@ def true_positive_rate(delta_at: Bracket, rate: float, infinite_mass: tuple[floa
     def caught(epsilon: float) -> tuple[float, float]:
         low, high = delta_at(epsilon)
         added = math.exp(epsilon + math.log(rate))
-        return low + added * (1 - 1e-15), high + added * (1 + 1e-15)
+        return (low + added) * (1 - 2e-15), (high + added) * (1 + 2e-15)
 
     best, value = _least(lambda epsilon: caught(epsilon)[1], -math.log(rate))
     return min(max(_below(caught, best, -math.log(rate)), rate), 1.0), min(value, 1.0)
