@@ -195,3 +195,11 @@ def test_nearly_collinear_points() -> None:
     truth = (1 - share) * Fraction(given[0][1]) + share * Fraction(given[1][1])
     lower, upper = loss.delta_bounds(0.05)
     assert Fraction(lower) <= truth <= Fraction(upper)
+
+
+@pytest.mark.parametrize("epsilon", [-690.0, -300.0, 0.0, 10.0])
+def test_a_far_loss_beside_a_fine_lattice(epsilon: float) -> None:
+    """Losses of 1e−16 nats and 690: places on that lattice left the whole numbers of the machine."""
+    p, q = [2.0**-1000, 0.5, 0.5], [2.0**-54, 0.5, 0.5 - 2.0**-54]
+    law = composed([erased(finite(p, q), 0.5)] * 2)
+    assert_holds(2 * tr.from_pair(p, q).loss.erase(0.5), (law, swapped(law)), epsilon, 1.0)

@@ -69,7 +69,7 @@ class Atoms(LossLaw):
         summed = max(np.count_nonzero(p[q == 0]), np.count_nonzero(q[p == 0])) > 1
         slack += 4e-16 * (1 + float(np.max(np.abs(losses), initial=0.0)))
         found = cls.gather(losses, p[both], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
-        return replace(found, inexact=inexact + ROUND_OFF * summed)
+        return replace(found, inexact=inexact + (ROUND_OFF if summed else 0.0))
 
     def __post_init__(self) -> None:
         if self.losses.shape != self.masses.shape or self.losses.ndim != 1:

@@ -20,6 +20,9 @@ Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 FAINT = 1e-22
 """Atoms below this mass do not decide the lattice."""
 
+EXACT = 2.0**52
+"""Lattice points further out than this are not told apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recurrence(Engine):
@@ -99,6 +102,8 @@ def on_lattice(total: Composition) -> Engine | None:
     step = common_step([law.losses[law.masses > FAINT] for law in laws])
     if step is None or not _extent(laws, total.counts) <= MOST_POINTS * step:
         return None
+    if not _farthest(laws, total.counts) <= EXACT * step:
+        return None
     placed = [_placed(law, step) for law in laws]
     counts = total.counts
     slack = total.slack + math.fsum(n * moved for (*_, moved, _), n in zip(placed, counts, strict=True))
@@ -121,6 +126,12 @@ def _extent(laws: list[Atoms], counts: tuple[int, ...]) -> float:
     variances = [float(np.dot(law.masses, law.losses**2)) for law in laws]
     deviation = math.sqrt(math.fsum(n * v for n, v in zip(counts, variances, strict=True)))
     return min(math.fsum(n * span for n, span in zip(counts, spans, strict=True)), 80 * deviation)
+
+
+def _farthest(laws: list[Atoms], counts: tuple[int, ...]) -> float:
+    """How far from 0 the sum may be, that of atoms of next to no mass included."""
+    ends = [float(np.max(np.abs(law.losses), initial=0.0)) for law in laws]
+    return math.fsum(n * end for n, end in zip(counts, ends, strict=True))
 
 
 def _placed(law: Atoms, step: float) -> tuple[Indices, Floats, float, float]:
