@@ -203,3 +203,13 @@ def test_a_far_loss_beside_a_fine_lattice(epsilon: float) -> None:
     p, q = [2.0**-1000, 0.5, 0.5], [2.0**-54, 0.5, 0.5 - 2.0**-54]
     law = composed([erased(finite(p, q), 0.5)] * 2)
     assert_holds(2 * tr.from_pair(p, q).loss.erase(0.5), (law, swapped(law)), epsilon, 1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize("rate", [1e-12, 1e-9, 1e-4])
+def test_rates_at_a_kink_are_known_to_more_than_a_digit(epsilon: float, rate: float) -> None:
+    """Of randomised response e^ε t is caught; the lower end was t at the smallest rates."""
+    truth = exponential(epsilon) * Fraction(rate)
+    lower, upper = tr.approx_dp(epsilon).loss.true_positive_rate_bounds(rate)
+    assert Fraction(lower) <= truth * (1 + Fraction(1, 10**14)) and truth <= Fraction(upper) * (1 + Fraction(1, 10**14))
+    assert upper - lower <= 1e-5 * upper
