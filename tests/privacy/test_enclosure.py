@@ -213,3 +213,10 @@ def test_rates_at_a_kink_are_known_to_more_than_a_digit(epsilon: float, rate: fl
     lower, upper = tr.approx_dp(epsilon).loss.true_positive_rate_bounds(rate)
     assert Fraction(lower) <= truth * (1 + Fraction(1, 10**14)) and truth <= Fraction(upper) * (1 + Fraction(1, 10**14))
     assert upper - lower <= 1e-5 * upper
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 900.0])
+def test_a_triple_too_steep_for_doubles(epsilon: float) -> None:
+    lower, upper = (2 * tr.approx_dp(800.0, total_variation=0.5).loss).delta_bounds(epsilon)
+    truth = 0.75 if epsilon < 800 else 0.25
+    assert lower <= truth <= upper <= truth * (1 + 1e-11)
