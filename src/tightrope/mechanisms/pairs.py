@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,10 @@ from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.profile_law import Profile, ProfileLaw
 
 ROUNDING = 4e-16
+DIGITS = 400
+"""More than e^600 and the least double need together."""
+Node = tuple[float, Decimal, Decimal]
+"""ε, γ = e^ε and δ there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +68,13 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
     filled("points", points, "give a list of (epsilon, delta) pairs")
     checked = [_point(pair) for pair in points]
     last = min(checked, key=lambda pair: (pair[1], pair[0]))
-    hull = _hull([pair for pair in checked if pair[0] <= last[0]])
-    masses = _masses(hull)
+    with localcontext(prec=DIGITS):
+        masses = _masses(_hull([pair for pair in checked if pair[0] <= last[0]]))
     whole = math.fsum(mass * (1 + math.exp(-epsilon)) for epsilon, mass in masses.items())
     centre = max(0.0, 1 - last[1] - whole)
     mirrored = {-epsilon: mass * math.exp(-epsilon) for epsilon, mass in masses.items()}
     law = _atoms({**masses, **mirrored, 0.0: centre}, last[1], ROUNDING * last[0])
+    law = replace(law, inexact=ROUNDING)
     return LossOnly(PrivacyLoss.of(law, reverse=law))
 
 
@@ -109,7 +115,9 @@ def from_pair(p: ArrayLike, q: ArrayLike) -> LossOnly:
     first, second = _distribution("p", p), _distribution("q", q)
     if first.shape != second.shape:
         raise InputError("q", second.shape, f"of the shape of p, {first.shape}", "list the same outcomes in both")
-    return LossOnly(PrivacyLoss.of(Atoms.of_pair(first, second, slack=5e-16)))
+    scaled = max(_scaled(p), _scaled(q))
+    law, other = (Atoms.of_pair(*both, slack=5e-16, inexact=scaled) for both in ((first, second), (second, first)))
+    return LossOnly(PrivacyLoss.of(law, reverse=other))
 
 
 def _distribution(name: str, values: ArrayLike) -> Floats:
@@ -125,6 +133,11 @@ def _distribution(name: str, values: ArrayLike) -> Floats:
     if not abs(total - 1) <= 1e-9:
         raise InputError(f"sum of {name}", total, "1 within 1e-9")
     return np.asarray(law / total)
+
+
+def _scaled(values: ArrayLike) -> float:
+    """Relative error of masses that had to be renormalised; those that add up to one stay as they are."""
+    return 0.0 if math.fsum(np.asarray(values, dtype=np.float64)) == 1 else ROUNDING
 
 
 def _atoms(masses: dict[float, float], infinite: float, slack: float) -> Atoms:
@@ -147,30 +160,31 @@ def _point(pair: tuple[float, float]) -> tuple[float, float]:
     return -epsilon, max(0.0, 1 - math.exp(-epsilon) * (1 - delta))
 
 
-def _hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Vertices (ε, δ) of the lower convex hull in γ, from the last one with γ < 1 (or γ = 1) upwards."""
-    mirrored = [(-e, 1 - math.exp(-e) * (1 - d)) for e, d in points]
-    ordered = sorted({*points, *mirrored}, key=lambda pair: (pair[0], pair[1]))
-    kept: list[tuple[float, float]] = [(-math.inf, 1.0)]
-    for pair in ordered:
-        if pair[0] == kept[-1][0]:
+def _hull(points: list[tuple[float, float]]) -> list[Node]:
+    """Vertices of the lower convex hull in γ, from the last one with γ < 1 (or γ = 1) upwards.
+
+    In decimals: masses are differences of slopes, and between doubles those of nearly collinear points cancel.
+    """
+    given = [(e, Decimal(e).exp(), Decimal(d)) for e, d in points]
+    ordered = sorted({*given, *((-e, 1 / gamma, 1 - (1 - d) / gamma) for e, gamma, d in given)})
+    kept: list[Node] = [(-math.inf, Decimal(0), Decimal(1))]
+    for node in ordered:
+        if node[0] == kept[-1][0]:
             continue
-        while len(kept) > 1 and _slope(kept[-2], kept[-1]) >= _slope(kept[-1], pair):
+        while len(kept) > 1 and _slope(kept[-2], kept[-1]) >= _slope(kept[-1], node):
             kept.pop()
-        kept.append(pair)
-    first = max(i for i, pair in enumerate(kept) if pair[0] <= 0)
+        kept.append(node)
+    first = max(i for i, node in enumerate(kept) if node[0] <= 0)
     return kept[first:]
 
 
-def _slope(left: tuple[float, float], right: tuple[float, float]) -> float:
+def _slope(left: Node, right: Node) -> Decimal:
     """Slope of the profile in γ between two points."""
-    rise = right[1] - left[1]
-    below = math.exp(left[0])
-    return rise / (math.exp(right[0]) if below == 0 else below * math.expm1(right[0] - left[0]))
+    return (right[2] - left[2]) / (right[1] - left[1])
 
 
-def _masses(hull: list[tuple[float, float]]) -> dict[float, float]:
+def _masses(hull: list[Node]) -> dict[float, float]:
     """P-mass of each kink at ε > 0: γ times the jump of the slope; the slope after the last point is 0."""
-    slopes = [_slope(a, b) for a, b in pairwise(hull)] + [0.0]
+    slopes = [_slope(a, b) for a, b in pairwise(hull)] + [Decimal(0)]
     kinks = zip(hull[1:], slopes, slopes[1:], strict=False)
-    return {epsilon: math.exp(epsilon) * (after - before) for (epsilon, _), before, after in kinks if epsilon > 0}
+    return {epsilon: float(gamma * (after - before)) for (epsilon, gamma, _), before, after in kinks if epsilon > 0}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -15,7 +15,9 @@ from tightrope.privacy.law import Complexes, Floats, LossLaw
 CHUNK = 1 << 21
 """Cells of an (atoms × nodes) table held at once: 32 MiB of complex numbers."""
 
-WHOLE = 1e-9
+ROUND_OFF = 2.0**-53
+SUBNORMAL = 1e-290
+"""Masses below this have lost digits, or will where they are multiplied."""
 SMALLEST = 1e-300
 """A sum that vanishes is taken as this: its logarithm stays finite."""
 
@@ -53,16 +55,21 @@ class Atoms(LossLaw):
         return cls(distinct, added, infinite_mass, opposite_mass, slack)
 
     @classmethod
-    def of_pair(cls, p: Floats, q: Floats, *, slack: float = 0.0) -> Self:
-        """Atoms of the pair of distributions ``p``, ``q`` of shape [n] (same outcomes, in the same order)."""
+    def of_pair(cls, p: Floats, q: Floats, *, slack: float = 0.0, inexact: float = 0.0) -> Self:
+        """Atoms of the pair of distributions ``p``, ``q`` of shape [n] (same outcomes, in the same order).
+
+        ``inexact``: relative error of the masses given.
+        """
         both = (p > 0) & (q > 0)
         with np.errstate(over="ignore", divide="ignore"):
             ratio = p[both] / q[both]
         plain = (ratio > 1e-300) & (ratio < 1e300)
         losses = np.where(plain, np.log(np.where(plain, ratio, 1.0)), np.log(p[both]) - np.log(q[both]))
         infinite, opposite = math.fsum(p[(q == 0)]), math.fsum(q[(p == 0)])
+        summed = max(np.count_nonzero(p[q == 0]), np.count_nonzero(q[p == 0])) > 1
         slack += 4e-16 * (1 + float(np.max(np.abs(losses), initial=0.0)))
-        return cls.gather(losses, p[both], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
+        found = cls.gather(losses, p[both], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
+        return replace(found, inexact=inexact + (ROUND_OFF if summed else 0.0))
 
     def __post_init__(self) -> None:
         if self.losses.shape != self.masses.shape or self.losses.ndim != 1:
@@ -102,14 +109,15 @@ class Atoms(LossLaw):
         return Cells.atoms(self.losses, self.masses, self.infinite_mass, self.opposite_mass, self.slack)
 
     @property
-    def _opposite(self) -> Floats:
-        """Masses under Q: p e^{−loss}, no more than one."""
-        return np.asarray(np.minimum(self.masses * np.exp(np.minimum(-self.losses, 700.0)), 1.0))
+    def opposite(self) -> Floats:
+        """Masses under Q: p e^{−loss}, no more than one; by halves, as e^{−loss} alone may leave double precision."""
+        half = np.exp(np.minimum(-self.losses / 2, 700.0))
+        return np.asarray(np.minimum(self.masses * half * half, 1.0))
 
     @property
-    def whole(self) -> bool:
-        """Whether the masses add up to one: those of a reverse may have left double precision."""
-        return abs(math.fsum(self.masses) + self.infinite_mass - 1) < WHOLE
+    def reversible(self) -> bool:
+        """Whether the masses say those of the reverse: none has left double precision, or begun to."""
+        return float(np.min(self.masses, initial=1.0)) >= SUBNORMAL
 
     def raised(self) -> Atoms:
         """The same masses with every loss raised by the slack: an upper bound that needs no slack."""
@@ -117,7 +125,7 @@ class Atoms(LossLaw):
 
     def reverse(self) -> Atoms:
         """The other order of the pair; a loss that is off by the slack puts its mass under Q off by as much."""
-        masses, inexact = self._opposite, self.inexact + math.expm1(min(self.slack, 1.0)) + 4e-16
+        masses, inexact = self.opposite, self.inexact + math.expm1(min(self.slack, 1.0)) + 4e-16
         return Atoms(-self.losses[::-1], masses[::-1], self.opposite_mass, self.infinite_mass, self.slack, inexact)
 
     def profile(self, epsilon: Floats) -> Floats:

@@ -14,6 +14,8 @@ import numpy as np
 
 from tightrope.privacy.law import Floats
 
+HALF = 0.5
+"""Below minus this, log1p of what was rounded is off by more than a rounding."""
 MOST = 1 << 19
 """Cells that a law is cut into at most: wider ones keep bounds valid, only less tight."""
 
@@ -118,9 +120,24 @@ def _tilted(masses: Floats, losses: Floats) -> Floats:
 
 def _mapped(loss: Floats, rate: float) -> Floats:
     """log(1 − q + q e^l), exact near l = 0 and without overflow."""
-    small = np.log1p(rate * np.expm1(np.minimum(loss, 30.0)))
     keep = math.log1p(-rate) if rate < 1 else -math.inf
-    return np.where(loss > 30, np.logaddexp(math.log(rate) + loss, keep), small)
+    return np.where(loss > 30, np.logaddexp(math.log(rate) + loss, keep), mixed_loss(loss, rate))
+
+
+def mixed_loss(loss: Floats, rate: float) -> Floats:
+    """log(1 − q + q e^l) for l up to 700: by log1p near 0, and by a sum of positive terms where that would cancel.
+
+    >>> mixed_loss(np.array([-50.0, 0.0, 1e-20]), 1 - 2.0**-30).round(9).tolist()
+    [-20.794415417, 0.0, 0.0]
+    """
+    held = np.minimum(loss, 700.0)
+    growth = rate * np.expm1(held)
+    if rate <= HALF:
+        return np.asarray(np.log1p(growth))
+    small = growth > -HALF
+    return np.where(
+        small, np.log1p(np.where(small, growth, 0.0)), np.log(np.where(small, 1.0, (1 - rate) + rate * np.exp(held)))
+    )
 
 
 def _with_absent(cells: Cells, mass: float, loss: float) -> Cells:

@@ -10,7 +10,10 @@ from typing import Self
 import numpy as np
 
 from tightrope.privacy.gaussian import GaussianLaw
+from tightrope.privacy.interval import Interval, outward
 from tightrope.privacy.law import Complexes, Floats, LossLaw
+
+ROUND_OFF = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +45,24 @@ class Composition:
     @property
     def infinite_mass(self) -> float:
         """1 − Π(1 − δ_i)^k, without cancellation."""
-        if self.counts == (1,):
-            return self.laws[0].infinite_mass
-        return any_of((law.infinite_mass, n) for law, n in self._pairs())
+        chances = self._infinite
+        return chances[0][0] if self._alone else any_of(chances)
+
+    @property
+    def infinite_bounds(self) -> Interval:
+        """The infinite mass from below and above: as exact as its only law's, or off by some roundings."""
+        mass, error = self.infinite_mass, max((law.infinite_error for law in self.laws), default=0.0)
+        error += 0.0 if self._alone or mass == 0 or any(p == 1 for p, _ in self._infinite) else 8 * ROUND_OFF
+        return outward(mass, mass * error) if error else (mass, mass)
+
+    @property
+    def _infinite(self) -> list[tuple[float, int]]:
+        return [(law.infinite_mass, n) for law, n in self._pairs() if law.infinite_mass > 0]
+
+    @property
+    def _alone(self) -> bool:
+        """Whether a single step has an infinite loss."""
+        return [n for _, n in self._infinite] == [1]
 
     @property
     def slack(self) -> float:

@@ -129,9 +129,9 @@ class Contour(Engine):
     def delta(self, epsilon: float) -> Interval:
         infinite = self.total.infinite_mass
         if epsilon >= self.total.largest + self.total.slack:
-            return outward(infinite, 4 * ROUND_OFF * infinite)
+            return self.total.infinite_bounds
         if self._vanishes(epsilon):
-            return outward(infinite, math.ulp(0.0) + 4 * ROUND_OFF * infinite)
+            return outward(infinite, math.ulp(0.0) + self._infinite_error)
         try:
             return self._within(epsilon)
         except PrecisionError:
@@ -142,16 +142,16 @@ class Contour(Engine):
 
         δ₀ ≤ e^{K(c) − cε} c^c/(1+c)^{1+c} for c > 0, and 1 − δ ≤ e^{K(c) − cε} for −1 < c < 0.
         """
-        infinite = self.total.infinite_mass
+        least = self.total.infinite_bounds[0]
         above = self.ceiling(epsilon)
-        if above - infinite <= SUBNORMAL:
-            return infinite * (1 - 4 * ROUND_OFF), above
+        if above - self.total.infinite_mass <= SUBNORMAL:
+            return least, above
         between = self._saddle(epsilon, between=True)
         below = outward(-math.expm1(min(self._chernoff(between, epsilon), 0.0)), 8 * ROUND_OFF)[0]
         try:
             low, high = self.instead.delta(epsilon)
         except PrecisionError:
-            low, high = infinite * (1 - 4 * ROUND_OFF), 1.0
+            low, high = least, 1.0
         low = max(low, below)
         return low, max(low, min(high, above))
 
@@ -164,7 +164,12 @@ class Contour(Engine):
         c, infinite = _at(right), self.total.infinite_mass
         peak = c * math.log(c) - (1 + c) * math.log1p(c)
         above = infinite + math.exp(min(self._chernoff(right, epsilon) + peak, 0.0))
-        return outward(above, 8 * ROUND_OFF * above)[1]
+        return outward(above, 8 * ROUND_OFF * above + self._infinite_error)[1]
+
+    @property
+    def _infinite_error(self) -> float:
+        """Of the infinite mass, and of adding to it."""
+        return self.total.infinite_bounds[1] - self.total.infinite_mass + 4 * ROUND_OFF * self.total.infinite_mass
 
     def guess(self, target: float) -> Guess | None:
         """From the saddle point."""
@@ -190,8 +195,8 @@ class Contour(Engine):
         if epsilon >= self._mean(0.0):
             value, error = self._integral(epsilon, between=False)
             infinite = self.total.infinite_mass
-            low, high = outward(infinite + value, error + 4 * ROUND_OFF * infinite)
-            return max(low, infinite * (1 - 4 * ROUND_OFF)), high
+            low, high = outward(infinite + value, error + self._infinite_error)
+            return max(low, self.total.infinite_bounds[0]), high
         if epsilon >= min(0.0, self._mean(-1.0)):
             value, error = self._integral(epsilon, between=True)
             return outward(1 - value, error + 4 * ROUND_OFF)

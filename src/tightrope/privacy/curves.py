@@ -57,7 +57,7 @@ class Curves(ABC):
         >>> round(gaussian(scale=1).loss.attack_success(), 9), round(gaussian(scale=1).loss.attack_success(0.01), 9)
         (0.691462461, 0.990000038)
         """
-        return each("prior", prior, lambda p: np.minimum(1 - self._risk(p)[0], 1.0))
+        return each("prior", prior, lambda p: _rest(self._risk(p)[0])[1])
 
     @overload
     def bayes_risk(self, prior: float = ...) -> float: ...
@@ -93,12 +93,16 @@ class Curves(ABC):
         >>> round(gaussian(scale=1).loss.tradeoff(0.05), 6)
         0.740489
         """
-        return each("false_positive_rate", false_positive_rate, lambda t: 1.0 - self._all_caught(t)[1])
+        return each("false_positive_rate", false_positive_rate, lambda t: _rest(self._all_caught(t)[1])[0])
 
     def tradeoff_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around f(t); see ``tradeoff``."""
-        lower, upper = each_of_two("false_positive_rate", false_positive_rate, self._all_caught)
-        return Bounds(1.0 - upper, 1.0 - lower)
+
+        def missed(rates: Floats) -> tuple[Floats, Floats]:
+            lower, upper = self._all_caught(rates)
+            return _rest(upper)[0], _rest(lower)[1]
+
+        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, missed))
 
     @overload
     def true_positive_rate(self, false_positive_rate: float) -> float: ...
@@ -124,3 +128,10 @@ class Curves(ABC):
             raise InputError("false_positive_rate", rates.tolist(), "probabilities in [0, 1]")
         lower, upper = zip(*(self._caught(rate) for rate in rates.tolist()), strict=True)
         return np.array(lower), np.array(upper)
+
+
+def _rest(chances: Floats) -> tuple[Floats, Floats]:
+    """1 − p from below and above; as it is where nothing was rounded."""
+    rest = 1.0 - chances
+    rounded = (1.0 - rest) != chances
+    return np.where(rounded, np.nextafter(rest, 0.0), rest), np.where(rounded, np.nextafter(rest, 1.0), rest)

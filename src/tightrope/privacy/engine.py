@@ -11,6 +11,8 @@ grid         everything else: cells moved onto a lattice, from both sides
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from tightrope.privacy import contour, flat_sum
@@ -18,12 +20,14 @@ from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.closed_form import ClosedForm
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.contour import Contour
-from tightrope.privacy.enumeration import enumerated
+from tightrope.privacy.enumeration import enumerated, mirrored
 from tightrope.privacy.flat_sum import FlatSum
 from tightrope.privacy.gridded import Gridded
 from tightrope.privacy.interval import Engine
 from tightrope.privacy.lattice import Lattice
 from tightrope.privacy.on_lattice import OnLattice, on_lattice
+
+ROUND_OFF = 2.0**-53
 
 
 def choose(total: Composition) -> Engine:
@@ -31,7 +35,8 @@ def choose(total: Composition) -> Engine:
     if not total.laws:
         return OnLattice(Lattice(1.0, (), 0.0), 0.0)
     if total.infinite_mass == 1:
-        return ClosedForm(Atoms(np.zeros(0), np.zeros(0), 1.0, 1.0))
+        nearly = 0.0 if total.infinite_bounds[0] == 1 else 8 * ROUND_OFF
+        return ClosedForm(Atoms(np.zeros(0), np.zeros(0), 1.0, 1.0, inexact=nearly))
     return _single(total) or on_lattice(total) or _finite(total) or _dense(total)
 
 
@@ -42,7 +47,9 @@ def _single(total: Composition) -> Engine | None:
 
 def _finite(total: Composition) -> Engine | None:
     finite = enumerated(total)
-    return None if finite is None else ClosedForm(finite, "enumeration")
+    if finite is None:
+        return None
+    return ClosedForm(finite, "enumeration", cache(lambda: mirrored(total)))
 
 
 def _dense(total: Composition) -> Engine:

@@ -34,6 +34,15 @@ def enumerated(total: Composition) -> Atoms | None:
     return Atoms(losses, masses, total.infinite_mass, opposite, slack, inexact=total.inexact + 4e-16 * (steps + 1))
 
 
+def mirrored(total: Composition) -> Atoms | None:
+    """The composed law of the reverse order, from the reversed laws: products of masses may underflow on one side.
+
+    None where a law's own masses have.
+    """
+    known = all(isinstance(law, Atoms) and law.reversible for law in total.laws)
+    return enumerated(total.reverse()) if known else None
+
+
 def _sums(laws: list[Atoms], counts: tuple[int, ...]) -> int:
     """How many multisets of atoms there are."""
     return math.prod(math.comb(n + len(law.losses) - 1, n) for law, n in zip(laws, counts, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -95,10 +95,11 @@ def erased(law: LossLaw, probability: float) -> LossLaw:
     if not isinstance(law, Atoms):
         return Erased(law, probability)
     kept = 1 - probability
-    return Atoms.gather(
+    found = Atoms.gather(
         np.append(law.losses, 0.0),
-        np.append(law.masses * kept, probability),
+        np.append(np.maximum(law.masses * kept, math.ulp(0.0) * (kept > 0)), probability),
         infinite_mass=law.infinite_mass * kept,
         opposite_mass=law.opposite_mass * kept,
         slack=law.slack,
     )
+    return replace(found, inexact=law.inexact + 4e-16)

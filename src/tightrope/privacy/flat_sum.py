@@ -57,14 +57,14 @@ class FlatSum(Engine):
     def delta(self, epsilon: float) -> Interval:
         infinite, slack = self.total.infinite_mass, self.total.slack + 4 * ROUND_OFF * abs(epsilon)
         if epsilon >= self.total.largest + slack:
-            return outward(infinite, 4 * ROUND_OFF * infinite)
+            return self.total.infinite_bounds
         theta = (epsilon - slack) / self.flat.epsilon, (epsilon + slack) / self.flat.epsilon
         try:
             high, over = self._at(_below(theta[0]))
             low, under = self._at(-_below(-theta[1]))
         except PrecisionError:
             return self.instead.delta(epsilon)
-        rest = 4 * ROUND_OFF * infinite
+        rest = self._infinite_error
         return outward(infinite + low, under + rest)[0], outward(infinite + high, over + rest)[1]
 
     def upper(self, epsilon: float) -> float:
@@ -75,7 +75,12 @@ class FlatSum(Engine):
             high, over = self._at(_below((epsilon - slack) / self.flat.epsilon))
         except PrecisionError:
             return self.instead.upper(epsilon)
-        return outward(infinite + high, over + 4 * ROUND_OFF * infinite)[1]
+        return outward(infinite + high, over + self._infinite_error)[1]
+
+    @property
+    def _infinite_error(self) -> float:
+        """Of the infinite mass, and of adding to it."""
+        return self.total.infinite_bounds[1] - self.total.infinite_mass + 4 * ROUND_OFF * self.total.infinite_mass
 
     def guess(self, target: float) -> Guess | None:
         """From the saddle point."""

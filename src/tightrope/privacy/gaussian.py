@@ -57,10 +57,12 @@ class GaussianLaw(LossLaw):
         return np.where(epsilon >= 0, positive, -np.expm1(np.minimum(epsilon, 0)) + np.exp(-np.abs(epsilon)) * positive)
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        """Rounding of the exponent (ε/μ − μ/2)²/2, of 1 − t·m(t) far out, and of two tails where μ is large."""
+        """Rounding of a = ε/μ − μ/2, with which δ falls at a rate of 1 + |a| at most, and of its square; of 1 − t·m(t)
+        far out, and of two tails where μ is large.
+        """
         size = np.minimum(np.abs(epsilon), 1e9)
         low = size / self.mu - self.mu / 2
-        exponent = np.abs(low) * (size / self.mu + self.mu)
+        exponent = (1 + np.abs(low)) * (size / self.mu + self.mu)
         apart = 0.0 if self.mu < NARROW else 8 / self.mu
         return np.asarray(1e-15 * (8 + exponent + 2 * low**2 + apart * (1 + np.abs(low))))
 

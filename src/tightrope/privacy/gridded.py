@@ -28,8 +28,8 @@ class Gridded(Engine):
     name = "grid"
 
     def delta(self, epsilon: float) -> Interval:
-        if epsilon >= self.total.largest:
-            return outward(self.total.infinite_mass, 4e-16 * self.total.infinite_mass)
+        if epsilon >= self.total.largest + self.total.slack:
+            return self.total.infinite_bounds
         low, high = 0.0, 1.0
         for points in GRIDS:
             try:
@@ -45,7 +45,7 @@ class Gridded(Engine):
 
     def upper(self, epsilon: float) -> float:
         """Without lower ends: as they move by h², an upper end that stays where it was is as good as it gets."""
-        if epsilon >= self.total.largest:
+        if epsilon >= self.total.largest + self.total.slack:
             return self.delta(epsilon)[1]
         high = 1.0
         for points in GRIDS:

@@ -274,9 +274,10 @@ def _length(parts: Sequence[LatticePart], means: list[float], middle: int) -> tu
     length = max(80 * math.sqrt(variance) + 100, 128)
     while length < whole and _escape(parts, means, length / 2) > math.log(ESCAPING):
         length *= 2
-    points = fft.next_fast_len(math.ceil(min(length, whole)) | 1, real=True)
-    if points > MOST_POINTS:
-        raise PrecisionError(f"the composed loss needs {points} lattice points, more than {MOST_POINTS}")
+    needed = math.ceil(min(length, whole)) | 1
+    if needed > MOST_POINTS:
+        raise PrecisionError(f"the composed loss needs {needed} lattice points, more than {MOST_POINTS}")
+    points = fft.next_fast_len(needed, real=True)
     return points + points % 2, 0.0 if points >= whole else 2 * ESCAPING
 
 

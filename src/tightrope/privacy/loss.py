@@ -147,6 +147,9 @@ class PrivacyLoss(Curves):
             self._engines["both"] = tuple(choose(direction) for direction in directions)
         return self._engines["both"]
 
+    def _directions(self) -> list[tuple[Composition, Engine]]:
+        return list(zip((self.remove, self.add), self._both(), strict=False))
+
     def _brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
         """[lower, upper] of δ(ε), the worse direction, shape [n] each."""
         trivial = 0.0 - np.expm1(np.minimum(epsilons, 0.0))  # 1 − e^ε: no pair has less
@@ -215,16 +218,12 @@ class PrivacyLoss(Curves):
             raise InputError(
                 "delta", delta, "a number in [0, 1)", "a typical value is well below one over the number of people"
             )
-        if delta < self.infinite_mass:
+        least, most = (max(ends) for ends in zip(self.remove.infinite_bounds, self.add.infinite_bounds, strict=True))
+        if delta < least:
             return math.inf
+        if delta <= most:
+            return max(_last(*both, delta, private=private) for both in self._directions())
         end = 1 if private else 0
-        top = max(self.remove.largest, self.add.largest)
-        if delta == self.infinite_mass == 0:
-            slack = max(self.remove.slack, self.add.slack)
-            return _beside(top, slack, private=private)
-        if delta <= self.infinite_mass:
-            proven = self._interval(top)[1] <= delta
-            return math.nextafter(top, 0.0) if not private else top if proven else math.inf
         found = guided(self._both(), delta, private=private)
         if found is not None:
             return found
@@ -244,9 +243,20 @@ class PrivacyLoss(Curves):
         return GaussianLimit.of(*((self.remove,) if same else (self.remove, self.add)))
 
     def _caught(self, rate: float) -> tuple[float, float]:
-        directions = zip((self.remove, self.add), self._both(), strict=False)
-        found = [tradeoff.true_positive_rate(e.delta, rate, d.infinite_mass) for d, e in directions]
+        found = [tradeoff.true_positive_rate(e.delta, rate, d.infinite_bounds) for d, e in self._directions()]
         return max(low for low, _ in found), max(high for _, high in found)
+
+
+def _last(total: Composition, engine: Engine, delta: float, *, private: bool) -> float:
+    """The least ε of one direction where δ may be no more than its infinite mass: its largest loss, if anything."""
+    least, most = total.infinite_bounds
+    if delta > most or (not private and least < most):
+        end = 1 if private else 0
+        return least_epsilon(lambda e: engine.delta(e)[end], delta, private=private)
+    if not private or most == 0:
+        return _beside(total.largest, total.slack, private=private)
+    ends = (max(0.0, total.largest), max(0.0, _beside(total.largest, total.slack, private=True)))
+    return next((e for e in ends if math.isfinite(e) and engine.delta(e)[1] <= delta), math.inf)
 
 
 def _beside(largest: float, slack: float, *, private: bool) -> float:

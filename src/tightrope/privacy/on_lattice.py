@@ -20,6 +20,9 @@ Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 FAINT = 1e-22
 """Atoms below this mass do not decide the lattice."""
 
+EXACT = 2.0**52
+"""Lattice points further out than this are not told apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recurrence(Engine):
@@ -28,6 +31,7 @@ class Recurrence(Engine):
     law: three_point.ThreePoint
     infinite_mass: float
     slack: float
+    inexact: float
     name = "recurrence"
 
     def delta(self, epsilon: float) -> Interval:
@@ -35,8 +39,9 @@ class Recurrence(Engine):
         return float(low[0]), float(high[0])
 
     def deltas(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        low = self.law.delta(epsilons + self.slack) * (1 - self.law.error) + self.infinite_mass * (1 - 1e-15)
-        high = self.law.delta(epsilons - self.slack) * (1 + self.law.error) + self.infinite_mass * (1 + 1e-15)
+        error, rest = self.law.error + self.inexact, 1e-15 + self.inexact
+        low = self.law.delta(epsilons + self.slack) * (1 - error) + self.infinite_mass * (1 - rest)
+        high = self.law.delta(epsilons - self.slack) * (1 + error) + self.infinite_mass * (1 + rest)
         return np.maximum(low - TINY, 0.0), np.minimum(high + TINY * (high > 0), 1.0)
 
 
@@ -97,6 +102,8 @@ def on_lattice(total: Composition) -> Engine | None:
     step = common_step([law.losses[law.masses > FAINT] for law in laws])
     if step is None or not _extent(laws, total.counts) <= MOST_POINTS * step:
         return None
+    if not _farthest(laws, total.counts) <= EXACT * step:
+        return None
     placed = [_placed(law, step) for law in laws]
     counts = total.counts
     slack = total.slack + math.fsum(n * moved for (*_, moved, _), n in zip(placed, counts, strict=True))
@@ -109,7 +116,8 @@ def on_lattice(total: Composition) -> Engine | None:
     if stray > 0:
         above, below = (Lattice(step, parts, infinite + lost) for lost in (stray, 0.0))
         return BothSides(above, below, slack, inexact, "lattice")
-    return _recurrence(parts, step, infinite, slack) or OnLattice(Lattice(step, parts, infinite), slack, inexact)
+    triple = _recurrence(parts, step, infinite, (slack, inexact))
+    return triple or OnLattice(Lattice(step, parts, infinite), slack, inexact)
 
 
 def _extent(laws: list[Atoms], counts: tuple[int, ...]) -> float:
@@ -118,6 +126,12 @@ def _extent(laws: list[Atoms], counts: tuple[int, ...]) -> float:
     variances = [float(np.dot(law.masses, law.losses**2)) for law in laws]
     deviation = math.sqrt(math.fsum(n * v for n, v in zip(counts, variances, strict=True)))
     return min(math.fsum(n * span for n, span in zip(counts, spans, strict=True)), 80 * deviation)
+
+
+def _farthest(laws: list[Atoms], counts: tuple[int, ...]) -> float:
+    """How far from 0 the sum may be, that of atoms of next to no mass included."""
+    ends = [float(np.max(np.abs(law.losses), initial=0.0)) for law in laws]
+    return math.fsum(n * end for n, end in zip(counts, ends, strict=True))
 
 
 def _placed(law: Atoms, step: float) -> tuple[Indices, Floats, float, float]:
@@ -129,12 +143,14 @@ def _placed(law: Atoms, step: float) -> tuple[Indices, Floats, float, float]:
     return nearest[on].astype(np.int64), law.masses[on], moved, math.fsum(law.masses[~on])
 
 
-def _recurrence(parts: tuple[LatticePart, ...], step: float, infinite: float, slack: float) -> Engine | None:
-    """One symmetric law on −step, 0, +step."""
+def _recurrence(
+    parts: tuple[LatticePart, ...], step: float, infinite: float, errors: tuple[float, float]
+) -> Engine | None:
+    """One symmetric law on −step, 0, +step; ``errors`` are the slack and what masses are off."""
     masses = {int(j): float(m) for j, m in zip(parts[0].offsets, parts[0].masses, strict=True)}
     if len(parts) > 1 or not {-1, 1} <= set(masses) <= {-1, 0, 1} or parts[0].count > three_point.MOST:
         return None
     if not math.isclose(masses[-1], masses[1] * math.exp(-step), rel_tol=1e-15):
         return None
     law = three_point.three_point(step, (masses[1], masses.get(0, 0.0)), parts[0].missing, parts[0].count)
-    return Recurrence(law, infinite, slack)
+    return Recurrence(law, infinite, *errors)

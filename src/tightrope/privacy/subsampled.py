@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.privacy.cells import Cells, multiples
+from tightrope.privacy.cells import Cells, mixed_loss, multiples
 from tightrope.privacy.law import Floats, LossLaw
 
 ROUND_OFF = 2.0**-53
+STEEP = 30.0
+"""Beyond this loss e^l is not formed."""
 Map = Callable[[Floats], Floats]
 
 
@@ -36,7 +38,7 @@ class PoissonRemove(LossLaw):
 
     @property
     def largest(self) -> float:
-        if self.base.largest > 30:
+        if self.base.largest > STEEP:
             return self.base.largest + math.log(self.rate) + math.log1p(math.exp(-self.base.largest) / self.rate)
         return math.log1p(self.rate * math.expm1(self.base.largest))
 
@@ -46,8 +48,8 @@ class PoissonRemove(LossLaw):
 
     @property
     def slack(self) -> float:
-        """A loss moves by no more than the base's."""
-        return self.base.slack
+        """A loss moves by no more than the base's; the largest is rounded."""
+        return self.base.slack + rounding_of(self.largest, self.base.largest)
 
     def profile(self, epsilon: Floats) -> Floats | None:
         """E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q; 1 − γ where γ' ≤ 0."""
@@ -96,7 +98,7 @@ class PoissonAdd(LossLaw):
         if self.rate == 1:
             return self.base.largest
         top = math.inf if self.base.infinite_mass > 0 else self.base.largest
-        return -math.log1p(self.rate * math.expm1(-top))
+        return -float(mixed_loss(np.array(-top), self.rate))
 
     @property
     def infinite_error(self) -> float:
@@ -104,8 +106,8 @@ class PoissonAdd(LossLaw):
 
     @property
     def slack(self) -> float:
-        """A loss moves by no more than the base's."""
-        return self.base.slack
+        """A loss moves by no more than the base's; the largest is rounded."""
+        return self.base.slack + rounding_of(self.largest, self.base.largest)
 
     def profile(self, epsilon: Floats) -> Floats | None:
         """E_γ(A ‖ (1−q)A + qB) = w E_γ'(A ‖ B) with w = 1 − γ(1−q) and γ' = γq/w; 0 where w ≤ 0."""
@@ -139,6 +141,11 @@ class PoissonAdd(LossLaw):
         return PoissonRemove(self.base.reverse(), self.rate)
 
 
+def rounding_of(largest: float, base: float) -> float:
+    """What a largest loss computed from the base's is off by."""
+    return 8 * ROUND_OFF * (abs(largest) + (abs(base) if base > STEEP else 0.0)) if math.isfinite(largest) else 0.0
+
+
 def cut_for(law: PoissonRemove, step: float) -> Cells:
     """The base of a sampled law, cut where the sampled loss is a multiple of the step, and at 0."""
     return _cut(law.base, step, lambda loss: _mapped(loss, law.rate), lambda loss: _unmapped(loss, law.rate))
@@ -154,7 +161,7 @@ def _cut(base: LossLaw, step: float, there: Map, back: Map) -> Cells:
 
 
 def _mapped(loss: Floats, rate: float) -> Floats:
-    return np.asarray(np.log1p(rate * np.expm1(np.minimum(loss, 600.0))))
+    return mixed_loss(np.minimum(loss, 600.0), rate)
 
 
 def _unmapped(loss: Floats, rate: float) -> Floats:

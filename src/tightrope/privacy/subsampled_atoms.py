@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tightrope.privacy.atoms import Atoms
+from tightrope.privacy.cells import mixed_loss
 from tightrope.privacy.law import Floats
 
 ROUND_OFF = 2.0**-53
@@ -22,7 +23,8 @@ STEEP = 600.0
 def sampled_remove(base: Atoms, rate: float) -> Atoms:
     """Law of ((1−q)A + qB, A), 0 < q < 1, from that of (B, A)."""
     losses = np.append(_mapped(base.losses, rate), math.log1p(-rate))
-    masses = np.append(base.masses * (rate + (1 - rate) * np.exp(-base.losses)), (1 - rate) * base.opposite_mass)
+    mixed = rate * base.masses + (1 - rate) * base.opposite
+    masses = np.append(mixed, (1 - rate) * base.opposite_mass)
     return _finite(base, losses, masses, (rate * base.infinite_mass, 0.0))
 
 
@@ -42,5 +44,4 @@ def _finite(base: Atoms, losses: Floats, masses: Floats, outside: tuple[float, f
 
 def _mapped(loss: Floats, rate: float) -> Floats:
     """log(1 − q + q e^l), exact near 0."""
-    small = np.log1p(rate * np.expm1(np.minimum(loss, STEEP)))
-    return np.where(loss > STEEP, loss + math.log(rate), small)
+    return np.where(loss > STEEP, loss + math.log(rate), mixed_loss(loss, rate))

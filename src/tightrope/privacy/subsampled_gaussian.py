@@ -16,7 +16,7 @@ import numpy as np
 from scipy import optimize, special
 
 from tightrope.errors import PrecisionError
-from tightrope.privacy.cells import Cells
+from tightrope.privacy.cells import Cells, mixed_loss
 from tightrope.privacy.envelope import SMALL, Envelope, FarBound
 from tightrope.privacy.gaussian import GaussianLaw
 from tightrope.privacy.law import Complexes, Floats, LossLaw
@@ -66,8 +66,8 @@ class PoissonGaussian(LossLaw):
     def loss(self, x: Floats) -> Floats:
         """l(x), without overflow and exact near zero."""
         exponent = self.mu * x - self.mu**2 / 2
-        small = np.log1p(self.rate * np.expm1(np.minimum(exponent, 30.0)))
-        return np.where(exponent > 30, np.logaddexp(math.log(self.rate) + exponent, math.log1p(-self.rate)), small)
+        near = mixed_loss(exponent, self.rate)
+        return np.where(exponent > 30, np.logaddexp(math.log(self.rate) + exponent, math.log1p(-self.rate)), near)
 
     def share(self, x: Floats) -> Floats:
         """σ = l'/μ: the share of the sampled part in the mixture."""

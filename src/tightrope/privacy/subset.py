@@ -47,7 +47,7 @@ class Subset(LossLaw):
 
     @property
     def slack(self) -> float:
-        return self.base.slack
+        return self._above.slack
 
     def reverse(self) -> Subset:
         return self
@@ -73,7 +73,7 @@ def subset(law: LossLaw, rate: float) -> LossLaw:
     cells = _both_sides(law.cells(0.0), rate)
     infinite = cells.infinite_mass
     found = Atoms.gather(cells.lower, cells.p, infinite_mass=infinite, opposite_mass=infinite, slack=law.slack)
-    return replace(found, inexact=4e-16)
+    return replace(found, inexact=law.inexact + math.expm1(min(law.slack, 1.0)) + 8e-16)
 
 
 def _both_sides(base: Cells, rate: float) -> Cells:

@@ -19,6 +19,7 @@ from tightrope.privacy.law import Floats
 
 ROUND_OFF = 2.0**-53
 RESCALE = 1e250
+STEEP = 600.0
 MOST = 300_000
 """Copies beyond which a transform is faster."""
 
@@ -41,7 +42,9 @@ class ThreePoint:
         """δ(ε) at any ε, shape [n]."""
         place = np.clip(np.floor(epsilon / self.step), -self.count, self.count - 1)
         rest = np.minimum(epsilon - place * self.step, self.step)
-        share = np.clip(np.expm1(rest) / math.expm1(self.step), 0.0, 1.0)
+        steep = self.step > STEEP  # e^step alone may overflow
+        part = np.exp(rest - self.step) if steep else np.expm1(rest) / math.expm1(self.step)
+        share = np.clip(part, 0.0, 1.0)
         index = place.astype(np.int64) + self.count
         inside = (1 - share) * self.profile[index] + share * self.profile[index + 1]
         below = np.minimum(epsilon + self.count * self.step, 0.0)

@@ -7,6 +7,12 @@ from collections.abc import Callable
 
 from scipy import optimize
 
+NEARBY = (1e-6, 1e-4, 1e-8, 1e-2)
+"""Distances at which chords on both sides are made to cross."""
+CLOSE = 1e-10
+"""Relative width that is good enough."""
+WIDE = 1e-6
+"""Beyond this the coarse bound is tried, too."""
 Bracket = Callable[[float], tuple[float, float]]
 PRECISION = 1e-11
 """How closely the best ε is sought; at a kink of the profile the answer is off by this much of itself."""
@@ -14,21 +20,24 @@ APART = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 5.0, 20.0)
 """Distances in ε at which convexity is used for the lower bound; the best is taken."""
 
 
-def true_positive_rate(delta_at: Bracket, rate: float, infinite_mass: float) -> tuple[float, float]:
+def true_positive_rate(delta_at: Bracket, rate: float, infinite_mass: tuple[float, float]) -> tuple[float, float]:
     """Bounds on inf_ε δ(ε) + e^ε·rate, to full relative accuracy.
 
     Any ε gives an upper one, the search makes it tight. The sum is convex in γ = e^ε, hence falls and then rises.
     """
     if rate == 0:
-        return infinite_mass, infinite_mass
+        return infinite_mass
 
     def caught(epsilon: float) -> tuple[float, float]:
         low, high = delta_at(epsilon)
         added = math.exp(epsilon + math.log(rate))
-        return low + added * (1 - 1e-15), high + added * (1 + 1e-15)
+        return (low + added) * (1 - 2e-15), (high + added) * (1 + 2e-15)
 
     best, value = _least(lambda epsilon: caught(epsilon)[1], -math.log(rate))
-    return min(max(_below(caught, best, -math.log(rate)), rate), 1.0), min(value, 1.0)
+    low, value = _between(caught, best, value)
+    if low < value * (1 - WIDE):
+        low = max(low, _below(caught, best, -math.log(rate)))
+    return min(max(low, rate), 1.0), min(value, 1.0)
 
 
 def _least(caught: Callable[[float], float], top: float) -> tuple[float, float]:
@@ -47,6 +56,35 @@ def _around(caught: Callable[[float], float], top: float) -> tuple[float, float,
         low, middle, high, best, width = low - 2 * width, low, middle, here, 2 * width
         here = caught(low)
     return low, middle, high
+
+
+def _between(caught: Bracket, best: float, value: float) -> tuple[float, float]:
+    """A lower bound where the sum is certainly higher on both sides of ``best``, and a better upper one.
+
+    A convex function lies above its chords drawn on, so between the two sides it is no less than where they cross: at
+    a kink that is the least value itself, and the place to look for it.
+    """
+    found, here = 0.0, caught(best)[1]
+    for apart in NEARBY:
+        ends = [best + n * apart for n in (-2, -1, 1, 2)]
+        values = [caught(end) for end in ends]
+        if here < min(values[1][0], values[2][0]):
+            crossing = _crossing(values, [math.expm1(end - best) for end in ends])
+            found = max(found, crossing[1])
+            value = min(value, caught(best + math.log1p(crossing[0]))[1])
+        if found >= value * (1 - CLOSE):
+            break
+    return min(found, value), value
+
+
+def _crossing(values: list[tuple[float, float]], places: list[float]) -> tuple[float, float]:
+    """Where both chords cross, as γ over that of ``best`` less one, and a lower bound, the least being between them."""
+    (first, second, third, fourth), (a, b, c, d) = values, places
+    down, up = (second[0] - first[1]) / (b - a), (fourth[1] - third[0]) / (d - c)
+    place = min(max((third[0] - second[0] + down * b - up * c) / (down - up), b), c)
+    height = max(second[0] + down * (place - b), third[0] + up * (place - c))
+    rounding = 2e-15 * (second[1] + third[1] + (up - down) * (c - b))
+    return place, min(height - rounding, second[0], third[0])
 
 
 def _below(caught: Bracket, best: float, top: float) -> float:
