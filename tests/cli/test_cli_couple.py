@@ -62,7 +62,7 @@ def test_a_map_from_fit_to_check(run, data, tmp_path, objective):
     assert all(0 <= one["mean"] <= one["largest"] <= 5 for one in found["groups"])
     assert picture.read_text(encoding="utf-8").startswith("<?xml")
     assert {path.stat().st_mode & 0o077 for path in (out, picture)} == {0}
-    assert "as secret as the table" in run(*words).out
+    assert "as secret as the table" in run(*words, "--force").out
     done = json.loads(run("couple", "apply", out, data, "--out", drawn, "--keep", "person", "--json").out)
     assert done == {"rows": 2000, "out": str(drawn), "columns": ["lat", "lon", "person"]}
     assert set(shares(drawn, "lat")) <= {0.5, 1.5, 2.5}
@@ -127,11 +127,11 @@ def test_learned_privately(run, data, tmp_path):
     assert deltas == sorted(deltas, reverse=True)
     assert deltas[-1] < deltas[0] < 1
     assert all(one["delta"] <= one["total_variation"] for one in left)
-    for shown in (run(*words).out, run("couple", "check", out).out):
+    for shown in (run(*words, "--force").out, run("couple", "check", out).out):
         assert "spent epsilon 1" in shown
         assert "no ledger" in shown
     homes = ("--value", "home", "--group", "sex", "--points", "north,south,east", "--groups", "f,m")
-    assert run("couple", "fit", data, *homes, "--epsilon", "1", "--out", out).code == 0
+    assert run("couple", "fit", data, *homes, "--epsilon", "1", "--out", out, "--force").code == 0
 
 
 def test_sampled_laws(run, data, tmp_path):
@@ -150,7 +150,7 @@ def test_the_laws_of_a_table(run, data, tmp_path):
     same = json.loads(run("couple", "check", out, "--data", data, "--json").out)["actual"]
     assert same["measured"]["total_variation"] < 1e-15
     private = (*AGES, "--epsilon", "1", "--groups", "f,m")
-    run("couple", "fit", data, *private, "--out", out)
+    run("couple", "fit", data, *private, "--out", out, "--force")
     near = json.loads(run("couple", "check", out, "--data", data, "--json").out)["actual"]
     assert 0 < near["measured"]["total_variation"] <= near["bound"]["total_variation"] < 0.1
     laws = tmp_path / "laws.csv"
@@ -283,7 +283,7 @@ def test_a_secret_file_takes_no_rights_from_the_one_before(run, data, tmp_path):
     out, picture = tmp_path / "m.json", tmp_path / "a.svg"
     for path in (out, picture):
         path.touch(mode=0o666)
-    run("couple", "fit", data, *AGES, "--out", out, "--plot", picture)
+    run("couple", "fit", data, *AGES, "--out", out, "--plot", picture, "--force")
     assert {path.stat().st_mode & 0o077 for path in (out, picture)} == {0}
 
 
@@ -315,3 +315,13 @@ def test_help_has_an_example(run, command):
     shown = run("couple", command, "--help").out
     assert f"tightrope couple {command}" in shown
     assert "Example" in shown
+
+
+def test_a_mechanism_is_not_replaced_unless_asked(run, data, tmp_path):
+    out = tmp_path / "m.json"
+    assert run("couple", "fit", data, *AGES, "--out", out).code == 0
+    before = out.read_text(encoding="utf-8")
+    run("couple", "fit", data, *AGES, "--target", "uniform", "--out", out).refused_with("--force replaces it")
+    assert out.read_text(encoding="utf-8") == before
+    assert run("couple", "fit", data, *AGES, "--target", "uniform", "--out", out, "--force").code == 0
+    assert out.read_text(encoding="utf-8") != before

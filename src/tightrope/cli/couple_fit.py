@@ -59,6 +59,7 @@ Laws = Annotated[
     Path | None, typer.Option(metavar="CSV", help="Instead of DATA: public laws, columns point, group, mass.")
 ]
 Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a DuckDB file.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a mechanism that is already there.")]
 Picture = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw before and after, .png or .svg.")]
 
 
@@ -83,6 +84,7 @@ class Asked:
     laws: Laws = None
     table: Name = None
     plot: Picture = None
+    force: Force = False
     as_json: AsJson = False
 
 
@@ -113,7 +115,7 @@ def fit(asked: Asked) -> None:
 
 
 def _check_files(asked: Asked) -> None:
-    """Before anything is learned: what is written can be, and overwrites nothing that is read."""
+    """Before anything is learned: what is written can be, and replaces nothing that is read or that may have cost ε."""
     from tightrope.cli.output import writable
     from tightrope.errors import InputError
 
@@ -124,6 +126,8 @@ def _check_files(asked: Asked) -> None:
         if path.is_dir() or path.resolve() in read:
             raise InputError(name, str(path), "a file of its own", "name another one")
         writable(path.parent)
+    if asked.out.exists() and not asked.force:
+        raise InputError("out", str(asked.out), "a file that does not exist yet", "--force replaces it")
     if len({path.resolve() for path in written.values()}) < len(written):
         raise InputError("plot", str(asked.plot), "another file than --out", "name another one")
 
