@@ -142,8 +142,10 @@ class PoissonAdd(LossLaw):
 
 
 def rounding_of(largest: float, base: float) -> float:
-    """What a largest loss computed from the base's is off by."""
-    return 8 * ROUND_OFF * (abs(largest) + (abs(base) if base > STEEP else 0.0)) if math.isfinite(largest) else 0.0
+    """What a largest loss computed from the base's is off by; one that has no end is not off."""
+    if not math.isfinite(largest):
+        return 0.0
+    return 8 * ROUND_OFF * (abs(largest) + (base if STEEP < base < math.inf else 0.0))
 
 
 def cut_for(law: PoissonRemove, step: float) -> Cells:
