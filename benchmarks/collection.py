@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 K, GROUPS, EPSILON = 1024, 4, 1.0
-GIGABYTE = 1.0
+GIGABYTE = 1.5
 """Memory that a step may need, whatever the number of rows."""
 
 

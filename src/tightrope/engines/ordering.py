@@ -15,7 +15,7 @@ from tightrope.engines.streamed import check_destination
 from tightrope.engines.table import Table
 from tightrope.engines.whole_file import RowGroups, taken, whole_file
 
-MEMORY = "1GB"
+MEMORY = "400MB"
 """What sorting may hold; the rest waits on disk."""
 
 
