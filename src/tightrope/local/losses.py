@@ -8,6 +8,7 @@ and η = up − down (theory §1).
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from fractions import Fraction
 
 import numpy as np
@@ -64,6 +65,27 @@ def guarantee_of(change: Change) -> Guarantee:
     """(ℓ, 0, up − down), each rounded up."""
     up, down = change
     return Guarantee(epsilon_of(change), 0.0, _rounded_up(up - down))
+
+
+class Declared(ABC):
+    """A mechanism that says what one report changes; what it guarantees follows."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def changed(self) -> Change:
+        """What changes between the two values of a person that are easiest to tell apart: exactly what is sampled."""
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of one report, from the whole numbers that are sampled; neighbours are "local"."""
+        return loss_of(self.changed)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The realised (ε, 0, η), rounded up; ε is at most the one that was asked for."""
+        return guarantee_of(self.changed)
 
 
 def _rounded_up(exact: Fraction) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,18 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.errors import InputError
 from tightrope.local.counting import occurrences
 from tightrope.local.estimates import Shares, deviations
-from tightrope.local.losses import Change, guarantee_of, loss_of
+from tightrope.local.losses import Change, Declared
 from tightrope.local.tally import Tally
 from tightrope.local.values import Floats, categories, reals
 from tightrope.numerics.checks import finite
 from tightrope.randomness.source import Source, Words
 
 if TYPE_CHECKING:
-    from tightrope.certificates import Guarantee
-    from tightrope.privacy.loss import PrivacyLoss
+    pass
 
 
-class MeanOracle(ABC):
+class MeanOracle(Declared):
     """A mechanism for one number in [lower, upper] a person. What ``decode`` reads is that number on average."""
 
     __slots__ = ()
@@ -69,16 +68,6 @@ class MeanOracle(ABC):
     def worst_variance(self) -> float:
         """The largest of them; all of them are largest at an end or in the middle."""
         return max(self.variance_at(value) for value in (self.lower, (self.lower + self.upper) / 2, self.upper))
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """The privacy loss of one report, from the whole numbers that are sampled; neighbours are "local"."""
-        return loss_of(self.changed)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The realised (ε, 0, η), rounded up."""
-        return guarantee_of(self.changed)
 
     def estimate(self, reports: ArrayLike, *, confidence: float = 0.95) -> Shares:
         """The mean, without bias, with an interval; each of shape []. See ``estimate_tally``."""

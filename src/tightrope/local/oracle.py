@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 from tightrope.local.estimates import Shares, deviations, score_interval, tail_interval
-from tightrope.local.losses import Change, guarantee_of, loss_of
+from tightrope.local.losses import Change, Declared
 from tightrope.local.tally import Tally
 from tightrope.local.values import Floats
 from tightrope.numerics.checks import probability, whole
@@ -21,15 +21,13 @@ from tightrope.randomness.source import Source
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from tightrope.certificates import Guarantee
     from tightrope.channels import Kernel
-    from tightrope.privacy.loss import PrivacyLoss
 
 FEW = 10
 """Reports for and against a value from which on a count is as good as normal."""
 
 
-class FrequencyOracle(ABC):
+class FrequencyOracle(Declared):
     """A mechanism for one category in 0..k − 1 a person, collected by somebody who is not trusted.
 
     Each report *supports* some values: the true one with probability ``keep``, any given other one with ``other``
@@ -105,16 +103,6 @@ class FrequencyOracle(ABC):
         """Counts of the values that reports support; raises ``InputError`` for reports that nobody can have made."""
         counts = self.counts(reports)
         return self.tally_of(len(np.asarray(reports)), counts)
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """The privacy loss of one report, from the whole numbers that are sampled; neighbours are "local"."""
-        return loss_of(self.changed)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The realised (ε, 0, η), rounded up; ε is at most the one that was asked for."""
-        return guarantee_of(self.changed)
 
     @property
     def variances(self) -> tuple[Fraction, Fraction]:

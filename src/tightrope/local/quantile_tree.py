@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.errors import InputError
 from tightrope.local.estimates import Shares, deviations
 from tightrope.local.local_hashing import Hashing, hashing
-from tightrope.local.losses import Change, guarantee_of, joined, loss_of
+from tightrope.local.losses import Change, Declared, joined
 from tightrope.local.odds import checked_epsilon
 from tightrope.local.response import Response, k_randomized_response
 from tightrope.local.values import Floats, categories, reals
@@ -23,15 +23,14 @@ from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream
 
 if TYPE_CHECKING:
-    from tightrope.certificates import Guarantee
-    from tightrope.privacy.loss import PrivacyLoss
+    pass
 
 MOST_LEVELS = 16
 Oracle = Response | Hashing
 
 
 @dataclass(frozen=True, slots=True)
-class QuantileTree:
+class QuantileTree(Declared):
     """2^L bins of equal width in [lower, upper]; ``levels[l]`` asks for the node among the 2^(l+1) of level l + 1.
 
     A report is a row: the level, which is uniform whatever the value is, and the report of that level's mechanism.
@@ -51,16 +50,6 @@ class QuantileTree:
     def changed(self) -> Change:
         """Two values may differ at every level; the level is everybody's to see."""
         return joined(*((Fraction(1, len(self.levels)), oracle.changed) for oracle in self.levels))
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """The privacy loss of one report, from the whole numbers that are sampled; neighbours are "local"."""
-        return loss_of(self.changed)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The realised (ε, 0, η), rounded up."""
-        return guarantee_of(self.changed)
 
     def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.uint32]:
         """Rows (level, report), shape [n, 2]; raises ``InputError`` unless all values lie in [lower, upper]."""
