@@ -9,6 +9,8 @@
     ├── EngineError                       the database engine failed; never carries a value from the data
     └── MissingExtraError (also ImportError)  an optional library is not installed
 
+and one warning, ``PrecisionWarning`` (a ``UserWarning``): a bound is safe, but further off than usual.
+
 Messages say what was expected, what came (``name=value!r``) and what to try.
 """
 
@@ -50,6 +52,10 @@ class BudgetRefused(TightropeError):  # noqa: N818 - a refusal is an answer, not
 
 class PrecisionError(TightropeError):
     """A number could not be computed to the promised error; the text says what is possible."""
+
+
+class PrecisionWarning(UserWarning):
+    """A bound is safe to state, but may be further from the truth than one part in a thousand; the text says why."""
 
 
 class EngineError(TightropeError):

@@ -203,7 +203,7 @@ def test_a_cap_on_infinite_loss_that_cannot_be_kept():
         ({"make_loss": lambda scale: tr.gaussian(scale=scale)}, "return mechanism.loss"),
         ({"make_loss": lambda scale: None}, r"make_loss\(1.0\)=None"),
         ({"make_loss": lambda scale: tr.gaussian(scale=2).loss}, "depends on the parameter"),
-        ({"make_loss": tr.gaussian(scale=2).loss.poisson_sample}, "rate"),
+        ({"make_loss": lambda scale: tr.gaussian(scale=-scale).loss}, "scale=-1.0"),
     ],
 )
 def test_nonsense(settings, said):

@@ -36,7 +36,7 @@ G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, d
         (2 * L, "exact sum"),
         (T + tr.approx_dp(math.pi / 10).loss, "enumeration"),
         (10 * T.poisson_sample(0.1), "enumeration"),
-        (300 * T.poisson_sample(0.1), "grid"),
+        (300 * T.poisson_sample(0.1), "smoothed contour"),
         (50 * G.subset_sample(1, 100), "contour"),
         (T.poisson_sample(1), "closed form"),
     ],
@@ -178,7 +178,7 @@ def test_chernoff_brackets_what_the_contour_knows(count: int, epsilon: float) ->
     total = (count * tr.bounded_range(epsilon=0.3).loss).remove
     engine = contour.Contour(total, Gridded(total))
     low, high = engine.delta(epsilon)
-    least, most = engine._otherwise(epsilon)
+    least, most = engine._otherwise(epsilon, (0.0, 1.0))
     assert least <= high
     assert low <= most
 

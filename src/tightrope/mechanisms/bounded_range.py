@@ -16,7 +16,7 @@ from tightrope.mechanisms.pairs import LossOnly
 from tightrope.numerics.checks import positive
 from tightrope.numerics.complex_log import log1p
 from tightrope.privacy.cells import Cells, multiples
-from tightrope.privacy.flat_sum import Flat
+from tightrope.privacy.flat import Flat
 from tightrope.privacy.law import Complexes, Floats, LossLaw
 from tightrope.privacy.loss import PrivacyLoss
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tightrope.numerics.complex_log import log1p
 from tightrope.privacy.cells import Cells, multiples
-from tightrope.privacy.flat_sum import Flat
+from tightrope.privacy.flat import Flat
 from tightrope.privacy.law import Complexes, Floats, LossLaw
 
 OVERFLOW = 300.0
@@ -43,7 +43,7 @@ class LaplaceLaw(LossLaw):
     @property
     def _excess(self) -> float:
         """S − 1."""
-        return 2 * self.delta / math.expm1(self.epsilon) if self.delta else 0.0
+        return 2 * self.delta * math.exp(-self.epsilon) / -math.expm1(-self.epsilon) if self.delta else 0.0
 
     def reverse(self) -> LaplaceLaw:
         return self

@@ -16,7 +16,8 @@ from tightrope.numerics.checks import filled, finite, non_negative, probability
 from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.law import Floats
 from tightrope.privacy.loss import PrivacyLoss
-from tightrope.privacy.profile_law import Profile, ProfileLaw
+from tightrope.privacy.profile_check import Profile
+from tightrope.privacy.profile_law import ProfileLaw
 
 ROUNDING = 4e-16
 DIGITS = 400
@@ -47,7 +48,8 @@ def approx_dp(epsilon: float, *, delta: float = 0.0, total_variation: float | No
     eta = 1.0 if total_variation is None else probability("total_variation", total_variation)
     delta = min(delta, eta)
     if delta == 1 or epsilon == 0:
-        return LossOnly(PrivacyLoss.of(_atoms({0.0: 1 - delta}, delta, 0.0)))
+        law = _atoms({0.0: 1 - delta}, delta, 0.0)
+        return LossOnly(PrivacyLoss.of(law, reverse=law))
     active = min(1.0, (eta - delta) / ((1 - delta) * math.tanh(epsilon / 2)))
     top = (1 - delta) * active / (1 + math.exp(-epsilon))
     masses = {epsilon: top, 0.0: (1 - delta) * (1 - active), -epsilon: top * math.exp(-epsilon)}
@@ -89,8 +91,9 @@ def from_profile(
 
     ``reverse`` is the profile of the other direction; by default both are the same. ``infinite_mass`` is what δ tends
     to. Upper bounds hold for the mechanism where the profile is an upper bound; brackets hold the composition of the
-    profile as it was given, to its ``relative_error``. It must fall and be convex in e^ε (every true profile is).
-    Raises ``InputError`` for one that does not, or that leaves [0, 1].
+    profile as it was given, to its ``relative_error``. It must fall and be convex in e^ε, with its mirror below 0, and
+    agree with ``reverse`` at 0 (every true profile does): that is checked here, at some thousand ε. Raises
+    ``InputError`` for one that does not, that leaves [0, 1], or that falls below ``infinite_mass``.
 
     >>> import numpy as np
     >>> loss = from_profile(lambda epsilon: np.exp(-2 * epsilon) / 8).loss
@@ -100,7 +103,7 @@ def from_profile(
     limit, off = probability("infinite_mass", infinite_mass), probability("relative_error", relative_error)
     other = profile if reverse is None else reverse
     law = ProfileLaw.of(profile, other, (limit, limit), off)
-    return LossOnly(PrivacyLoss.of(law, reverse=law if reverse is None else law.reverse()))
+    return LossOnly(PrivacyLoss.of(law, reverse=law if other is profile else law.reverse()))
 
 
 def from_pair(p: ArrayLike, q: ArrayLike) -> LossOnly:

@@ -26,6 +26,15 @@ def _real(name: str, value: object, expected: str, remedy: str) -> float:
         raise InputError(name, value, expected, remedy) from None
 
 
+def number(name: str, value: object, remedy: str = "") -> float:
+    """Any real number, and ±∞."""
+    expected = "a number"
+    found = _real(name, value, expected, remedy)
+    if math.isnan(found):
+        raise InputError(name, value, expected, remedy)
+    return found
+
+
 def finite(name: str, value: object, remedy: str = "") -> float:
     """Any finite real number."""
     expected = "a finite number"

@@ -10,12 +10,15 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.privacy.cells import Cells
-from tightrope.privacy.law import Complexes, Floats, LossLaw
+from tightrope.privacy.enclosed import LEAST, around, widened
+from tightrope.privacy.law import Complexes, Ends, Floats, LossLaw
 
 CHUNK = 1 << 21
 """Cells of an (atoms × nodes) table held at once: 32 MiB of complex numbers."""
 
 ROUND_OFF = 2.0**-53
+SEEN = 1e-12
+"""Masses that add up to one but for this, or less, do so but for their rounding."""
 SUBNORMAL = 1e-290
 """Masses below this have lost digits, or will where they are multiplied."""
 SMALLEST = 1e-300
@@ -37,6 +40,10 @@ class Atoms(LossLaw):
     slack: float = 0.0
     inexact: float = 0.0
     """Relative rounding error of the infinite masses, and of the others beyond a few units in the last place."""
+    slacks: Floats | None = None
+    """Bounds on the rounding error of each loss by itself, where the largest of them says too little."""
+    formula: LossLaw | None = None
+    """The same law, where it knows its δ at ε ≥ 0 better than these rounded losses do."""
 
     @classmethod
     def gather(
@@ -115,29 +122,58 @@ class Atoms(LossLaw):
         return np.asarray(np.minimum(self.masses * half * half, 1.0))
 
     @property
+    def absent(self) -> float:
+        """The mass under Q of outcomes whose mass under P is no double: nothing here says what they lose."""
+        missing = 1 - self.opposite_mass - math.fsum(self.opposite)
+        return missing if missing > SEEN + self.inexact + math.expm1(min(self.slack, 1.0)) else 0.0
+
+    @property
     def reversible(self) -> bool:
         """Whether the masses say those of the reverse: none has left double precision, or begun to."""
-        return float(np.min(self.masses, initial=1.0)) >= SUBNORMAL
+        return float(np.min(self.masses, initial=1.0)) >= SUBNORMAL and not self.absent
 
     def raised(self) -> Atoms:
         """The same masses with every loss raised by the slack: an upper bound that needs no slack."""
         return Atoms(self.losses + self.slack, self.masses, self.infinite_mass, self.opposite_mass)
 
     def reverse(self) -> Atoms:
-        """The other order of the pair; a loss that is off by the slack puts its mass under Q off by as much."""
+        """The other order of the pair; a loss that is off by the slack puts its mass under Q off by as much.
+
+        What is absent is lost for certain: a pair that says all of it dominates.
+        """
         masses, inexact = self.opposite, self.inexact + math.expm1(min(self.slack, 1.0)) + 4e-16
-        return Atoms(-self.losses[::-1], masses[::-1], self.opposite_mass, self.infinite_mass, self.slack, inexact)
+        formula = None if self.formula is None else self.formula.reverse()
+        slacks = None if self.slacks is None else self.slacks[::-1]
+        infinite = (min(1.0, self.opposite_mass + self.absent), self.infinite_mass)
+        return Atoms(-self.losses[::-1], masses[::-1], *infinite, self.slack, inexact, slacks, formula)
 
     def profile(self, epsilon: Floats) -> Floats:
         """δ(ε) = δ_∞ + Σ_{l>ε} p (1 − e^{ε−l}): only positive terms."""
         flat = np.atleast_1d(np.asarray(epsilon, dtype=np.float64)).ravel()
-        values = [self._delta(float(e)) for e in flat]
-        return np.array(values).reshape(np.shape(epsilon))
+        return np.array([self._delta(float(e))[0] for e in flat]).reshape(np.shape(epsilon))
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        return np.full(np.shape(epsilon), 2e-15 + self.inexact)
+        """Of the terms, and of their sum, which is by halves."""
+        return np.full(np.shape(epsilon), ROUND_OFF * (20 + min(len(self.losses), 40)) + self.inexact)
 
-    def _delta(self, epsilon: float) -> float:
+    def deltas(self, epsilon: Ends) -> Ends | None:
+        """At any ε: all terms are positive. Those that underflow are off by half the least double each."""
+        if self.formula is not None and bool(np.all(epsilon[0] >= 0)):
+            return self.formula.deltas(epsilon)
+        least, most = widened(epsilon, self.slack)
+        low, lost = self._sums(most)
+        high, gone = (low, lost) if least is most else self._sums(least)
+        error = float(self.profile_error(np.zeros(())))
+        return np.maximum(around(low, error)[0] - lost, 0.0), np.minimum(around(high, error)[1] + gone, 1.0)
+
+    def _sums(self, epsilon: Floats) -> Ends:
+        """δ at each ε, shape [n], and what underflow may have taken from it."""
+        found = [self._delta(e) for e in epsilon.tolist()]
+        values, terms = (np.array(column) for column in zip(*found, strict=True))
+        return values, terms * LEAST
+
+    def _delta(self, epsilon: float) -> tuple[float, int]:
+        """δ, and how many finite losses are above ε."""
         first = int(np.searchsorted(self.losses, epsilon, side="right"))
         gains = -np.expm1(epsilon - self.losses[first:])
-        return self.infinite_mass + float(np.dot(self.masses[first:], gains))
+        return self.infinite_mass + float(np.sum(self.masses[first:] * gains)), len(gains)

@@ -42,6 +42,11 @@ class Composition:
     def reverse(self) -> Composition:
         return Composition(tuple(law.reverse() for law in self.laws), self.counts)
 
+    def trimmed(self, mass: float) -> Composition:
+        """At most this mass of the largest losses counted as infinite, all together: δ is no less, by no more."""
+        share = mass / max(1, sum(self.counts))
+        return Composition(tuple(law.trimmed(share) for law in self.laws), self.counts)
+
     @property
     def infinite_mass(self) -> float:
         """1 − Π(1 − δ_i)^k, without cancellation."""
@@ -76,8 +81,9 @@ class Composition:
 
     @property
     def largest(self) -> float:
-        """Supremum of the finite total loss."""
-        return math.fsum(n * law.largest for law, n in self._pairs()) if self.laws else 0.0
+        """Supremum of the finite total loss; −∞ where some step has none."""
+        ends = [n * law.largest for law, n in self._pairs()]
+        return -math.inf if -math.inf in ends else sum(ends) if math.inf in ends else math.fsum(ends)
 
     def log_moment(self, z: Complexes) -> Complexes | None:
         """K = Σ k_i K_i; None when one law does not know its own."""
@@ -89,9 +95,9 @@ class Composition:
         """K on a line of equal Re z, every law's known, and a bound on its error at each z."""
         total, error = np.zeros(np.shape(z), dtype=np.complex128), np.zeros(np.shape(z))
         for law, count in self._pairs():
-            moment = law.log_moment(z)
-            if moment is not None:
-                total, error = total + count * moment, error + count * law.moment_error(z, moment)
+            known = law.enclosed(z)
+            if known is not None:
+                total, error = total + count * known[0], error + count * known[1]
         return total, error
 
     def log_decay(self, c: float, y: float) -> float:
@@ -110,8 +116,9 @@ def any_of(chances: Iterable[tuple[float, int]]) -> float:
 
 
 def _merged(counted: dict[LossLaw, int]) -> Composition:
-    variance = math.fsum(n * law.mu**2 for law, n in counted.items() if isinstance(law, GaussianLaw))
+    """All Gaussians as one."""
+    parts = [(law, n) for law, n in counted.items() if isinstance(law, GaussianLaw)]
     rest = {law: n for law, n in counted.items() if not isinstance(law, GaussianLaw)}
-    if variance > 0:
-        rest[GaussianLaw(math.sqrt(variance))] = 1
+    if parts:
+        rest[GaussianLaw.of(parts)] = 1
     return Composition(tuple(rest), tuple(rest.values()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import overload
 
@@ -12,9 +11,15 @@ from numpy.typing import ArrayLike
 from tightrope.errors import InputError
 from tightrope.privacy.bounds import Bounds
 from tightrope.privacy.elementwise import each, each_of_two
-from tightrope.privacy.law import Floats
+from tightrope.privacy.law import Ends, Floats
+from tightrope.privacy.overlap import Directed, both_orders
+from tightrope.privacy.tradeoff import type_two_error
 
 HALF = 0.5
+ROUNDING = 1e-15
+FEW = 0.1
+VAGUE = 1e-9
+"""Less than the first and known no better than the second, what is missed is computed for itself, not as a rest."""
 
 
 class Curves(ABC):
@@ -29,6 +34,10 @@ class Curves(ABC):
     @abstractmethod
     def _caught(self, rate: float) -> tuple[float, float]:
         """Bounds on the true-positive rate at one false-positive rate."""
+
+    @abstractmethod
+    def _directions(self) -> list[Directed]:
+        """Each direction with the engine that answers for it."""
 
     def total_variation(self) -> float:
         """Upper bound on η = δ(0) = TV(P, Q): how much better than a coin an attacker can do.
@@ -75,9 +84,15 @@ class Curves(ABC):
         """π (1 − δ(log((1−π)/π))), from below and above."""
         if not np.all((prior > 0) & (prior < 1)):
             raise InputError("prior", prior.tolist(), "probabilities strictly between 0 and 1", "0.5 is a fair coin")
-        lower, upper = self._brackets(np.log1p(-prior) - np.log(prior))
-        room = 8 * math.ulp(1.0) * prior
-        return np.maximum(prior * (1 - upper) - room, 0.0), prior * (1 - lower) + room
+        odds = np.log1p(-prior) - np.log(prior)
+        lower, upper = self._brackets(odds)
+        # 1 − δ grows by no more than its share of ε, and ε is off by its roundings.
+        room = ROUNDING * (1 + np.abs(odds) + np.abs(np.log1p(-prior)))
+        least, most = (
+            prior * (np.nextafter(1 - upper, 0.0)) * (1 - room),
+            prior * np.nextafter(1 - lower, 1.0) * (1 + room),
+        )
+        return np.maximum(np.nextafter(least, -1.0), 0.0), np.minimum(np.nextafter(most, 2.0), prior)
 
     @overload
     def tradeoff(self, false_positive_rate: float) -> float: ...
@@ -86,23 +101,18 @@ class Curves(ABC):
     def tradeoff(self, false_positive_rate: ArrayLike) -> float | Floats:
         """Lower bound on the type-II error of every attack with this type-I error (the trade-off function).
 
-        f(t) = sup_ε 1 − δ(ε) − e^ε t for each direction, the smaller of the two (theory §1). Raises ``InputError``
-        unless 0 ≤ t ≤ 1.
+        f(t) = sup_ε 1 − δ(ε) − e^ε t for each direction, the smaller of the two (theory §1), to relative accuracy also
+        where next to nothing is missed. Raises ``InputError`` unless 0 ≤ t ≤ 1.
 
         >>> from tightrope import gaussian
         >>> round(gaussian(scale=1).loss.tradeoff(0.05), 6)
         0.740489
         """
-        return each("false_positive_rate", false_positive_rate, lambda t: _rest(self._all_caught(t)[1])[0])
+        return each("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[1][0])
 
     def tradeoff_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around f(t); see ``tradeoff``."""
-
-        def missed(rates: Floats) -> tuple[Floats, Floats]:
-            lower, upper = self._all_caught(rates)
-            return _rest(upper)[0], _rest(lower)[1]
-
-        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, missed))
+        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[1]))
 
     @overload
     def true_positive_rate(self, false_positive_rate: float) -> float: ...
@@ -117,20 +127,32 @@ class Curves(ABC):
         >>> print(f"{gaussian(scale=1).loss.true_positive_rate(1e-12):.6e}")
         7.973580e-10
         """
-        return each("false_positive_rate", false_positive_rate, lambda t: self._all_caught(t)[1])
+        return each("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[0][1])
 
     def true_positive_rate_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around the true-positive rate; see ``true_positive_rate``."""
-        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, self._all_caught))
+        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[0]))
 
-    def _all_caught(self, rates: Floats) -> tuple[Floats, Floats]:
+    def _errors(self, rates: Floats) -> tuple[Ends, Ends]:
+        """Bounds on what is caught and on what is missed; where that is little, it is what is computed."""
         if not np.all((rates >= 0) & (rates <= 1)):
             raise InputError("false_positive_rate", rates.tolist(), "probabilities in [0, 1]")
-        lower, upper = zip(*(self._caught(rate) for rate in rates.tolist()), strict=True)
-        return np.array(lower), np.array(upper)
+        low, high = (np.array(ends) for ends in zip(*(self._caught(rate) for rate in rates.tolist()), strict=True))
+        least, most = _rest(high)[0], _rest(low)[1]
+        for i in np.flatnonzero((least < FEW) & (most - least > VAGUE * most)):
+            lower, upper = self._missed(float(rates[i]))
+            least[i], most[i] = max(least[i], lower), min(most[i], upper)
+        return (np.maximum(low, _rest(most)[0]), np.minimum(high, _rest(least)[1])), (least, most)
+
+    def _missed(self, rate: float) -> tuple[float, float]:
+        """Bounds on the type-II error, the smaller of both directions."""
+        known = self._directions()
+        orders = [both_orders(directed, known) for directed in known]
+        found = [(0.0, 1.0) if pair is None else type_two_error(*pair, rate) for pair in orders]
+        return min(low for low, _ in found), min(high for _, high in found)
 
 
-def _rest(chances: Floats) -> tuple[Floats, Floats]:
+def _rest(chances: Floats) -> Ends:
     """1 − p from below and above; as it is where nothing was rounded."""
     rest = 1.0 - chances
     rounded = (1.0 - rest) != chances

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,17 +13,23 @@ from tightrope.numerics.checks import finite
 from tightrope.privacy.law import Floats
 
 
-def each(name: str, values: ArrayLike, answer: Callable[[Floats], Floats]) -> float | Floats:
-    """``answer`` of the flat values; ``InputError`` for anything but finite numbers."""
-    flat, shape = _flat(name, values)
+class Check(Protocol):
+    """Of one value: it as a float, or ``InputError``."""
+
+    def __call__(self, name: str, value: object, /) -> float: ...
+
+
+def each(name: str, values: ArrayLike, answer: Callable[[Floats], Floats], *, check: Check = finite) -> float | Floats:
+    """``answer`` of the flat values; ``InputError`` for anything but numbers, and unless ``check`` lets each pass."""
+    flat, shape = _flat(name, values, check)
     return _shaped(answer(flat), shape)
 
 
 def each_of_two(
-    name: str, values: ArrayLike, answer: Callable[[Floats], tuple[Floats, Floats]]
+    name: str, values: ArrayLike, answer: Callable[[Floats], tuple[Floats, Floats]], *, check: Check = finite
 ) -> tuple[float | Floats, float | Floats]:
     """Both of two answers at once."""
-    flat, shape = _flat(name, values)
+    flat, shape = _flat(name, values, check)
     first, second = answer(flat)
     return _shaped(first, shape), _shaped(second, shape)
 
@@ -31,16 +38,16 @@ def _shaped(found: Floats, shape: tuple[int, ...] | None) -> float | Floats:
     return float(found[0]) if shape is None else found.reshape(shape)
 
 
-def _flat(name: str, values: ArrayLike) -> tuple[Floats, tuple[int, ...] | None]:
+def _flat(name: str, values: ArrayLike, check: Check) -> tuple[Floats, tuple[int, ...] | None]:
     """The values in a row, and their shape; None for a scalar."""
     try:
         asked = np.asarray(values)
     except ValueError:
         raise InputError(name, values, "a number, or an array of numbers") from None
     if asked.ndim == 0:
-        return np.array([finite(name, asked.item() if isinstance(values, np.ndarray) else values)]), None
+        return np.array([check(name, asked.item() if isinstance(values, np.ndarray) else values)]), None
     if asked.size == 0:
         raise InputError(name, values, "a number, or an array with at least one entry")
     if asked.dtype == np.float64 and np.all(np.isfinite(asked)):
         return asked.ravel(), asked.shape
-    return np.array([finite(name, value) for value in asked.ravel().tolist()]), asked.shape
+    return np.array([check(name, value) for value in asked.ravel().tolist()]), asked.shape

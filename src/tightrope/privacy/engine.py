@@ -15,17 +15,18 @@ from functools import cache
 
 import numpy as np
 
-from tightrope.privacy import contour, flat_sum
+from tightrope.privacy import contour
 from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.closed_form import ClosedForm
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.contour import Contour
 from tightrope.privacy.enumeration import enumerated, mirrored
-from tightrope.privacy.flat_sum import FlatSum
+from tightrope.privacy.flat_sum import flat_sum
 from tightrope.privacy.gridded import Gridded
 from tightrope.privacy.interval import Engine
 from tightrope.privacy.lattice import Lattice
 from tightrope.privacy.on_lattice import OnLattice, on_lattice
+from tightrope.privacy.smoothed import smoothed
 
 ROUND_OFF = 2.0**-53
 
@@ -54,8 +55,7 @@ def _finite(total: Composition) -> Engine | None:
 
 def _dense(total: Composition) -> Engine:
     """Laws with densities; the grid stands behind each of the others."""
-    grid = Gridded(total)
+    last = smoothed(total, Gridded(total))
     if contour.applies(total):
-        return Contour(total, grid)
-    flat = total.laws[0].flat if len(total.laws) == 1 else None
-    return FlatSum(flat, total.counts[0], total, grid) if flat and flat_sum.applies(flat, total.counts[0]) else grid
+        return Contour(total, last)
+    return flat_sum(total, last) or last

@@ -10,9 +10,11 @@ import numpy as np
 from tightrope.numerics.complex_log import log1p
 from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.cells import Cells
-from tightrope.privacy.law import Complexes, Floats, LossLaw
+from tightrope.privacy.enclosed import times
+from tightrope.privacy.law import Complexes, Ends, Floats, LossLaw
 
 OVERFLOW = 300.0
+ROUNDING = 4e-16
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,11 @@ class Erased(LossLaw):
     def reverse(self) -> Erased:
         return Erased(self.base.reverse(), self.probability)
 
+    def deltas(self, epsilon: Ends) -> Ends | None:
+        """(1 − p) δ(ε) at ε ≥ 0."""
+        base = self.base.deltas(epsilon)
+        return None if base is None else times(base, self._kept * (1 - ROUNDING), self._kept * (1 + ROUNDING))
+
     def profile(self, epsilon: Floats) -> Floats | None:
         """(1 − p) δ(ε) + p (1 − e^ε)₊."""
         base = self.base.profile(epsilon)
@@ -74,7 +81,7 @@ class Erased(LossLaw):
 
     @property
     def infinite_error(self) -> float:
-        return self.base.infinite_error + 4e-16
+        return self.base.infinite_error + ROUNDING
 
     def decay(self, c: float, y: float) -> float:
         """What is erased does not decay."""
@@ -102,4 +109,5 @@ def erased(law: LossLaw, probability: float) -> LossLaw:
         opposite_mass=law.opposite_mass * kept,
         slack=law.slack,
     )
-    return replace(found, inexact=law.inexact + 4e-16)
+    formula = Erased(law, probability) if law.reversible else None  # what is erased has no slack
+    return replace(found, inexact=law.inexact + ROUNDING, formula=formula)

@@ -30,6 +30,11 @@ class Engine(ABC):
         del epsilon
         return 1.0
 
+    def why(self, epsilon: float) -> str:
+        """What kept the bracket at ε from being narrower, where that is known."""
+        del epsilon
+        return ""
+
     def guess(self, target: float) -> Guess | None:
         """About where δ(ε) is ``target``; None where nothing is known."""
         del target

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.privacy.enclosed import around, widened
+
 if TYPE_CHECKING:
     from tightrope.privacy.cells import Cells
-    from tightrope.privacy.flat_sum import Flat
+    from tightrope.privacy.flat import Flat
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
+Ends = tuple[Floats, Floats]
+"""A lower and an upper bound of each number, shape [n] both."""
 
 
 class LossLaw(ABC):
@@ -69,6 +73,21 @@ class LossLaw(ABC):
         del z
         return np.asarray(1e-15 * np.abs(moment))
 
+    def enclosed(self, z: Complexes) -> tuple[Complexes, Floats] | None:
+        """K(z) and a bound on the modulus of its error, for z of equal Re z or real; None where K is not known."""
+        moment = self.log_moment(z)
+        return None if moment is None else (moment, self.moment_error(z, moment))
+
+    def trimmed(self, mass: float) -> LossLaw:
+        """The law with at most this mass of its largest losses counted as infinite; itself, where nothing is gained."""
+        del mass
+        return self
+
+    def tail(self, z: Complexes) -> tuple[Complexes, Floats] | None:
+        """Log E[e^{zL}; what ``trimmed`` took away] and its error; None where nothing was."""
+        del z
+        return None
+
     @property
     def flat(self) -> Flat | None:
         """The law tilted by e^{−l/2}, where it is two equal atoms and a uniform density."""
@@ -97,3 +116,21 @@ class LossLaw(ABC):
     def profile_error(self, epsilon: Floats) -> Floats:
         """Relative error that ``profile`` does not exceed; a few units in the last place unless a law says more."""
         return np.full(np.shape(epsilon), 2e-15)
+
+    def deltas(self, epsilon: Ends) -> Ends | None:
+        """Bounds on δ at an ε ≥ 0 between two ends, every rounding and the slack included; None without a formula.
+
+        δ falls, so each of its ends is taken at the end of ε that is on its side, moved there by the slack.
+        """
+        least, most = widened(epsilon, self.slack)
+        high = self.profile(least)
+        if high is None:
+            return None
+        found = around(high, self.profile_error(least))
+        low = found if most is least else around(np.asarray(self.profile(most)), self.profile_error(most))
+        return low[0], found[1]
+
+    def overlaps(self, epsilon: Ends) -> Ends | None:
+        """Bounds on 1 − δ likewise, where a law knows that better than by subtraction; None where it does not."""
+        del epsilon
+        return None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from typing import Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.errors import InputError, PrecisionError
-from tightrope.numerics.checks import finite, whole
+from tightrope.errors import InputError, PrecisionError, PrecisionWarning
+from tightrope.numerics.checks import number, whole
 from tightrope.numerics.checks import probability as probability_in_unit
 from tightrope.privacy import sampling, tradeoff
 from tightrope.privacy.bounds import Bounds
@@ -21,10 +22,16 @@ from tightrope.privacy.engine import choose
 from tightrope.privacy.gaussian_limit import GaussianLimit
 from tightrope.privacy.interval import Engine
 from tightrope.privacy.law import Floats, LossLaw
+from tightrope.privacy.monotone import Monotone
 from tightrope.privacy.neighbours import Neighbours
-from tightrope.privacy.search import guided, least_epsilon
+from tightrope.privacy.search import guided, least_epsilon, settled
 
 MOST_RUNS = 10**12
+MOST_RECORDS = 10**18
+WIDE = 1e-3
+"""Brackets wider than this part of δ come with a warning."""
+SUBNORMAL = 1e-290
+"""Below this δ no bracket is called wide."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +53,9 @@ class PrivacyLoss(Curves):
     add: Composition
     neighbours: Neighbours = Neighbours.UNSPECIFIED
     _engines: dict[str, tuple[Engine, ...]] = field(default_factory=dict, repr=False)
+    _answers: Monotone = field(default_factory=Monotone, repr=False)
+    _releases: int = field(default=1, repr=False)
+    """How many releases were composed: also where their laws became one."""
 
     @classmethod
     def of(
@@ -59,7 +69,8 @@ class PrivacyLoss(Curves):
         if not isinstance(other, PrivacyLoss):
             return NotImplemented
         relation = self.neighbours.with_other(other.neighbours)
-        return PrivacyLoss(self.remove + other.remove, self.add + other.add, relation)
+        count = self._releases + other._releases
+        return PrivacyLoss(self.remove + other.remove, self.add + other.add, relation, _releases=count)
 
     def __radd__(self, other: object) -> PrivacyLoss:
         """``sum`` of losses starts at 0."""
@@ -70,56 +81,64 @@ class PrivacyLoss(Curves):
         times = whole("count", count, at_least=0, remedy="a loss can be repeated a whole number of times only")
         if not times <= MOST_RUNS:
             raise InputError("count", count, f"at most {MOST_RUNS}", "nobody runs a mechanism more often")
-        return PrivacyLoss(self.remove * times, self.add * times, self.neighbours)
+        count = times * self._releases
+        return PrivacyLoss(self.remove * times, self.add * times, self.neighbours, _releases=count)
 
     __rmul__ = __mul__
 
     def poisson_sample(self, rate: float) -> PrivacyLoss:
         """The mechanism run on a Poisson sample: each record takes part with probability ``rate`` (theory §2).
 
-        Neighbours: add or remove one record. Sample each step *before* composing: only a single step can be sampled
-        (Gaussian releases add up to one Gaussian: sampled afterwards, they all run on one and the same sample).
-        Raises ``InputError`` unless 0 < rate ≤ 1.
+        Neighbours: add or remove one record. Sample each step *before* composing, whatever its law:
+        ``k * loss.poisson_sample(rate)`` draws a sample for every step. All steps on one and the same sample are one
+        mechanism, which has to be stated as one (k Gaussian releases are one of ``scale / sqrt(k)``). Nobody takes part
+        at rate 0: nothing is lost. Raises ``InputError`` unless 0 ≤ rate ≤ 1, for a composition, and for a loss stated
+        for other neighbours.
 
         >>> from tightrope import gaussian
         >>> step = gaussian(scale=1.3).loss.poisson_sample(256 / 60_000)
         >>> round((3515 * step).delta(1), 12)
         9.42261e-07
         """
-        rate = finite("rate", rate)
-        if not 0 < rate <= 1:
-            raise InputError("rate", rate, "a sampling rate in (0, 1]", "1 means that everyone takes part")
-        relation = self.neighbours.with_other(Neighbours.ADD_REMOVE)
-        return PrivacyLoss(*sampling.poisson(self.remove, self.add, rate), relation)
+        checked = probability_in_unit("rate", rate, "1 means that everyone takes part, 0 that nobody does")
+        relation = self.neighbours.sampled("poisson_sample", Neighbours.ADD_REMOVE)
+        sampling.alone(self.remove, self._releases, "sample")
+        return PrivacyLoss(*sampling.poisson(self.remove, self.add, checked), relation)
 
     def subset_sample(self, m: int, n: int) -> PrivacyLoss:
         """The mechanism run on m of n records, drawn without replacement (GI Prop. 1, theory §2).
 
         δ_p(ε) = p δ(log(1 + (e^ε − 1)/p)) for ε ≥ 0 with p = m/n. Neighbours: replace one record, n is public; the
         sensitivity of the mechanism must speak of replacing, too (for a clipped sum: twice the clipping norm). Sample
-        each step before composing. Raises ``InputError`` unless 1 ≤ m ≤ n, and for a pair with unequal directions.
+        each step before composing, as for ``poisson_sample``. Nothing is lost where m = 0. Raises ``InputError`` unless
+        0 ≤ m ≤ n and n ≥ 1, for a composition, for a pair whose two orders differ, and for a loss stated for other
+        neighbours.
 
         >>> from tightrope import approx_dp
         >>> loss = approx_dp(1, delta=1e-5).loss.subset_sample(10, 1000)
         >>> round(loss.epsilon(2e-7), 9), round(loss.total_variation(), 12)
         (0.017036498, 0.004621225361)
         """
-        size, population = whole("m", m), whole("n", n)
-        if not size <= population:
-            raise InputError("m", m, f"at most n={n}", "a subset is no larger than the whole")
-        relation = self.neighbours.with_other(Neighbours.REPLACE_ONE)
+        size, population = whole("m", m, at_least=0), whole("n", n)
+        if not size <= population <= MOST_RECORDS:
+            remedy = "a subset is no larger than the whole, and nobody holds more records"
+            raise InputError("m and n", (m, n), f"such that m <= n <= {MOST_RECORDS:g}", remedy)
+        relation = self.neighbours.sampled("subset_sample", Neighbours.REPLACE_ONE)
+        sampling.alone(self.remove, self._releases, "sample")
         return PrivacyLoss(*sampling.subset_of(self.remove, self.add, size / population), relation)
 
     def erase(self, probability: float) -> PrivacyLoss:
         """The mechanism whose output is withheld with this probability, whatever the data say (GI Prop. 2).
 
-        δ_e(ε) = (1 − p) δ(ε) + p (1 − e^ε)₊. Erase each step before composing. Raises ``InputError`` unless 0 ≤ p ≤ 1.
+        δ_e(ε) = (1 − p) δ(ε) + p (1 − e^ε)₊. Erase each step before composing. Raises ``InputError`` unless 0 ≤ p ≤ 1,
+        and for a composition.
 
         >>> from tightrope import laplace
         >>> round(laplace(scale=1).loss.erase(0.5).total_variation() / laplace(scale=1).loss.total_variation(), 12)
         0.5
         """
         checked = probability_in_unit("probability", probability)
+        sampling.alone(self.remove, self._releases, "erase")
         return PrivacyLoss(*sampling.erase(self.remove, self.add, checked), self.neighbours)
 
     @property
@@ -151,7 +170,18 @@ class PrivacyLoss(Curves):
         return list(zip((self.remove, self.add), self._both(), strict=False))
 
     def _brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        """[lower, upper] of δ(ε), the worse direction, shape [n] each."""
+        """[lower, upper] of δ(ε), the worse direction, shape [n] each; neither end ever rises with ε."""
+        known = [self._answers.known(epsilon) for epsilon in epsilons.tolist()]
+        new = np.array([found is None for found in known])
+        if np.any(new):
+            found = zip(epsilons[new].tolist(), *(ends.tolist() for ends in self._computed(epsilons[new])), strict=True)
+            fresh = iter([self._answers.settled(*bracket) for bracket in found])
+            known = [next(fresh) if bracket is None else bracket for bracket in known]
+        ends = np.array(known, dtype=np.float64).reshape(-1, 2)
+        return ends[:, 0], ends[:, 1]
+
+    def _computed(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """The same as the engines answer."""
         trivial = 0.0 - np.expm1(np.minimum(epsilons, 0.0))  # 1 − e^ε: no pair has less
         low = np.nextafter(trivial, -1.0) * (trivial > 0)
         high = np.nextafter(trivial, 2.0) * (trivial > 0)
@@ -178,17 +208,46 @@ class PrivacyLoss(Curves):
     def delta(self, epsilon: ArrayLike) -> float | Floats:
         """Upper bound on δ(ε) = sup_A P(A) − e^ε Q(A), the worse direction; any real ε; arrays give arrays.
 
-        The bound is the upper end of ``delta_bounds``. Raises ``InputError`` where ε is not finite.
+        The bound is the upper end of ``delta_bounds``; at ε = ∞ it is the infinite mass, at −∞ it is 1. Raises
+        ``InputError`` where ε is no number.
 
         >>> from tightrope import laplace
         >>> round(laplace(scale=1).loss.delta(0.5), 12)
         0.221199216929
         """
-        return each("epsilon", epsilon, lambda e: self._brackets(e)[1])
+        return each("epsilon", epsilon, lambda e: self._everywhere(e)[1], check=number)
 
     def delta_bounds(self, epsilon: ArrayLike) -> Bounds:
         """``Bounds(lower, upper)`` around δ(ε); see ``delta``."""
-        return Bounds(*each_of_two("epsilon", epsilon, self._brackets))
+        return Bounds(*each_of_two("epsilon", epsilon, self._everywhere, check=number))
+
+    def _everywhere(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Brackets of δ, and what it tends to at ±∞: the infinite mass, and 1."""
+        inner = np.isfinite(epsilons)
+        low, high = (np.where(epsilons > 0, end, 1.0) for end in self._infinite_ends)
+        if np.any(inner):
+            low[inner], high[inner] = self._told(epsilons[inner])
+        return low, high
+
+    @property
+    def _infinite_ends(self) -> tuple[float, float]:
+        """Bounds on the infinite mass, the worse direction."""
+        (first, second), (third, fourth) = self.remove.infinite_bounds, self.add.infinite_bounds
+        return max(first, third), max(second, fourth)
+
+    def _told(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Brackets that a caller sees: where one is wide, a warning says so, and why."""
+        low, high = self._brackets(epsilons)
+        wide = (high - low > WIDE * high) & (high > SUBNORMAL)
+        if np.any(wide):
+            worst = int(np.argmax(np.where(wide, (high - low) / np.maximum(high, SUBNORMAL), 0.0)))
+            self._warn(float(epsilons[worst]), float(low[worst]), float(high[worst]))
+        return low, high
+
+    def _warn(self, epsilon: float, low: float, high: float) -> None:
+        reasons = "; ".join(dict.fromkeys(why for engine in self._both() if (why := engine.why(epsilon))))
+        text = f"delta at epsilon={epsilon!r} is only known to lie in [{low!r}, {high!r}], by the engine {self.engine}"
+        warnings.warn(PrecisionWarning(f"{text}: {reasons}" if reasons else text), stacklevel=7)
 
     @overload
     def epsilon(self, delta: float) -> float: ...
@@ -197,7 +256,7 @@ class PrivacyLoss(Curves):
     def epsilon(self, delta: ArrayLike) -> float | Floats:
         """Least ε ≥ 0 for which (ε, δ) is proven: an upper bound; ∞ where δ is below the mass of infinite loss.
 
-        Raises ``InputError`` unless 0 ≤ δ < 1.
+        0 at δ = 1. Raises ``InputError`` unless 0 ≤ δ ≤ 1.
 
         >>> from tightrope import approx_dp
         >>> round((10 * approx_dp(0.1).loss).epsilon(1e-6), 9)
@@ -214,20 +273,28 @@ class PrivacyLoss(Curves):
         return np.array([self._least(delta, private=private) for delta in deltas.tolist()])
 
     def _least(self, delta: float, *, private: bool) -> float:
-        if not 0 <= delta < 1:
+        if not 0 <= delta <= 1:
             raise InputError(
-                "delta", delta, "a number in [0, 1)", "a typical value is well below one over the number of people"
+                "delta", delta, "a number in [0, 1]", "a typical value is well below one over the number of people"
             )
-        least, most = (max(ends) for ends in zip(self.remove.infinite_bounds, self.add.infinite_bounds, strict=True))
+        if delta == 1:
+            return 0.0
+        least, most = self._infinite_ends
         if delta < least:
             return math.inf
         if delta <= most:
             return max(_last(*both, delta, private=private) for both in self._directions())
         end = 1 if private else 0
-        found = guided(self._both(), delta, private=private)
-        if found is not None:
-            return found
-        return least_epsilon(lambda e: self._interval(e)[end], delta, private=private)
+        near = guided(self._both(), delta, private=private)
+        if near is None:
+            guesses = [guess.epsilon for engine in self._both() if (guess := engine.guess(delta)) is not None]
+            at = max(guesses, default=1.0)
+            found = least_epsilon(lambda e: self._interval(e)[end], delta, private=private, near=at)
+        else:
+            found = settled(lambda e: self._interval(e)[end], delta, near, private=private)
+        if math.isfinite(found):
+            self._told(np.array([found]))
+        return found
 
     def gaussian_limit(self) -> GaussianLimit:
         """The Gaussian that this composition is near, and a bracket of the trade-off curve around it (GI Thm 3).

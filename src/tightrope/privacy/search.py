@@ -11,8 +11,9 @@ from tightrope.errors import PrecisionError
 from tightrope.privacy.interval import Engine
 from tightrope.privacy.saddle import Guess
 
-LARGEST = 1e7
-"""No ε beyond this many nats is searched: e^{−1e7} protects nobody."""
+LARGEST = 1e300
+"""No ε beyond this many nats is searched."""
+SMALLEST = 1e-300
 MOST_SECANTS = 12
 CLOSE = 2e-14
 """Relative distance from the target at which the secants end."""
@@ -54,7 +55,7 @@ def _settled(engine: Engine, guess: Guess, found: float, target: float, *, priva
 def _least(engine: Engine, guess: Guess, target: float, *, private: bool) -> float | None:
     value = engine.upper if private else lambda epsilon: engine.delta(epsilon)[0]
     root = _secant(value, guess, target)
-    return None if root is None else _settle(value, target, root, private=private)
+    return None if root is None else settled(value, target, root, private=private)
 
 
 def _secant(value: Callable[[float], float], guess: Guess, target: float) -> float | None:
@@ -79,21 +80,25 @@ def _secant(value: Callable[[float], float], guess: Guess, target: float) -> flo
     return None
 
 
-def least_epsilon(delta_at: Callable[[float], float], target: float, *, private: bool) -> float:
-    """The least ε ≥ 0 with ``delta_at(ε) <= target``; ∞ where none is.
+def least_epsilon(delta_at: Callable[[float], float], target: float, *, private: bool, near: float = 1.0) -> float:
+    """The least ε ≥ 0 with ``delta_at(ε) <= target``, sought from ``near`` on; ∞ where none is.
 
     ``private``: the ε returned satisfies the inequality; otherwise it is just below the least one.
     """
     if delta_at(0.0) <= target:
         return 0.0
-    high = 1.0
-    while delta_at(high) > target:
-        high *= 2
-        if high > LARGEST:
+    low, high = (0.0, near) if delta_at(near) <= target else (near, math.inf)
+    stride = 1.5
+    while high == math.inf:
+        if low * stride > LARGEST:
             return math.inf
-    low = high / 2 if high > 1 else 0.0
-    root = _root(delta_at, target, low, high)
-    return _settle(delta_at, target, root, private=private)
+        low, high = (low, low * stride) if delta_at(low * stride) <= target else (low * stride, math.inf)
+        stride *= stride
+    stride = 1.5
+    while low == 0 and high / stride > SMALLEST:
+        low, high = (0.0, high / stride) if delta_at(high / stride) <= target else (high / stride, high)
+        stride *= stride
+    return settled(delta_at, target, _root(delta_at, target, low, high), private=private)
 
 
 def _root(delta_at: Callable[[float], float], target: float, low: float, high: float) -> float:
@@ -105,10 +110,10 @@ def _root(delta_at: Callable[[float], float], target: float, low: float, high: f
 
     if excess(high) == 0:
         return high
-    return float(optimize.brentq(excess, low, high, xtol=1e-14 * high, rtol=1e-14))
+    return float(optimize.brentq(excess, low, high, xtol=max(1e-14 * high, 5e-324), rtol=1e-14))
 
 
-def _settle(delta_at: Callable[[float], float], target: float, root: float, *, private: bool) -> float:
+def settled(delta_at: Callable[[float], float], target: float, root: float, *, private: bool) -> float:
     """Step off the root, in growing steps, until the inequality holds (private) or fails (not private)."""
     step = 4e-16 * max(root, 1e-300)
     for _ in range(60):

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tightrope.privacy.cells import Cells, mixed_loss, multiples
-from tightrope.privacy.law import Floats, LossLaw
+from tightrope.privacy.enclosed import by_sign, middle, spread, times
+from tightrope.privacy.law import Ends, Floats, LossLaw
+from tightrope.privacy.mixing import INNER, asked_above, asked_below, mixed, slope
 
-ROUND_OFF = 2.0**-53
+SEEN = 1e-12
+"""Masses that add up to one but for this, or less, do so but for their rounding."""
 STEEP = 30.0
-"""Beyond this loss e^l is not formed."""
+"""Losses of cells beyond this are mapped by a sum of logarithms, with their own rounding."""
 Map = Callable[[Floats], Floats]
 
 
@@ -38,9 +41,8 @@ class PoissonRemove(LossLaw):
 
     @property
     def largest(self) -> float:
-        if self.base.largest > STEEP:
-            return self.base.largest + math.log(self.rate) + math.log1p(math.exp(-self.base.largest) / self.rate)
-        return math.log1p(self.rate * math.expm1(self.base.largest))
+        top = self.base.largest
+        return top if math.isinf(top) or self.rate == 1 else float(mixed(np.array(top), self.rate))
 
     @property
     def infinite_error(self) -> float:
@@ -48,30 +50,23 @@ class PoissonRemove(LossLaw):
 
     @property
     def slack(self) -> float:
-        """A loss moves by no more than the base's; the largest is rounded."""
-        return self.base.slack + rounding_of(self.largest, self.base.largest)
+        """A loss moves by a share of what the base's does, the larger the loss, and is rounded."""
+        return slope(self.base.largest, self.rate) * self.base.slack + rounding_of(self.largest, self.base.largest)
+
+    def deltas(self, epsilon: Ends) -> Ends | None:
+        """E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q, for γ ≥ 1."""
+        base = self.base.deltas(asked_above(epsilon, self.rate))
+        return None if base is None else times(base, self.rate * (1 - INNER), self.rate * (1 + INNER))
 
     def profile(self, epsilon: Floats) -> Floats | None:
-        """E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q; 1 − γ where γ' ≤ 0."""
-        inner, _ = self._inner(epsilon)
-        base = self.base.profile(inner)
-        excess = np.expm1(np.minimum(epsilon, 30.0))
-        return None if base is None else np.where(excess > -self.rate, self.rate * base, -excess)
+        return middle(by_sign(epsilon, self.deltas, self.reverse().deltas))
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        """The base's at ε', and what the rounding of ε' may change."""
-        return carried_error(self.base, *self._inner(epsilon))
-
-    def _inner(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        """ε' = log γ' and a bound on its rounding error."""
-        excess = np.expm1(np.minimum(epsilon, 30.0))
-        reached = np.maximum(excess / self.rate, -1 + 1e-16)
-        inner = np.where(epsilon > 30, epsilon - math.log(self.rate), np.log1p(reached))
-        return inner, ROUND_OFF * 4 * (1 + np.abs(inner) + np.abs(reached) / (1 + reached))
+        return spread(by_sign(epsilon, self.deltas, self.reverse().deltas), np.shape(epsilon))
 
     def cells(self, step: float) -> Cells:
         """Cut where the sampled loss is a multiple of the step, l = log(1 + (e^λ − 1)/q); other laws as they come."""
-        return cut_for(self, step).poisson_remove(self.rate)
+        return _complete(cut_for(self, step)).poisson_remove(self.rate)
 
     def reverse(self) -> LossLaw:
         return PoissonAdd(self.base.reverse(), self.rate)
@@ -98,7 +93,7 @@ class PoissonAdd(LossLaw):
         if self.rate == 1:
             return self.base.largest
         top = math.inf if self.base.infinite_mass > 0 else self.base.largest
-        return -float(mixed_loss(np.array(-top), self.rate))
+        return -math.log1p(-self.rate) if top == math.inf else -float(mixed(np.array(-top), self.rate))
 
     @property
     def infinite_error(self) -> float:
@@ -106,29 +101,24 @@ class PoissonAdd(LossLaw):
 
     @property
     def slack(self) -> float:
-        """A loss moves by no more than the base's; the largest is rounded."""
-        return self.base.slack + rounding_of(self.largest, self.base.largest)
+        """A loss moves by a share of what the base's does, the larger the more it is below 0, and is rounded."""
+        steepest = slope(self.base.reverse().largest, self.rate)
+        return steepest * self.base.slack + rounding_of(self.largest, self.base.largest)
+
+    def deltas(self, epsilon: Ends) -> Ends | None:
+        """E_γ(A ‖ (1−q)A + qB) = w E_γ'(A ‖ B) with w = 1 − γ(1−q) and γ' = γq/w; 0 where w ≤ 0.
+
+        For fixed ε and q it is the largest of w A(S) − γq B(S) over events S, so it falls with w as with ε.
+        """
+        weights, inner = asked_below(epsilon, self.rate)
+        base = self.base.deltas(inner)
+        return None if base is None else times(base, *weights)
 
     def profile(self, epsilon: Floats) -> Floats | None:
-        """E_γ(A ‖ (1−q)A + qB) = w E_γ'(A ‖ B) with w = 1 − γ(1−q) and γ' = γq/w; 0 where w ≤ 0."""
-        inner, _ = self._inner(epsilon)
-        base, weight = self.base.profile(inner), self._weight(epsilon)
-        return None if base is None else np.where(weight > 0, np.maximum(weight, 0) * base, 0.0)
+        return middle(by_sign(epsilon, self.deltas, self.reverse().deltas))
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        """The base's at ε', and what the rounding of ε' and of w may change."""
-        inner, error = self._inner(epsilon)
-        return carried_error(self.base, inner, error) + error
-
-    def _weight(self, epsilon: Floats) -> Floats:
-        return np.asarray(-np.expm1(np.minimum(epsilon + math.log1p(-self.rate), 30.0)))
-
-    def _inner(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        """ε' = log γ' and a bound on its rounding error: w cancels near ε = −log(1−q)."""
-        weight = np.maximum(self._weight(epsilon), 1e-300)
-        inner = epsilon + math.log(self.rate) - np.log(weight)
-        rounding = (np.abs(epsilon) + abs(math.log1p(-self.rate))) * np.exp(np.minimum(epsilon, 30.0)) / weight
-        return inner, ROUND_OFF * 4 * (2 + np.abs(inner) + np.abs(epsilon) + rounding)
+        return spread(by_sign(epsilon, self.deltas, self.reverse().deltas), np.shape(epsilon))
 
     def cells(self, step: float) -> Cells:
         """Cut where the sampled loss is a multiple of the step; the map is that of removing, mirrored."""
@@ -142,15 +132,24 @@ class PoissonAdd(LossLaw):
 
 
 def rounding_of(largest: float, base: float) -> float:
-    """What a largest loss computed from the base's is off by; one that has no end is not off."""
+    """What losses up to a largest one, mapped from the base's, are off by; one that has no end is not off."""
     if not math.isfinite(largest):
         return 0.0
-    return 8 * ROUND_OFF * (abs(largest) + (base if STEEP < base < math.inf else 0.0))
+    return INNER * (abs(largest) + (base if STEEP < base < math.inf else 0.0))
 
 
 def cut_for(law: PoissonRemove, step: float) -> Cells:
     """The base of a sampled law, cut where the sampled loss is a multiple of the step, and at 0."""
     return _cut(law.base, step, lambda loss: _mapped(loss, law.rate), lambda loss: _unmapped(loss, law.rate))
+
+
+def _complete(cells: Cells) -> Cells:
+    """The same, with what is missing of Q as an outcome that P never gives: this dominates.
+
+    A cell whose mass under P is no double holds none of Q either, though all of it may lie there.
+    """
+    missing = 1 - cells.opposite_mass - math.fsum(cells.q)
+    return replace(cells, opposite_mass=cells.opposite_mass + missing) if missing > SEEN else cells
 
 
 def _cut(base: LossLaw, step: float, there: Map, back: Map) -> Cells:
@@ -170,13 +169,3 @@ def _unmapped(loss: Floats, rate: float) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         small = np.log1p(np.expm1(np.minimum(loss, 600.0)) / rate)
     return np.where(np.isnan(small), -np.inf, small)
-
-
-def carried_error(base: LossLaw, inner: Floats, error: Floats) -> Floats:
-    """Relative error of the base's profile at ε', where ε' itself is off by as much as ``error``."""
-    here, before = base.profile(inner), base.profile(inner - error)
-    if here is None or before is None:
-        return np.zeros_like(inner)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        moved = np.where(here > 0, (before - here) / here, 0.0)
-    return np.asarray(base.profile_error(inner) + 2 * moved + 4 * ROUND_OFF)

@@ -13,7 +13,8 @@ import numpy as np
 
 from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.cells import Cells
-from tightrope.privacy.law import Floats, LossLaw
+from tightrope.privacy.enclosed import by_sign, middle, spread
+from tightrope.privacy.law import Ends, Floats, LossLaw
 from tightrope.privacy.subsampled import PoissonRemove, cut_for
 
 
@@ -52,14 +53,14 @@ class Subset(LossLaw):
     def reverse(self) -> Subset:
         return self
 
+    def deltas(self, epsilon: Ends) -> Ends | None:
+        return self._above.deltas(epsilon)
+
     def profile(self, epsilon: Floats) -> Floats | None:
-        above = self._above.profile(np.abs(epsilon))
-        if above is None:
-            return None
-        return np.where(epsilon >= 0, above, 1 - np.exp(np.minimum(epsilon, 0)) * (1 - above))
+        return middle(by_sign(epsilon, self.deltas, self.deltas))
 
     def profile_error(self, epsilon: Floats) -> Floats:
-        return self._above.profile_error(np.abs(epsilon)) + 1e-15
+        return spread(by_sign(epsilon, self.deltas, self.deltas), np.shape(epsilon))
 
     def cells(self, step: float) -> Cells:
         """Cells of the base with an edge at 0, so that each is on one side."""
@@ -72,15 +73,22 @@ def subset(law: LossLaw, rate: float) -> LossLaw:
         return Subset(law, rate)
     cells = _both_sides(law.cells(0.0), rate)
     infinite = cells.infinite_mass
-    found = Atoms.gather(cells.lower, cells.p, infinite_mass=infinite, opposite_mass=infinite, slack=law.slack)
-    return replace(found, inexact=law.inexact + math.expm1(min(law.slack, 1.0)) + 8e-16)
+    sampled = Subset(law, rate)
+    found = Atoms.gather(cells.lower, cells.p, infinite_mass=infinite, opposite_mass=infinite, slack=sampled.slack)
+    inexact = law.inexact + math.expm1(min(law.slack, 1.0)) + 8e-16
+    return replace(found, inexact=inexact, formula=sampled if law.reversible else None)
 
 
 def _both_sides(base: Cells, rate: float) -> Cells:
-    """Cells above 0, sampled; their mirror; and the rest at 0."""
+    """Cells above 0, sampled; their mirror; and the rest at 0.
+
+    With b and a the masses above 0 under both laws of the base and c that at 0, the rest is c + (1−p)(b − a + δ_∞), as
+    all masses add up to one and the base is symmetric.
+    """
     infinite = rate * base.infinite_mass
     positive = replace(base.part((base.lower >= 0) & (base.upper > 0)), opposite_mass=0.0)
     above = replace(positive.poisson_remove(rate), infinite_mass=infinite, opposite_mass=infinite)
-    below = above.mirrored()
-    rest = max(0.0, 1 - math.fsum(above.p) - math.fsum(below.p) - infinite)
-    return above.joined(below).joined(Cells.atoms(np.zeros(1), np.array([rest]), 0.0, 0.0))
+    gained = positive.low * -np.expm1(-positive.lower) + positive.high * -np.expm1(-positive.upper)
+    middle = math.fsum(base.p[(base.lower == 0) & (base.upper == 0)])
+    rest = middle + (1 - rate) * (math.fsum(gained) + base.infinite_mass)
+    return above.joined(above.mirrored()).joined(Cells.atoms(np.zeros(1), np.array([rest]), 0.0, 0.0))

@@ -1,90 +1,54 @@
-"""From a privacy profile to the trade-off function (theory §1, duality)."""
+"""From a privacy profile to the trade-off function (theory §1, duality): how much is caught, and how much is missed.
+
+At a false-positive rate t the best attack catches inf_ε δ(ε) + e^ε t, and misses sup_ε 1 − δ(ε) − e^ε t. Where next to
+nothing is missed, that is made no difference of numbers near one: below ε = 0 it is e^ε (1 − t − δ'(−ε)) with δ' of the
+reverse order, which is small there; above, 1 − δ is asked of the law itself.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
-from scipy import optimize
+from tightrope.privacy.convex import Bracket, least
+from tightrope.privacy.interval import Interval
 
-NEARBY = (1e-6, 1e-4, 1e-8, 1e-2)
-"""Distances at which chords on both sides are made to cross."""
-CLOSE = 1e-10
-"""Relative width that is good enough."""
 WIDE = 1e-6
-"""Beyond this the coarse bound is tried, too."""
-Bracket = Callable[[float], tuple[float, float]]
-PRECISION = 1e-11
-"""How closely the best ε is sought; at a kink of the profile the answer is off by this much of itself."""
+"""Beyond this relative width the coarse bound is tried, too."""
 APART = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 5.0, 20.0)
-"""Distances in ε at which convexity is used for the lower bound; the best is taken."""
+"""Distances in ε at which convexity is used for the coarse bound; the best is taken."""
+SPLIT, FARTHEST = 700.0, 1400.0
+"""Beyond the first e^ε is two factors; beyond the second, e^ε t is more than one for every t that is a double."""
+SMALL = 1e-300
+LOWEST, FAINTEST = -40.0, -744.0
+"""Below the first ε the sum is one; below the second e^ε is no double."""
 
 
-def true_positive_rate(delta_at: Bracket, rate: float, infinite_mass: tuple[float, float]) -> tuple[float, float]:
-    """Bounds on inf_ε δ(ε) + e^ε·rate, to full relative accuracy.
-
-    Any ε gives an upper one, the search makes it tight. The sum is convex in γ = e^ε, hence falls and then rises.
-    """
+def true_positive_rate(delta_at: Bracket, rate: float, infinite_mass: Interval) -> Interval:
+    """Bounds on inf_ε δ(ε) + e^ε·rate, to full relative accuracy; the sum is convex in γ = e^ε."""
     if rate == 0:
         return infinite_mass
 
-    def caught(epsilon: float) -> tuple[float, float]:
-        low, high = delta_at(epsilon)
-        added = math.exp(epsilon + math.log(rate))
-        return (low + added) * (1 - 2e-15), (high + added) * (1 + 2e-15)
+    def caught(epsilon: float) -> Interval:
+        (low, high), (least_added, added) = delta_at(epsilon), weighed(epsilon, rate)
+        return math.nextafter(low + least_added, 0.0), math.nextafter(high + added, math.inf)
 
-    best, value = _least(lambda epsilon: caught(epsilon)[1], -math.log(rate))
-    low, value = _between(caught, best, value)
-    if low < value * (1 - WIDE):
-        low = max(low, _below(caught, best, -math.log(rate)))
-    return min(max(low, rate), 1.0), min(value, 1.0)
-
-
-def _least(caught: Callable[[float], float], top: float) -> tuple[float, float]:
-    """The best ε and its sum; from ``top`` on the sum is at least one."""
-    low, middle, high = _around(caught, top)
-    width = PRECISION * max(1.0, abs(middle))
-    found = optimize.minimize_scalar(caught, bounds=(low, high), method="bounded", options={"xatol": width})
-    return min(((e, caught(e)) for e in (float(found.x), low, middle, high)), key=lambda pair: pair[1])
+    top = -math.log(rate)
+    found = least(caught, top, math.log, LOWEST)
+    low = found.low
+    if low < found.high * (1 - WIDE):
+        low = max(low, _below(caught, found.epsilon, top))
+    return min(max(low, rate), 1.0), min(found.high, 1.0)
 
 
-def _around(caught: Callable[[float], float], top: float) -> tuple[float, float, float]:
-    """An interval that holds the best ε, and the best point seen."""
-    low, middle, high, width = top - 1, top, top, 1.0
-    best, here = caught(middle), caught(low)
-    while here < best:
-        low, middle, high, best, width = low - 2 * width, low, middle, here, 2 * width
-        here = caught(low)
-    return low, middle, high
-
-
-def _between(caught: Bracket, best: float, value: float) -> tuple[float, float]:
-    """A lower bound where the sum is certainly higher on both sides of ``best``, and a better upper one.
-
-    A convex function lies above its chords drawn on, so between the two sides it is no less than where they cross: at
-    a kink that is the least value itself, and the place to look for it.
-    """
-    found, here = 0.0, caught(best)[1]
-    for apart in NEARBY:
-        ends = [best + n * apart for n in (-2, -1, 1, 2)]
-        values = [caught(end) for end in ends]
-        if here < min(values[1][0], values[2][0]):
-            crossing = _crossing(values, [math.expm1(end - best) for end in ends])
-            found = max(found, crossing[1])
-            value = min(value, caught(best + math.log1p(crossing[0]))[1])
-        if found >= value * (1 - CLOSE):
-            break
-    return min(found, value), value
-
-
-def _crossing(values: list[tuple[float, float]], places: list[float]) -> tuple[float, float]:
-    """Where both chords cross, as γ over that of ``best`` less one, and a lower bound, the least being between them."""
-    (first, second, third, fourth), (a, b, c, d) = values, places
-    down, up = (second[0] - first[1]) / (b - a), (fourth[1] - third[0]) / (d - c)
-    place = min(max((third[0] - second[0] + down * b - up * c) / (down - up), b), c)
-    height = max(second[0] + down * (place - b), third[0] + up * (place - c))
-    rounding = 2e-15 * (second[1] + third[1] + (up - down) * (c - b))
-    return place, min(height - rounding, second[0], third[0])
+def weighed(epsilon: float, rate: float) -> Interval:
+    """e^ε·t from below and above: a product, as exp(ε + log t) would lose |log t| roundings."""
+    if epsilon > FARTHEST:
+        return 1.0, math.inf
+    half = math.exp(epsilon / 2) if epsilon > SPLIT else 1.0
+    value = rate * half * half if epsilon > SPLIT else rate * math.exp(epsilon)
+    return math.nextafter(value * (1 - 1e-15), 0.0), math.nextafter(value * (1 + 1e-15), math.inf)
 
 
 def _below(caught: Bracket, best: float, top: float) -> float:
@@ -105,3 +69,58 @@ def _below(caught: Bracket, best: float, top: float) -> float:
         )
         found = max(found, min(here[0] - max(0.0, drop), *ends))
     return found
+
+
+class Order(NamedTuple):
+    """One order of a pair: bounds on δ(ε) and on 1 − δ(ε) at ε ≥ 0, and its infinite mass."""
+
+    both: Callable[[float], tuple[Interval, Interval]]
+    infinite_mass: Interval
+
+
+def type_two_error(ahead: Order, back: Order, rate: float) -> Interval:
+    """Bounds on f(t) = sup_ε 1 − δ(ε) − e^ε t, to relative accuracy however little is missed; concave in γ = e^ε."""
+    kept = _kept(rate)
+    if kept[1] <= back.infinite_mass[0]:
+        return 0.0, 0.0
+
+    def gained(epsilon: float) -> Interval:
+        """What is missed, with its sign changed."""
+        low, high = _met(ahead, rate, epsilon) if epsilon >= 0 else _mirrored(back, (rate, kept), epsilon)
+        return -high, -low
+
+    found = least(gained, -1.0, lambda value: math.asinh(value / SMALL), FAINTEST)
+    high = min(-found.low, _beyond(gained, found.epsilon) * kept[1] * (1 + 1e-15), 1.0)
+    return max(0.0, -found.high), max(high, math.ulp(0.0))
+
+
+def _kept(rate: float) -> Interval:
+    """1 − t; itself where nothing was rounded."""
+    rest = 1.0 - rate
+    return (rest, rest) if 1.0 - rest == rate else (math.nextafter(rest, 0.0), math.nextafter(rest, 1.0))
+
+
+def _met(ahead: Order, rate: float, epsilon: float) -> Interval:
+    """(1 − δ(ε)) − e^ε t at ε ≥ 0."""
+    (_, (low, high)), (least_added, added) = ahead.both(epsilon), weighed(epsilon, rate)
+    return math.nextafter(low - added, -math.inf), math.nextafter(high - least_added, math.inf)
+
+
+def _mirrored(back: Order, rates: tuple[float, Interval], epsilon: float) -> Interval:
+    """e^ε (1 − t − δ'(−ε)) below 0; the same with 1 − δ' where that is what is known better."""
+    (rate, kept), (told, rest) = rates, back.both(-epsilon)
+    low = math.nextafter(max(kept[0] - told[1], rest[0] - rate), -math.inf)
+    high = math.nextafter(min(kept[1] - told[0], rest[1] - rate), math.inf)
+    return _stretched(low, epsilon, -1.0), _stretched(high, epsilon, 1.0)
+
+
+def _stretched(value: float, epsilon: float, sign: float) -> float:
+    """A value times e^ε, rounded to the side of the sign."""
+    found = abs(value) * math.exp(epsilon) * (1 + math.copysign(1e-15, sign * value))
+    return math.nextafter(math.copysign(found, value), math.copysign(math.inf, sign))
+
+
+def _beyond(gained: Bracket, best: float) -> float:
+    """The least γ seen at which nothing is missed: concave and at most γ (1 − t), it is no more than that anywhere."""
+    places = (best + apart for apart in (0.0, *APART, 100.0, 1000.0))
+    return next((math.exp(min(place, 0.0)) for place in places if gained(place)[0] >= 0), 1.0)

@@ -1,0 +1,63 @@
+"""e^z − 1, e^z − 1 − z and log(1 + a) − a of complex numbers, relative to themselves: near 0 they are small."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Complexes = NDArray[np.complex128]
+Floats = NDArray[np.float64]
+NEAR = 0.5
+"""Below this modulus the exponential's remainder is summed as a series."""
+EXPONENTIAL = 1 / np.array([math.factorial(n) for n in range(17, 1, -1)])
+CLOSE = 0.25
+"""And that of the logarithm below this one."""
+LOGARITHM = np.array([(-1) ** (n + 1) / n for n in range(27, 1, -1)])
+
+
+def expm1(z: Complexes) -> Complexes:
+    """Exponential less one, to a few units in the last place of its modulus, by products of real functions.
+
+    >>> complex(expm1(np.array([1e-20 + 1e-20j]))[0]) == 1e-20 + 1e-20j
+    True
+    """
+    growth, half = np.expm1(z.real), z.imag / 2
+    sine = np.sin(half)
+    result = np.empty(z.shape, dtype=np.complex128)
+    result.real = growth - 2 * (1 + growth) * sine**2
+    result.imag = 2 * (1 + growth) * sine * np.cos(half)
+    return result
+
+
+def exponential_rest(z: Complexes, grown: Complexes) -> Complexes:
+    """e^z − 1 − z, shape [...], from z and ``grown`` = e^z − 1.
+
+    >>> z = np.array([1e-9j])
+    >>> round(float(exponential_rest(z, expm1(z))[0].real) * 1e18, 12)
+    -0.5
+    """
+    near = np.abs(z.real) + np.abs(z.imag) < NEAR
+    result = np.asarray(grown - z)
+    small = z[near]
+    result[near] = np.polyval(EXPONENTIAL, small) * small * small
+    return result
+
+
+def real_exponential_rest(x: Floats, grown: Floats) -> Floats:
+    """The same for real x."""
+    near = np.abs(x) < NEAR
+    result = np.asarray(grown - x)
+    small = x[near]
+    result[near] = np.polyval(EXPONENTIAL, small) * small * small
+    return result
+
+
+def logarithm_rest(a: Complexes, log: Complexes) -> Complexes:
+    """log(1 + a) − a, shape [...], from a and ``log`` = log(1 + a)."""
+    near = np.abs(a.real) + np.abs(a.imag) < CLOSE
+    result = np.asarray(log - a)
+    small = a[near]
+    result[near] = np.polyval(LOGARITHM, small) * small * small
+    return result

@@ -1,0 +1,104 @@
+"""Brackets fall, ε inverts δ on one and the same bracket, and a wide bracket says so."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.errors import PrecisionWarning
+from tightrope.privacy.monotone import Monotone
+
+G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, delta=1e-6).loss
+ENGINES = {
+    "closed form": G,
+    "recurrence": 10 * T,
+    "lattice": T + tr.approx_dp(0.5).loss,
+    "enumeration": T + tr.approx_dp(0.314).loss,
+    "exact sum": 3 * L,
+    "contour": 1000 * G.poisson_sample(0.01),
+    "contour with tails apart": 10_000 * tr.gaussian(scale=2).loss.poisson_sample(1e-4),
+    "grid": 2 * G.poisson_sample(0.2) + L,
+}
+DELTAS = [0.3, 1e-3, 1e-6, 1e-10]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_epsilon_inverts_delta(name: str) -> None:
+    loss = ENGINES[name]
+    for delta in (delta for delta in DELTAS if delta > loss.infinite_mass):
+        epsilon = loss.epsilon(delta)
+        assert loss.delta(epsilon) <= delta
+        lower = loss.epsilon_bounds(delta).lower
+        assert lower <= epsilon
+        assert lower == 0 or loss.delta_bounds(lower).lower >= delta * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_epsilon_inverts_delta_for_sums_of_laplaces(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    loss = sum(
+        (int(rng.integers(1, 4)) * tr.laplace(scale=float(rng.choice([0.7, 1.0, 2.0]))).loss for _ in range(2)), 0 * L
+    )
+    for delta in (1e-3, 1e-8):
+        assert loss.delta(loss.epsilon(delta)) <= delta
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_neither_end_rises(name: str) -> None:
+    """In whatever order it is asked: coarse steps, steps of some ulps, single numbers and arrays."""
+    loss = ENGINES[name]
+    rng = np.random.default_rng(7)
+    centre = loss.epsilon(1e-5)
+    asked = np.concatenate(
+        [rng.uniform(0, 2 * centre + 0.1, 12), centre * (1 + 1e-15 * rng.integers(-20, 20, 12)), [0.0, centre]]
+    )
+    for epsilon in rng.permutation(asked).tolist():
+        loss.delta(epsilon)
+    bounds = loss.delta_bounds(np.sort(asked))
+    assert np.all(np.diff(bounds.upper) <= 0)
+    assert np.all(np.diff(bounds.lower) <= 0)
+    assert np.all(bounds.lower <= bounds.upper)
+
+
+def test_no_bound_rises_where_only_the_tail_is_left() -> None:
+    """The regime in which Chernoff's bound used to rise."""
+    loss = 109_375 * tr.gaussian(scale=1).loss.poisson_sample(32 / 3.5e6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)
+        upper = loss.delta(np.linspace(0.005, 0.2, 40))
+    assert np.all(np.diff(upper) <= 0)
+
+
+def test_a_wide_bracket_warns_and_says_why() -> None:
+    loss = 109_375 * tr.gaussian(scale=2).loss.poisson_sample(32 / 3.5e6)
+    with pytest.warns(PrecisionWarning, match=r"only known to lie in .* by the engine .*Chernoff.*: the integral"):
+        loss.delta(0.1)
+    assert "Chernoff" in loss.engine
+
+
+def test_what_was_answered_is_answered_again() -> None:
+    falling = Monotone()
+    assert falling.settled(1.0, 0.1, 0.2) == (0.1, 0.2)
+    assert falling.settled(0.5, 0.05, 0.15) == (0.1, 0.2)
+    assert falling.settled(1.0, 0.0, 1.0) == (0.1, 0.2)
+    assert falling.known(1.0) == (0.1, 0.2)
+    assert falling.known(0.7) is None
+
+
+def test_a_copy_knows_nothing_yet() -> None:
+    falling = Monotone()
+    falling.settled(1.0, 0.1, 0.2)
+    restored = pickle.loads(pickle.dumps(falling))  # noqa: S301 - written here
+    assert restored.known(1.0) is None
+    assert copy.deepcopy(falling).known(1.0) is None
+
+
+def test_an_epsilon_far_out_is_found() -> None:
+    """Beyond 10⁷ nats, where the search once ended."""
+    bounds = tr.gaussian(scale=2e-4).loss.epsilon_bounds(1e-5)
+    assert 1.25e7 < bounds.lower <= bounds.upper < 1.26e7
