@@ -98,10 +98,10 @@ class TestEveryFilter:
 
     def test_nonsense_questions_are_refused(self, name: str) -> None:
         current = EVERY[name]()
-        for epsilon in (math.nan, math.inf, "1"):
+        for epsilon in (math.nan, "1"):
             with pytest.raises(InputError, match="epsilon"):
                 current.delta(epsilon)
-        for delta in (-0.1, 1.0, math.nan):
+        for delta in (-0.1, 1.1, math.nan):
             with pytest.raises(InputError, match="delta"):
                 current.epsilon(delta)
 

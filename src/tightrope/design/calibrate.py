@@ -30,8 +30,8 @@ FLOOR = -760.0
 """Log δ of what is exactly zero, or asked to be."""
 WIDE = 1e-3
 """Brackets at the answer that are wider than this part of what is allowed are warned of."""
-FAINT = 1e-300
-"""What stands for an allowed δ of zero where it divides."""
+FAINT = 1e-290
+"""What stands for an allowed δ of zero where it divides; less than this is next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,10 @@ def calibrate(
         warnings.simplefilter("ignore", PrecisionWarning)  # of parameters that are not the answer
         good, bad = bracket(search, increasing)
         found = closed(search, good, bad, tolerance) if good is not None and bad is not None else good
-    if found is None:
-        raise question.refused(cast(Tried, bad))
-    for epsilon in question.wide(found.loss):
+        if found is None:
+            raise question.refused(cast(Tried, bad))
+        wide = question.wide(found.loss)
+    for epsilon in wide:
         found.loss.delta(epsilon)  # known by now: once more for what it warns of
     return Calibration(found.parameter, found.loss, len(search.seen))
 
@@ -150,7 +151,7 @@ def _range(smallest: float | None, largest: float | None, integer: bool) -> Rang
 
 def _beyond(delta: float, allowed: float) -> float:
     """Φ⁻¹(δ) − Φ⁻¹(allowed), with the sign of δ − allowed whatever the rounding; far below where both are zero."""
-    if delta == 0:
+    if delta == 0 or delta < FAINT <= allowed:  # what is left of nothing by rounding says nothing
         return _deviations(0) - (_deviations(allowed) if allowed else 0.0)
     if delta <= allowed:
         return min(0.0, _deviations(delta) - _deviations(allowed))

@@ -29,9 +29,9 @@ def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int) 
     """Which of the ``rows`` intervals of width ``row`` from 0 on may hold |M| above e^``DEAD`` M(c); ascending."""
     doublings = _doublings(laws, row, rows)
     wide = 1 << doublings
+    if -(-rows // wide) > MOST:
+        raise PrecisionError(f"{-(-rows // wide)} intervals of a line would have to be looked at, more than {MOST}")
     first = np.arange(0, rows, wide)
-    if len(first) > MOST:
-        raise PrecisionError(f"{len(first)} intervals of a line would have to be looked at, more than {MOST}")
     if len(first) == rows:
         return first
     edges = _even(laws, row * wide, len(first) + 1)

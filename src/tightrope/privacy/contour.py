@@ -76,8 +76,10 @@ class Contour(Engine):
         low, high, trouble = self._by_levels(epsilon)
         if high - low <= WIDE * high or high - self.total.infinite_mass <= SUBNORMAL:
             return low, high
-        self.troubles[epsilon] = trouble
-        return self._otherwise(epsilon, (low, high))
+        low, high = self._otherwise(epsilon, (low, high))
+        if high - low > WIDE * high:
+            self.troubles[epsilon] = trouble
+        return low, high
 
     def _by_levels(self, epsilon: float) -> tuple[float, float, str]:
         """As it is where K rises gently; with the tails apart where it has a wall; both where one is not enough."""

@@ -65,9 +65,10 @@ class Erased(LossLaw):
         base = self.base.log_moment(z)
         if base is None:
             return None
-        if float(np.max(base.real)) < OVERFLOW:
-            return log1p(np.asarray(self._kept * np.expm1(base)))
-        return np.asarray(base + np.log(self._kept + self.probability * np.exp(-base)))
+        steep = base.real >= OVERFLOW
+        gentle, large = np.where(steep, 0.0, base), np.where(steep, base, 0.0)
+        sums = large + np.log(self._kept + self.probability * np.exp(-large))
+        return np.where(steep, sums, log1p(np.asarray(self._kept * np.expm1(gentle))))
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """The base's and four roundings, relative to what is left of the sum."""

@@ -20,6 +20,8 @@ MOST = 2
 """Jumps that are counted."""
 KEPT = 64
 """Blocks of real points whose moments are kept, since bodies and jumps ask for the same ones."""
+STEEPEST = 300.0
+"""Logs of ratios and errors beyond this say nothing, and are cut: products of two stay finite."""
 Each = list[tuple[Complexes, Floats]]
 
 
@@ -76,12 +78,12 @@ class Jumps:
         sizes = np.abs(parts)
         single, square, size = counts @ parts, counts @ parts**2, counts @ sizes
         off = np.sum(sizes * wrong * counts[:, None], axis=0) + 1e-14 * size
-        scale = np.exp(np.minimum(top, 600.0))
+        scale = np.exp(np.minimum(top, STEEPEST))
         value = single + scale * (single**2 - square) / 2
         lost = off * (1 + scale * size)
         relative = lost / np.maximum(np.abs(value), 1e-300)
         log = np.log(np.where(value == 0, 1e-300, value)) + top
-        beyond = (relative >= 0.5) | (top >= 600.0)
+        beyond = (relative >= 0.5) | (top >= STEEPEST)
         return total + log, error + np.where(beyond, np.inf, -np.log1p(-np.where(beyond, 0.0, relative)))
 
     def _ratios(self, z: Complexes) -> tuple[Complexes, Floats, Floats]:
@@ -91,7 +93,7 @@ class Jumps:
             tail = law.tail(z)
             if tail is not None:
                 ratios.append(tail[0] - body[0])
-                errors.append(np.expm1(np.minimum(tail[1] + body[1], 700.0)))
+                errors.append(np.expm1(np.minimum(tail[1] + body[1], STEEPEST)))
                 counts.append(float(count))
         return np.array(ratios), np.array(errors), np.array(counts)
 

@@ -148,10 +148,15 @@ class MomentLine:
         total, size, blur, move, peak = (part[: len(z)] for part in (total, size, blur, move, peak))
         wrong = ROUND_OFF * (blur + np.abs(z) * move + 4 * np.abs(peak) * size)
         scale = np.exp(np.minimum(-peak, 700.0))
-        at_c = size if math.isnan(self.log_moment) else np.exp(self.log_moment - peak)
+        at_c = size if math.isnan(self.log_moment) else self._relative(self.log_moment - peak)
         lost = self.missing * (at_c + self.whole * (1 + np.abs(z)) * scale) + 1e-12 * self.still * scale
         cumulant, error = _logarithm(np.asarray(total + self.still * scale - 1, dtype=np.complex128), wrong + lost)
         return cumulant + peak, error + 4 * ROUND_OFF * np.abs(peak)
+
+    def _relative(self, height: Floats) -> Floats:
+        """e^height, as far as something is missing that it multiplies."""
+        beyond = math.inf if self.missing > 0 else 0.0
+        return np.where(height < 700, np.exp(np.minimum(height, 700.0)), beyond)
 
 
 def _logarithm(excess: Complexes, error: Floats) -> Enclosed:

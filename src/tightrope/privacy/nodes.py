@@ -68,11 +68,11 @@ class FiniteOnLine(OnLine):
     def of(cls, law: Atoms, c: float) -> FiniteOnLine:
         """K(c) = log(1 − δ_∞ + Σ p (e^{cl} − 1)), and with the largest exponent pulled out where that overflows."""
         exponent = c * law.losses
-        top = float(np.max(exponent, initial=0.0))
+        top = float(np.max(exponent)) if len(exponent) else 0.0
         weights = law.masses * np.exp(exponent - top)
         whole = float(np.sum(weights))
         cumulant, error = _real(law, c) if abs(top) < STEEPEST else (math.log(whole) + top, 0.0)
-        error += ROUND_OFF * 4 * (abs(cumulant) + (top + len(weights) if top >= STEEPEST else 0.0))
+        error += ROUND_OFF * 4 * (abs(cumulant) + (abs(top) + len(weights) if abs(top) >= STEEPEST else 0.0))
         tilted = weights / whole
         mean = float(np.dot(tilted, law.losses))
         centred = law.losses - mean
