@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import release_sample as sample
 
+from tests.report import release_sample as sample
 from tightrope import report
 
 FLAGS = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import study_sample as sample
 from test_report_page import measured_page
 
+from tests.report import study_sample as sample
 from tightrope import report
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pyarrow
 import pytest
 
+from tests.engines.every_engine import ENGINES
 from tightrope.engines import Table
-
-from .every_engine import ENGINES
 
 TYPES = "test_rules.py::test_every_type_of"
 NEVER_ON_SPARK = {

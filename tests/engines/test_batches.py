@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.engines.every_engine import spark
 from tightrope.engines import Table, folded, open_source, written
 from tightrope.engines.whole_file import _publish, whole_file
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
-
-from .every_engine import spark
 
 Opened = Callable[[pa.Table], Table]
 PRIVATE = "Anna Schmidt"

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.engines.questions import COUNT
 from tightrope.engines import FixedPoint, Measure, PersonBounds, Request
 from tightrope.engines.door import connect, load
 from tightrope.engines.rows import units
 from tightrope.errors import InputError
-
-from .questions import COUNT
 
 NAN, INF = float("nan"), float("inf")
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)

@@ -8,10 +8,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from tests.engines.questions import COUNT, ask, mean, per_person
 from tightrope.engines import FixedPoint, Grouped, Measure
 from tightrope.errors import InputError, SchemaError
-
-from .questions import COUNT, ask, mean, per_person
 
 NAN, INF = float("nan"), float("inf")
 UTC = dt.UTC

@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.engines.questions import COUNT, ask, mean, per_person
 from tightrope.engines import Column, Grouped, open_source
 from tightrope.engines.door import connect, guarded, load
 from tightrope.errors import EngineError, InputError, MissingExtraError, SchemaError
-
-from .questions import COUNT, ask, mean, per_person
 
 FRAME = {"person": [1, 1, 2], "city": ["a", "b", None], "income": [1.0, 2.0, float("nan")]}
 QUESTION = ask("city", bounds=per_person(2), measures=(COUNT, *mean("income")))

@@ -23,11 +23,11 @@ import pytest
 import tightrope as tr
 from tightrope.errors import InputError, PrecisionError, PrecisionWarning
 from tightrope.privacy import grid, gridded
+from tightrope.privacy.any_engine import Engine
 from tightrope.privacy.closed_form import ClosedForm
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.contour import Contour, applies
 from tightrope.privacy.gridded import Gridded
-from tightrope.privacy.interval import Engine
 from tightrope.privacy.on_lattice import on_lattice
 
 COMPOSITIONS = int(os.environ.get("TIGHTROPE_FUZZ", "1000"))

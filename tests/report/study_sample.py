@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from release_sample import STATES, wobble
+from tests.report.release_sample import STATES, wobble
 
 
 def repeated(reports: int, epsilon: float, success: float) -> dict[str, Any]:

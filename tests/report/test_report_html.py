@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-import release_sample as sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.report import release_sample as sample
 from tightrope import report
 from tightrope.errors import InputError, MissingExtraError
 

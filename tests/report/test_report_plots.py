@@ -6,8 +6,8 @@ import io
 import sys
 
 import pytest
-import release_sample as sample
 
+from tests.report import release_sample as sample
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.report import plots
 

@@ -6,11 +6,11 @@ import re
 from typing import Any
 
 import pytest
-import study_sample as sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_report_html import JSON, _poisoned, checked, words
 
+from tests.report import study_sample as sample
 from tightrope import report
 from tightrope.errors import InputError
 from tightrope.report.study import lines

@@ -18,8 +18,8 @@ from tightrope.design.candidate_laws import Candidate
 from tightrope.design.composed_curve import Indices, Released
 from tightrope.design.composed_question import Question
 from tightrope.errors import BudgetRefused
-from tightrope.mechanisms.integer_weights import DIGITS, ONE, exponential, tabulate
-from tightrope.mechanisms.table import NoiseTable
+from tightrope.mechanisms.integer_weights import DIGITS, ONE, exponential
+from tightrope.mechanisms.table import NoiseTable, tabulate
 from tightrope.privacy.law import Floats
 
 MOVED = 1e-6

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from tightrope.certificates.noise import NoiseCertificate
+from tightrope.design.certified import Certified
 from tightrope.design.composed_noise import composed_noise
 from tightrope.design.noise_certificate import Bound, ComposedProof, LeastProof, Proof
 from tightrope.design.noise_cost import Cost
@@ -16,19 +17,10 @@ from tightrope.design.noise_search import least_table
 from tightrope.errors import InputError
 from tightrope.mechanisms.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.integer_optimum import optimal_table
-from tightrope.mechanisms.mechanism import Mechanism
 from tightrope.mechanisms.table import NoiseTable
 from tightrope.numerics.checks import Real, whole
 
 MOST_RELEASES = 10**6
-
-
-class Certified(Mechanism):
-    """A mechanism with a certificate of how good it is."""
-
-    __slots__ = ()
-
-    certificate: NoiseCertificate
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: the certificate is kept

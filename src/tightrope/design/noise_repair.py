@@ -20,8 +20,8 @@ from tightrope.design.noise_reference import STRICTER, Reference
 from tightrope.errors import PrecisionError
 from tightrope.mechanisms.integer_optimum import keeps
 from tightrope.mechanisms.integer_tables import PRIVATE_SIDE
-from tightrope.mechanisms.integer_weights import DIGITS, LARGEST_STEP, ONE, exponential, tabulate
-from tightrope.mechanisms.table import NoiseTable
+from tightrope.mechanisms.integer_weights import DIGITS, LARGEST_STEP, ONE, exponential
+from tightrope.mechanisms.table import NoiseTable, tabulate
 from tightrope.mechanisms.tails import Tail
 from tightrope.privacy.law import Floats
 from tightrope.randomness.choice import TOTAL

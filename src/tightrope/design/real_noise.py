@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.certificates.noise import Argument, NoiseCertificate
-from tightrope.design.least_noise import Certified
+from tightrope.design.certified import Certified
 from tightrope.design.noise_certificate import DUAL, dual_argument, kept
 from tightrope.design.noise_closed_form import rounded_up
 from tightrope.design.noise_cost import Cost

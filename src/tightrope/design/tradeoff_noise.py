@@ -23,8 +23,8 @@ from tightrope.design.noise_closed_form import least_cost
 from tightrope.design.noise_cost import Cost
 from tightrope.design.noise_expense import expense
 from tightrope.errors import InputError, PrecisionError
-from tightrope.mechanisms.integer_weights import LARGEST_STEP, ONE, Plateaus, tabulate
-from tightrope.mechanisms.table import NoiseTable
+from tightrope.mechanisms.integer_weights import LARGEST_STEP, ONE, Plateaus
+from tightrope.mechanisms.table import NoiseTable, tabulate
 
 ERROR = 2.0**-46
 """Absolute error that f may have."""

@@ -11,8 +11,8 @@ from tightrope.errors import InputError
 from tightrope.mechanisms.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.integer_optimum import first_within
 from tightrope.mechanisms.integer_tables import COARSER, MOST_CELLS
-from tightrope.mechanisms.integer_weights import LARGEST_STEP, exponential, powers, tabulate
-from tightrope.mechanisms.table import NoiseTable
+from tightrope.mechanisms.integer_weights import LARGEST_STEP, exponential, powers
+from tightrope.mechanisms.table import NoiseTable, tabulate
 from tightrope.numerics.checks import inner_probability, positive, whole
 
 SMALLEST_DELTA = 1e-24

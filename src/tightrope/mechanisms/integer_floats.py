@@ -1,32 +1,21 @@
-"""Tables from probabilities that somebody computed in floats: the floats are taken as exact."""
+"""Whole weights from probabilities that somebody computed in floats: the floats are taken as exact."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.integer_tables import LARGEST_SCALE
-from tightrope.mechanisms.integer_weights import DIGITS, LARGEST_STEP, ONE, Plateaus, tabulate
+from tightrope.mechanisms.integer_weights import DIGITS, LARGEST_SCALE, LARGEST_STEP, ONE, Plateaus, Weighed, weighed
 from tightrope.numerics.checks import inner_probability, whole
 
-if TYPE_CHECKING:
-    from tightrope.mechanisms.table import NoiseTable
 
-    Table = TypeVar("Table", bound=NoiseTable)
-
-
-def table_of_floats(
-    kind: type[Table], half: ArrayLike, tail_ratio: float | None, tail_width: int, steps: tuple[float, ...]
-) -> Table:
+def weighed_floats(half: ArrayLike, tail_ratio: float | None, tail_width: int, steps: tuple[float, ...]) -> Weighed:
     """See ``NoiseTable.from_probabilities``."""
     raw = _raw(half)
-    plateaus = None if tail_ratio is None else _plateaus(raw[-1], tail_ratio, tail_width)
-    table = tabulate(raw, plateaus, steps)
-    return kind(table.centre, table.half, table.tail, table.steps)
+    return weighed(raw, None if tail_ratio is None else _plateaus(raw[-1], tail_ratio, tail_width), steps)
 
 
 def _raw(half: ArrayLike) -> list[int]:

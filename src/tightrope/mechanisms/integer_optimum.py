@@ -17,9 +17,9 @@ from typing import Self
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.integer_tables import COARSER, LARGEST_SCALE, MOST_CELLS, PRIVATE_SIDE
-from tightrope.mechanisms.integer_weights import DIGITS, LARGEST_STEP, ONE, Plateaus, exponential, tabulate
-from tightrope.mechanisms.table import NoiseTable
+from tightrope.mechanisms.integer_tables import COARSER, MOST_CELLS, PRIVATE_SIDE
+from tightrope.mechanisms.integer_weights import DIGITS, LARGEST_SCALE, LARGEST_STEP, ONE, Plateaus, exponential
+from tightrope.mechanisms.table import NoiseTable, tabulate
 from tightrope.numerics.checks import filled, non_negative, probability
 from tightrope.privacy.atoms import Atoms
 

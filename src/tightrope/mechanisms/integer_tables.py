@@ -6,15 +6,14 @@ import math
 from fractions import Fraction
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.integer_weights import DIGITS, LARGEST_STEP, ONE, Plateaus, exponential, powers, tabulate
-from tightrope.mechanisms.table import NoiseTable
+from tightrope.mechanisms.integer_weights import DIGITS, LARGEST_SCALE, LARGEST_STEP, ONE, Plateaus, exponential, powers
+from tightrope.mechanisms.table import NoiseTable, tabulate
 from tightrope.numerics.checks import positive, whole
 from tightrope.randomness.choice import BITS
 
 PRIVATE_SIDE = 1 - 2.0**-48
 """Laws that are asked for by ε are built for this much of it: the certified ε, rounding included, stays below."""
 
-LARGEST_SCALE = 1e6
 LARGEST_GAUSSIAN = 1e5
 SMALLEST_GAUSSIAN = 0.1
 MOST_CELLS = 1 << 21

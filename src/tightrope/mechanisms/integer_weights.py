@@ -1,6 +1,6 @@
 """From a formula to integer weights, in fixed point with 256 binary digits: the same on every machine.
 
-A "raw" weight is a whole number on any common scale; :func:`tabulate` divides by the exact sum and rounds down, and the
+A "raw" weight is a whole number on any common scale; :func:`weighed` divides by the exact sum and rounds down, and the
 remainder – at most one part in 2¹²⁸ a cell – goes to 0. Rounding down keeps a non-increasing law non-increasing.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import NamedTuple
 
-from tightrope.mechanisms.table import NoiseTable
 from tightrope.mechanisms.tails import Tail
 from tightrope.randomness.choice import TOTAL
 
@@ -22,6 +22,9 @@ ONE = 1 << DIGITS
 
 LARGEST_STEP = 40.0
 """Neighbouring levels of an endless law differ by at most e^40: each is known to 2⁻⁶⁴ of itself."""
+
+LARGEST_SCALE = 1e6
+"""Endless laws fall by at least a millionth part a step."""
 
 FEWEST_CELLS = 12 * math.log(2)
 """A block falls by 2⁻¹² where the number of cells allows: the tail is entered and repeated rarely."""
@@ -85,8 +88,17 @@ class Plateaus:
         return Tail(block, escape_in, TOTAL - sum(block))
 
 
-def tabulate(raw: Sequence[int], tail: Plateaus | None = None, steps: tuple[float, ...] = ()) -> NoiseTable:
-    """The law with raw weights raw[0], raw[1], … of 0, ±1, …, continued by ``tail``."""
+class Weighed(NamedTuple):
+    """The fields of a ``NoiseTable``, in its order: whole weights out of 2¹²⁸, the tail, ideal spacings of losses."""
+
+    centre: int
+    half: tuple[int, ...]
+    tail: Tail | None
+    steps: tuple[float, ...]
+
+
+def weighed(raw: Sequence[int], tail: Plateaus | None = None, steps: tuple[float, ...] = ()) -> Weighed:
+    """Raw weights raw[0], raw[1], … of 0, ±1, …, continued by ``tail``, as parts of 2¹²⁸."""
     cells, rest = ([], None) if tail is None else tail.unrolled()
     head = [*raw, *cells]
     beyond = rest.total if rest else 0
@@ -94,4 +106,4 @@ def tabulate(raw: Sequence[int], tail: Plateaus | None = None, steps: tuple[floa
     half = tuple(w * TOTAL // whole for w in head[1:])
     escape_in = beyond * TOTAL // whole
     centre = TOTAL - 2 * (sum(half) + escape_in)
-    return NoiseTable(centre, half, rest.tail(escape_in) if rest else None, steps)
+    return Weighed(centre, half, rest.tail(escape_in) if rest else None, steps)

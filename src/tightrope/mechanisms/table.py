@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
+from tightrope.mechanisms.integer_floats import weighed_floats
 from tightrope.mechanisms.integer_losses import loss_atoms
 from tightrope.mechanisms.integer_sampling import TableSampler
+from tightrope.mechanisms.integer_weights import Plateaus, weighed
 from tightrope.mechanisms.tails import Tail, first_at_most, suffix_sums, symmetric_quantile
 from tightrope.numerics.checks import inner_probability, whole
 from tightrope.privacy.atoms import Atoms
@@ -74,9 +77,7 @@ class NoiseTable:
         >>> NoiseTable.from_probabilities([2, 1, 0]).half == (2**126,)
         True
         """
-        from tightrope.mechanisms.integer_floats import table_of_floats
-
-        return table_of_floats(cls, half, tail_ratio, tail_width, steps)
+        return cls(*weighed_floats(half, tail_ratio, tail_width, steps))
 
     @property
     def _beyond(self) -> int:
@@ -209,6 +210,11 @@ class NoiseTable:
         """The inverse of :meth:`to_data`; the sum is checked again."""
         tail = Tail.from_data(data["tail"]) if data["tail"] else None
         return cls(int(data["centre"]), tuple(map(int, data["half"])), tail, tuple(data["steps"]))
+
+
+def tabulate(raw: Sequence[int], tail: Plateaus | None = None, steps: tuple[float, ...] = ()) -> NoiseTable:
+    """The law with raw weights raw[0], raw[1], … of 0, ±1, …, continued by ``tail`` (``integer_weights``)."""
+    return NoiseTable(*weighed(raw, tail, steps))
 
 
 def _trimmed(half: tuple[int, ...]) -> tuple[int, ...]:

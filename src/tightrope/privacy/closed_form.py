@@ -8,10 +8,11 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from tightrope.privacy.any_engine import Engine
 from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.enclosed import mirrored
-from tightrope.privacy.interval import Engine, Interval
+from tightrope.privacy.interval import Interval
 from tightrope.privacy.law import Ends, Floats, LossLaw
 
 

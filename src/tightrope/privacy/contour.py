@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tightrope.errors import PrecisionError
+from tightrope.privacy.any_engine import Engine
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.contour_integral import Integral
-from tightrope.privacy.interval import Engine, Interval, outward
+from tightrope.privacy.interval import Interval, outward
 from tightrope.privacy.jumps import MOST, Bodies, Jumps
 from tightrope.privacy.line_integral import LineIntegral
 from tightrope.privacy.real_axis import FINENESS

@@ -16,6 +16,7 @@ from functools import cache
 import numpy as np
 
 from tightrope.privacy import contour
+from tightrope.privacy.any_engine import Engine
 from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.closed_form import ClosedForm
 from tightrope.privacy.composition import Composition
@@ -23,7 +24,6 @@ from tightrope.privacy.contour import Contour
 from tightrope.privacy.enumeration import enumerated, mirrored
 from tightrope.privacy.flat_sum import flat_sum
 from tightrope.privacy.gridded import Gridded
-from tightrope.privacy.interval import Engine
 from tightrope.privacy.lattice import Lattice
 from tightrope.privacy.on_lattice import OnLattice, on_lattice
 from tightrope.privacy.smoothed import smoothed

@@ -10,10 +10,11 @@ import numpy as np
 
 from tightrope.errors import PrecisionError
 from tightrope.privacy import many_scales, one_scale
+from tightrope.privacy.any_engine import Engine
 from tightrope.privacy.closer import closer
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.flat import Flat
-from tightrope.privacy.interval import Engine, Interval, outward
+from tightrope.privacy.interval import Interval, outward
 from tightrope.privacy.law import Floats
 from tightrope.privacy.many_scales import ManyScales
 from tightrope.privacy.one_scale import OneScale

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from tightrope.errors import PrecisionError
 from tightrope.privacy import grid
+from tightrope.privacy.any_engine import Engine
 from tightrope.privacy.composition import Composition
-from tightrope.privacy.interval import Engine, Interval, outward
+from tightrope.privacy.interval import Interval, outward
 from tightrope.privacy.saddle import Guess
 
 GRIDS = (1 << 13, 1 << 16, 1 << 19)

@@ -14,13 +14,13 @@ from tightrope.errors import InputError, PrecisionError, PrecisionWarning
 from tightrope.numerics.checks import number, whole
 from tightrope.numerics.checks import probability as probability_in_unit
 from tightrope.privacy import sampling, tradeoff
+from tightrope.privacy.any_engine import Engine
 from tightrope.privacy.bounds import Bounds
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.curves import Curves
 from tightrope.privacy.elementwise import each, each_of_two
 from tightrope.privacy.engine import choose
 from tightrope.privacy.gaussian_limit import GaussianLimit
-from tightrope.privacy.interval import Engine
 from tightrope.privacy.law import Floats, LossLaw
 from tightrope.privacy.monotone import Monotone
 from tightrope.privacy.neighbours import Neighbours

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.privacy import three_point
+from tightrope.privacy.any_engine import Engine
 from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.common_step import common_step, tolerance
 from tightrope.privacy.composition import Composition
-from tightrope.privacy.interval import Engine, Interval, joined, outward
+from tightrope.privacy.interval import Interval, joined, outward
 from tightrope.privacy.lattice import MOST_POINTS, TINY, Lattice, LatticePart
 from tightrope.privacy.law import Floats
 from tightrope.privacy.saddle import Guess

@@ -7,12 +7,13 @@ from functools import lru_cache, singledispatch
 
 import numpy as np
 
+from tightrope.privacy.any_engine import Engine
 from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.closed_form import ClosedForm
 from tightrope.privacy.composition import Composition
 from tightrope.privacy.engine import choose
 from tightrope.privacy.flat import Flat
-from tightrope.privacy.interval import Engine, Interval, outward
+from tightrope.privacy.interval import Interval, outward
 from tightrope.privacy.tradeoff import Order
 
 ROUND_OFF = 2.0**-53

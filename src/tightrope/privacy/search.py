@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from scipy import optimize
 
 from tightrope.errors import PrecisionError
-from tightrope.privacy.interval import Engine
+from tightrope.privacy.any_engine import Engine
 from tightrope.privacy.saddle import Guess
 
 LARGEST = 1e300

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tightrope.errors import PrecisionError
+from tightrope.privacy.any_engine import Engine
 from tightrope.privacy.apart import Apart, set_apart
 from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.chernoff import Chernoff, Place, at
 from tightrope.privacy.closer import closer
 from tightrope.privacy.composition import Composition
-from tightrope.privacy.interval import Engine, Interval, outward
+from tightrope.privacy.interval import Interval, outward
 from tightrope.privacy.nodes import on_line, uniform_slack
 from tightrope.privacy.saddle import Guess
 from tightrope.privacy.smooth_line import Part, SmoothLine, smooth_line

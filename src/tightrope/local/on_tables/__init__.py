@@ -1,0 +1,1 @@
+"""Reports of tables of any size: columns, jobs, Arrow; knows no study."""

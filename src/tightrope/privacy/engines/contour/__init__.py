@@ -1,0 +1,1 @@
+"""Laws with densities: the integral through the saddle point, its lines and nodes; knows no other engine."""

@@ -1,0 +1,1 @@
+"""The pages: models, templates, tables; know nothing but documents."""

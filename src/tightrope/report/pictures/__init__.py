@@ -1,0 +1,1 @@
+"""Axes, curves and figures; know no page."""

@@ -1,0 +1,1 @@
+"""Why a coupling is optimal: duals, cuts, repaired potentials; trust no solver and know none."""
