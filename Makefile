@@ -29,7 +29,7 @@ bench: $(READY)  ## every benchmark, one after the other
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
 fuzz: $(READY)  ## 20000 random compositions: engines agree, brackets hold, nothing crashes
-	@TIGHTROPE_FUZZ=20000 $(BIN)/python -m pytest tests/privacy/test_fuzz.py -n 2
+	@TIGHTROPE_FUZZ=20000 $(BIN)/python -m pytest tests/privacy/engines/test_engines_agree.py -n 2
 
 docs: $(READY)  ## the pages are plain Markdown; this checks that their links to files lead somewhere
 	@$(BIN)/python -m pytest tests/test_docs.py

@@ -90,21 +90,21 @@ def count(source: Path, folder: Path) -> Callable[[], int]:
 
 
 def perturb(source: Path, folder: Path) -> Callable[[], int]:
-    from tightrope.local.collection import perturb_table
+    from tightrope.local.on_tables.collection import perturb_table
 
     mechanism = oracle()
     return lambda: perturb_table(mechanism, source, "value", folder / "reports.parquet")
 
 
 def tally(source: Path, folder: Path) -> Callable[[], int]:
-    from tightrope.local.collection import tally_table
+    from tightrope.local.on_tables.collection import tally_table
 
     mechanism = oracle()
     return lambda: tally_table(mechanism, folder / "reports.parquet").users
 
 
 def couple(source: Path, folder: Path) -> Callable[[], int]:
-    from tightrope.transport.collection import apply_table
+    from tightrope.transport.on_tables.collection import apply_table
 
     mechanism = coupling()
     return lambda: apply_table(mechanism, source, "value", "team", folder / "coupled.parquet", points=range(K))

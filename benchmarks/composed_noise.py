@@ -12,10 +12,10 @@ from __future__ import annotations
 import argparse
 import time
 
-from tightrope.design.composed_noise import ComposedNoise, composed_noise
-from tightrope.design.composed_question import Question
-from tightrope.design.exponential_power import tuned
-from tightrope.design.noise_cost import Cost
+from tightrope.design.composed.composed_noise import ComposedNoise, composed_noise
+from tightrope.design.composed.composed_question import Question
+from tightrope.design.composed.exponential_power import tuned
+from tightrope.design.program.noise_cost import Cost
 
 RELEASES = (1, 2, 5, 10, 12, 15, 20, 50, 100, 1000)
 BUDGETS = ((1.0, 1e-6), (4.0, 1e-6), (0.5, 1e-9), (1.0, 1e-4))
@@ -58,7 +58,7 @@ def classic(epsilon: float, delta: float, releases: int, found: ComposedNoise) -
     if releases > 1:
         return {name: value for name in CLASSIC if isinstance(value := found.candidates.get(name), float)}
     from tightrope.certificates import Budget
-    from tightrope.design.calibration import families
+    from tightrope.design.calibration.calibration import families
 
     rows = families(Budget(epsilon=str(epsilon), delta=str(delta)))
     return {row.family: row.mechanism.mean_squared_error for row in rows if row.family in CLASSIC and row.mechanism}

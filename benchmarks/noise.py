@@ -61,9 +61,9 @@ JOBS: dict[str, Job] = {
 
 def tightrope(job: Job) -> Draw:
     import tightrope as tr
-    from tightrope.mechanisms.large_gaussian import LargeGaussian
-    from tightrope.mechanisms.table import NoiseTable
-    from tightrope.mechanisms.widened_gaussian import widened_gaussian
+    from tightrope.mechanisms.integer.large_gaussian import LargeGaussian
+    from tightrope.mechanisms.integer.widened_gaussian import widened_gaussian
+    from tightrope.mechanisms.tables.table import NoiseTable
 
     makers: dict[str, Callable[[float], Any]] = {
         "table": lambda n: NoiseTable.from_probabilities([1 / (1 + x / n) ** 2 for x in range(int(n))]),

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tightrope.certificates import Budget, Guarantee
-    from tightrope.design.calibrate import calibrate
+    from tightrope.design.calibration.calibrate import calibrate
     from tightrope.design.least_noise import least_noise
     from tightrope.design.noise_limits import noise_limits
-    from tightrope.mechanisms.bounded_range import bounded_range
-    from tightrope.mechanisms.discrete_gaussian import discrete_gaussian
-    from tightrope.mechanisms.discrete_laplace import discrete_laplace
-    from tightrope.mechanisms.discrete_staircase import discrete_staircase
-    from tightrope.mechanisms.discrete_truncated_laplace import discrete_truncated_laplace
-    from tightrope.mechanisms.gaussian import gaussian
-    from tightrope.mechanisms.laplace import laplace
+    from tightrope.mechanisms.continuous.bounded_range import bounded_range
+    from tightrope.mechanisms.continuous.gaussian import gaussian
+    from tightrope.mechanisms.continuous.laplace import laplace
+    from tightrope.mechanisms.continuous.staircase import staircase
+    from tightrope.mechanisms.continuous.truncated_laplace import truncated_laplace
+    from tightrope.mechanisms.integer.discrete_gaussian import discrete_gaussian
+    from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
+    from tightrope.mechanisms.integer.discrete_staircase import discrete_staircase
+    from tightrope.mechanisms.integer.discrete_truncated_laplace import discrete_truncated_laplace
+    from tightrope.mechanisms.integer.randomized_response import randomized_response
     from tightrope.mechanisms.pairs import approx_dp, from_pair, from_points, from_profile
-    from tightrope.mechanisms.randomized_response import randomized_response
-    from tightrope.mechanisms.staircase import staircase
-    from tightrope.mechanisms.truncated_laplace import truncated_laplace
     from tightrope.privacy import Bounds, PrivacyLoss
     from tightrope.release import Session, count, mean, sum
 
@@ -36,25 +36,25 @@ _HOMES = {
     "PrivacyLoss": "privacy",
     "Session": "release",
     "approx_dp": "mechanisms.pairs",
-    "bounded_range": "mechanisms.bounded_range",
-    "calibrate": "design.calibrate",
+    "bounded_range": "mechanisms.continuous.bounded_range",
+    "calibrate": "design.calibration.calibrate",
     "count": "release",
-    "discrete_gaussian": "mechanisms.discrete_gaussian",
-    "discrete_laplace": "mechanisms.discrete_laplace",
-    "discrete_staircase": "mechanisms.discrete_staircase",
-    "discrete_truncated_laplace": "mechanisms.discrete_truncated_laplace",
+    "discrete_gaussian": "mechanisms.integer.discrete_gaussian",
+    "discrete_laplace": "mechanisms.integer.discrete_laplace",
+    "discrete_staircase": "mechanisms.integer.discrete_staircase",
+    "discrete_truncated_laplace": "mechanisms.integer.discrete_truncated_laplace",
     "from_pair": "mechanisms.pairs",
     "from_points": "mechanisms.pairs",
     "from_profile": "mechanisms.pairs",
-    "gaussian": "mechanisms.gaussian",
-    "laplace": "mechanisms.laplace",
+    "gaussian": "mechanisms.continuous.gaussian",
+    "laplace": "mechanisms.continuous.laplace",
     "least_noise": "design.least_noise",
     "mean": "release",
     "noise_limits": "design.noise_limits",
-    "randomized_response": "mechanisms.randomized_response",
-    "staircase": "mechanisms.staircase",
+    "randomized_response": "mechanisms.integer.randomized_response",
+    "staircase": "mechanisms.continuous.staircase",
     "sum": "release",
-    "truncated_laplace": "mechanisms.truncated_laplace",
+    "truncated_laplace": "mechanisms.continuous.truncated_laplace",
 }
 
 _SUBMODULES = ("local", "report", "training", "transport")

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.design.noise_programs import least_by_program
-from tests.mechanisms.exact import exponential, hockey_stick, law
-from tightrope.design.composed_noise import composed_noise
+from tests.design.program.noise_programs import least_by_program
+from tests.mechanisms.exact_noise import exponential, hockey_stick, law
+from tightrope.design.composed.composed_noise import composed_noise
 from tightrope.design.least_noise import least_noise
-from tightrope.design.noise_certificate import THEOREM
+from tightrope.design.program.noise_certificate import THEOREM
 from tightrope.errors import InputError
-from tightrope.mechanisms.integer_optimum import optimal_table
+from tightrope.mechanisms.tables.integer_optimum import optimal_table
 
 REFERENCE = [  # ε, δ, Δ, η, E|X|, E X²: shared/reference/noise.json
     (1, 1e-06, 1, None, 0.8509021157569042, 1.8410998538708114),

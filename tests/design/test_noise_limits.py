@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.design.noise_cost import Cost
 from tightrope.design.noise_limits import noise_limits, tail_sum
-from tightrope.design.noise_request import Promise
+from tightrope.design.program.noise_cost import Cost
+from tightrope.design.program.noise_request import Promise
 from tightrope.errors import InputError
-from tightrope.mechanisms.truncated_laplace import truncated_laplace
+from tightrope.mechanisms.continuous.truncated_laplace import truncated_laplace
 
 
 def named(limits, name):

@@ -11,7 +11,7 @@ import pytest
 from tests.engines.every_engine import ENGINES
 from tightrope.engines import Table
 
-TYPES = "test_rules.py::test_every_type_of"
+TYPES = "test_collect_rules.py::test_every_type_of"
 NEVER_ON_SPARK = {
     f"{TYPES}_key_is_discovered_given_and_bounded[spark-nanoseconds]": "Spark has no nanoseconds",
     f"{TYPES}_person_is_bounded[spark-nanoseconds]": "Spark has no nanoseconds",

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from tightrope.engines import Table, open_source
-from tightrope.engines.door import connect, guarded
+from tightrope.engines.backends.backend import connect, guarded
 
 
 def in_memory(arrow: pyarrow.Table, _folder: Path) -> Table:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.engines.questions import COUNT
 from tightrope.engines import FixedPoint, Measure, PersonBounds, Request
-from tightrope.engines.door import connect, load
-from tightrope.engines.rows import units
+from tightrope.engines.backends.backend import connect, load
+from tightrope.engines.snapshot.rows import units
 from tightrope.errors import InputError
 
 NAN, INF = float("nan"), float("inf")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.local.definitions import MAKERS
+from tests.local.mechanisms.channel_definitions import MAKERS
 from tightrope import local
 from tightrope.errors import InputError
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from mpmath import mp, mpf
 
 import tightrope as tr
-from tests.mechanisms.exact import probability
+from tests.mechanisms.exact_noise import probability
 from tests.oracle import exact_curves as curves
 from tests.oracle.exact_curves import Curve
 

@@ -11,7 +11,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import PrecisionWarning
-from tightrope.privacy.monotone import Monotone
+from tightrope.privacy.laws.monotone import Monotone
 
 G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, delta=1e-6).loss
 ENGINES = {

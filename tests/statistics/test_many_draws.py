@@ -11,11 +11,11 @@ import pytest
 from scipy import stats
 
 from tests.randomness.keyed import InsecureKeyed
-from tightrope.mechanisms.discrete_gaussian import discrete_gaussian
-from tightrope.mechanisms.discrete_laplace import discrete_laplace
-from tightrope.mechanisms.integer_tables import gaussian_table
-from tightrope.mechanisms.large_gaussian import LargeGaussian
-from tightrope.mechanisms.widened_gaussian import widened_gaussian
+from tightrope.mechanisms.integer.discrete_gaussian import discrete_gaussian
+from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
+from tightrope.mechanisms.integer.large_gaussian import LargeGaussian
+from tightrope.mechanisms.integer.widened_gaussian import widened_gaussian
+from tightrope.mechanisms.tables.integer_tables import gaussian_table
 from tightrope.randomness.choice import TOTAL, Choice
 
 CHUNK = 1 << 24

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.mechanisms.exact import probability
+from tests.mechanisms.exact_noise import probability
 from tests.randomness.scripted import Scripted
-from tightrope.mechanisms.discrete_gaussian import discrete_gaussian
-from tightrope.mechanisms.discrete_laplace import discrete_laplace
-from tightrope.mechanisms.discrete_staircase import discrete_staircase
-from tightrope.mechanisms.discrete_truncated_laplace import discrete_truncated_laplace
-from tightrope.mechanisms.integer_optimum import optimal_table
-from tightrope.mechanisms.integer_tables import truncated_geometric
-from tightrope.mechanisms.randomized_response import randomized_response
-from tightrope.mechanisms.table import NoiseTable
-from tightrope.mechanisms.tails import Tail
-from tightrope.mechanisms.widened import Widened
+from tightrope.mechanisms.integer.discrete_gaussian import discrete_gaussian
+from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
+from tightrope.mechanisms.integer.discrete_staircase import discrete_staircase
+from tightrope.mechanisms.integer.discrete_truncated_laplace import discrete_truncated_laplace
+from tightrope.mechanisms.integer.randomized_response import randomized_response
+from tightrope.mechanisms.integer.widened import Widened
+from tightrope.mechanisms.tables.integer_optimum import optimal_table
+from tightrope.mechanisms.tables.integer_tables import truncated_geometric
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.tables.tails import Tail
 from tightrope.randomness.source import InsecureSeeded, OperatingSystem
 
 DRAWS = 200_000

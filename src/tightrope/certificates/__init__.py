@@ -1,4 +1,4 @@
-"""Inert, versioned data: guarantees, budgets, claims."""
+"""Inert, versioned data: guarantees, budgets, claims; knows nothing but errors."""
 
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.guarantee import Guarantee

@@ -1,4 +1,4 @@
-"""Row-stochastic matrices: what one report says about one person, exactly, and the most any report could say."""
+"""Row-stochastic matrices: what a report says about a person, and the most any could; knows no mechanism of local."""
 
 from tightrope.channels.channel import Channel
 from tightrope.channels.divergences import Divergence

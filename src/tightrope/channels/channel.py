@@ -15,8 +15,8 @@ from tightrope.channels.le_cam import kl_contraction
 from tightrope.channels.stochastic import stochastic
 from tightrope.errors import InputError
 from tightrope.numerics.checks import probability
-from tightrope.privacy.bounds import Bounds
-from tightrope.privacy.law import Floats
+from tightrope.privacy.curves.bounds import Bounds
+from tightrope.privacy.laws.law import Floats
 
 LARGEST = 1 << 26
 """Entries of a product: 512 MiB."""

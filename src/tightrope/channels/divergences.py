@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.privacy.law import Floats
+from tightrope.privacy.laws.law import Floats
 
 Convex = Callable[[float], float]
 

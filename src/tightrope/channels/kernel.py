@@ -15,9 +15,9 @@ from tightrope.channels.information import entropy
 from tightrope.channels.stochastic import law
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative, probability
-from tightrope.privacy.bounds import Bounds
-from tightrope.privacy.elementwise import each
-from tightrope.privacy.law import Floats
+from tightrope.privacy.curves.bounds import Bounds
+from tightrope.privacy.curves.elementwise import each
+from tightrope.privacy.laws.law import Floats
 from tightrope.privacy.loss import PrivacyLoss
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.privacy.law import Floats
+from tightrope.privacy.laws.law import Floats
 
 CHUNK = 1 << 21
 """Numbers of a (pairs × outputs) table held at once."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.channels.alike import Alike
 from tightrope.channels.channel import Channel
 from tightrope.channels.envelope import Curve
 from tightrope.channels.information import entropy
+from tightrope.channels.similar_rows import Alike
 from tightrope.errors import InputError
-from tightrope.privacy.bounds import Bounds
-from tightrope.privacy.law import Floats
+from tightrope.privacy.curves.bounds import Bounds
+from tightrope.privacy.laws.law import Floats
 from tightrope.privacy.loss import PrivacyLoss
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tightrope.privacy.law import Floats
+from tightrope.privacy.laws.law import Floats
 
 BLOCK = 1 << 22
 """Numbers held at once: 32 MiB."""

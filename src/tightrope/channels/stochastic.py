@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
-from tightrope.privacy.law import Floats
+from tightrope.privacy.laws.law import Floats
 
 TOLERANCE = 1e-9
 """Sums closer to one than this are renormalised, others are refused."""

@@ -9,14 +9,14 @@ import numpy as np
 from scipy.special import entr, rel_entr
 
 from tightrope.channels import information
-from tightrope.channels.alike import Alike
 from tightrope.channels.channel import LARGEST, Channel
 from tightrope.channels.product import ProductChannel
+from tightrope.channels.similar_rows import Alike
 from tightrope.channels.stochastic import TOLERANCE
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative, probability, whole
-from tightrope.privacy.bounds import Bounds
-from tightrope.privacy.law import Floats
+from tightrope.privacy.curves.bounds import Bounds
+from tightrope.privacy.laws.law import Floats
 
 MOST_VALUES = 1 << 53
 """Up to here floats count every value."""

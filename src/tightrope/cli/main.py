@@ -10,9 +10,13 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
-from tightrope.cli import account, couple, dpsgd, init, local, noise, plan, release
+from tightrope.cli import noise
+from tightrope.cli.account import account, dpsgd
+from tightrope.cli.couple import couple
 from tightrope.cli.failures import one_line
+from tightrope.cli.local import local
 from tightrope.cli.options import from_fields
+from tightrope.cli.release import init, plan, release
 
 
 class Commands(TyperGroup):

@@ -14,9 +14,9 @@ from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
     from tightrope.certificates import Budget
-    from tightrope.design.noise_comparison import Comparison
+    from tightrope.design.compare.noise_comparison import Comparison
     from tightrope.mechanisms.mechanism import Mechanism
-    from tightrope.mechanisms.table import NoiseTable
+    from tightrope.mechanisms.tables.table import NoiseTable
 
 EXAMPLE = """\b
 Example:
@@ -90,7 +90,7 @@ def _budget(epsilon: str, delta: str, total_variation: str | None) -> Budget:
 def _single(budget: Budget, sensitivity: int, cost: str) -> tuple[dict[str, Any], Laws]:
     """What is printed for one answer, and the laws that are drawn."""
     from tightrope.cli.output import working
-    from tightrope.design.noise_comparison import compare
+    from tightrope.design.compare.noise_comparison import compare
 
     with working("Searching the least noise of every family ..."):
         found = compare(budget, sensitivity=sensitivity, cost=cost)
@@ -128,8 +128,8 @@ def _row(family: str, law: Mechanism | None, reason: str, found: Comparison, lim
 def _several(budget: Budget, sensitivity: int, cost: str, releases: int) -> tuple[dict[str, Any], Laws]:
     """The same for several answers: what each family costs, and the best, certified."""
     from tightrope.cli.output import working
-    from tightrope.design.calibration import below
-    from tightrope.design.composed_noise import composed_noise
+    from tightrope.design.calibration.calibration import below
+    from tightrope.design.composed.composed_noise import composed_noise
 
     points = [(below(epsilon), below(delta)) for epsilon, delta in budget.points]
     with working("Searching the least noise of several answers ..."):
@@ -159,7 +159,7 @@ def _probabilities(table: NoiseTable) -> list[float]:
 
 def _draw(laws: Laws, path: Path) -> None:
     from tightrope.errors import InputError
-    from tightrope.report.plots import noise_laws
+    from tightrope.report.pictures.plots import noise_laws
 
     if path.suffix not in {".png", ".svg", ".pdf"}:
         raise InputError("plot", str(path), "a name that ends in .png, .svg or .pdf")
@@ -171,7 +171,7 @@ def _draw(laws: Laws, path: Path) -> None:
 
 def _show(budget: Budget, data: Mapping[str, Any]) -> None:
     from tightrope.cli.output import heading, print_table, say
-    from tightrope.report.digits import UP, significant
+    from tightrope.report.words.digits import UP, significant
 
     sensitivity, certificate = data["sensitivity"], data["certificate"]
     say(f"Whole-number noise for one answer that a person changes by at most {sensitivity}", f"{budget}\n")
@@ -199,7 +199,7 @@ def _argument(certificate: Mapping[str, Any]) -> str:
 
 def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
     from tightrope.cli.output import print_table, say
-    from tightrope.report.digits import UP, significant
+    from tightrope.report.words.digits import UP, significant
 
     releases, sensitivity = data["releases"], data["sensitivity"]
     say(f"Whole-number noise for each of {releases:,} answers that a person changes by at most {sensitivity}")
@@ -214,7 +214,7 @@ def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:
-    from tightrope.report.digits import UP, fixed, significant
+    from tightrope.report.words.digits import UP, fixed, significant
 
     if not row["possible"]:
         return [f"{row['family']}: not possible, {row['reason']}", *["–"] * 6]

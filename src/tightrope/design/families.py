@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.design.power_law import mean_absolute
-from tightrope.mechanisms.table import NoiseTable
-from tightrope.privacy.cells import Cells
-from tightrope.privacy.law import Floats
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.privacy.laws.law import Floats
+from tightrope.privacy.laws.loss_cells import Cells
 
 FAINT = 90.0
 """Float weights are never listed beyond e^{−90}: there an integer table of 128 bits has nothing either."""

@@ -8,16 +8,16 @@ from functools import cached_property
 from typing import Any
 
 from tightrope.certificates.noise import NoiseCertificate
-from tightrope.design.certified import Certified
-from tightrope.design.composed_noise import composed_noise
-from tightrope.design.noise_certificate import Bound, ComposedProof, LeastProof, Proof
-from tightrope.design.noise_cost import Cost
-from tightrope.design.noise_request import Points, Promise, Shape, Tradeoff, shape_of
-from tightrope.design.noise_search import least_table
+from tightrope.design.composed.composed_noise import composed_noise
+from tightrope.design.program.certified import Certified
+from tightrope.design.program.noise_certificate import Bound, ComposedProof, LeastProof, Proof
+from tightrope.design.program.noise_cost import Cost
+from tightrope.design.program.noise_request import Points, Promise, Shape, Tradeoff, shape_of
+from tightrope.design.program.noise_search import least_table
 from tightrope.errors import InputError
-from tightrope.mechanisms.integer_mechanism import IntegerMechanism
-from tightrope.mechanisms.integer_optimum import optimal_table
-from tightrope.mechanisms.table import NoiseTable
+from tightrope.mechanisms.integer.integer_mechanism import IntegerMechanism
+from tightrope.mechanisms.tables.integer_optimum import optimal_table
+from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.numerics.checks import Real, whole
 
 MOST_RELEASES = 10**6
@@ -101,7 +101,7 @@ def _alone(**others: Any) -> None:
 
 
 def _for_tradeoff(tradeoff: Tradeoff, cost: Cost, sensitivity: Real, integer: bool, releases: int) -> Certified:
-    from tightrope.design.tradeoff_noise import TradeoffProof, tradeoff_table
+    from tightrope.design.program.tradeoff_noise import TradeoffProof, tradeoff_table
 
     if not (integer and sensitivity == 1 and releases == 1):
         raise InputError(

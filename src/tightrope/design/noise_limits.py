@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tightrope.design.noise_closed_form import least_cost, least_tails_from_half, rounded_down
-from tightrope.design.noise_cost import Cost
-from tightrope.design.noise_request import Promise
+from tightrope.design.program.noise_closed_form import least_cost, least_tails_from_half, rounded_down
+from tightrope.design.program.noise_cost import Cost
+from tightrope.design.program.noise_request import Promise
 from tightrope.errors import InputError, PrecisionError
-from tightrope.mechanisms.continuous import Continuous
-from tightrope.mechanisms.laplace import laplace
-from tightrope.mechanisms.staircase import staircase
-from tightrope.mechanisms.truncated_laplace import truncated_laplace
+from tightrope.mechanisms.continuous.continuous import Continuous
+from tightrope.mechanisms.continuous.laplace import laplace
+from tightrope.mechanisms.continuous.staircase import staircase
+from tightrope.mechanisms.continuous.truncated_laplace import truncated_laplace
 from tightrope.numerics.checks import Real, positive
 
 SAFE = 1e-12

@@ -9,19 +9,19 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.certificates.noise import Argument, NoiseCertificate
-from tightrope.design.certified import Certified
-from tightrope.design.noise_certificate import DUAL, dual_argument, kept
-from tightrope.design.noise_closed_form import rounded_up
-from tightrope.design.noise_cost import Cost
-from tightrope.design.noise_dual import Multiplier, proven_least
-from tightrope.design.noise_expense import expense
-from tightrope.design.noise_reference import Reference
-from tightrope.design.noise_request import Promise
-from tightrope.design.noise_search import least_table, proving_multipliers, searched
-from tightrope.design.real_lattice import Lattice, finest
-from tightrope.mechanisms.continuous import Continuous
-from tightrope.mechanisms.table import NoiseTable
-from tightrope.mechanisms.tails import first_at_most
+from tightrope.design.program.certified import Certified
+from tightrope.design.program.noise_certificate import DUAL, dual_argument, kept
+from tightrope.design.program.noise_closed_form import rounded_up
+from tightrope.design.program.noise_cost import Cost
+from tightrope.design.program.noise_dual import Multiplier, proven_least
+from tightrope.design.program.noise_expense import expense
+from tightrope.design.program.noise_reference import Reference
+from tightrope.design.program.noise_request import Promise
+from tightrope.design.program.noise_search import least_table, proving_multipliers, searched
+from tightrope.design.program.real_lattice import Lattice, finest
+from tightrope.mechanisms.continuous.continuous import Continuous
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.tables.tails import first_at_most
 from tightrope.numerics.checks import Real, positive
 from tightrope.privacy.loss import PrivacyLoss
 

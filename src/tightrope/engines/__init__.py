@@ -4,11 +4,11 @@
 by batch. Importing this package loads no engine.
 """
 
-from tightrope.engines.batches import folded, written
+from tightrope.engines.jobs.batches import folded, written
 from tightrope.engines.labels import Labels
 from tightrope.engines.request import FixedPoint, Grouped, Measure, PersonBounds, Request
 from tightrope.engines.schema import Column, Kind, Schema
-from tightrope.engines.source import open_source
+from tightrope.engines.sources.source import open_source
 from tightrope.engines.table import Table
 
 __all__ = [

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tightrope.engines.collect import collect
 from tightrope.engines.request import Grouped, Request
-from tightrope.engines.rows import check, used_columns
 from tightrope.engines.schema import Schema
+from tightrope.engines.snapshot.collect import collect
+from tightrope.engines.snapshot.rows import check, used_columns
 from tightrope.errors import InputError, SchemaError
 
 if TYPE_CHECKING:

@@ -11,69 +11,69 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tightrope.channels import Channel, SymmetricChannel
     from tightrope.local import limits
-    from tightrope.local.arrow import bits_from_arrow, bits_to_arrow, from_arrow, to_arrow
-    from tightrope.local.collection import perturb_table, tally_table
-    from tightrope.local.comparison import Option, best, compare
-    from tightrope.local.estimates import Shares
-    from tightrope.local.findings import Findings
-    from tightrope.local.hadamard_response import hadamard
-    from tightrope.local.local_hashing import hashing
-    from tightrope.local.memoised import Memoised
-    from tightrope.local.mixture import hybrid
-    from tightrope.local.one_bit import duchi
-    from tightrope.local.permanent import rappor
-    from tightrope.local.planning import plan
-    from tightrope.local.prefix_tree import Found, heavy_hitters
-    from tightrope.local.quantile_tree import quantiles
-    from tightrope.local.response import binary_with_erasure, k_randomized_response, response_with_erasure
-    from tightrope.local.shuffling import shuffled_closed_form, shuffled_delta, shuffled_epsilon
-    from tightrope.local.simplex import Biased, on_simplex
-    from tightrope.local.study import Study
-    from tightrope.local.study_file import load_study
-    from tightrope.local.subset import subset_selection
-    from tightrope.local.tally import Tally
-    from tightrope.local.unary import unary_encoding
-    from tightrope.local.vector_means import vector_mean
-    from tightrope.local.window import piecewise
+    from tightrope.local.mechanisms.duchi import duchi
+    from tightrope.local.mechanisms.hadamard_response import hadamard
+    from tightrope.local.mechanisms.hybrid import hybrid
+    from tightrope.local.mechanisms.local_hashing import hashing
+    from tightrope.local.mechanisms.permanent import rappor
+    from tightrope.local.mechanisms.piecewise import piecewise
+    from tightrope.local.mechanisms.prefix_tree import Found, heavy_hitters
+    from tightrope.local.mechanisms.quantile_tree import quantiles
+    from tightrope.local.mechanisms.response import binary_with_erasure, k_randomized_response, response_with_erasure
+    from tightrope.local.mechanisms.subset import subset_selection
+    from tightrope.local.mechanisms.unary import unary_encoding
+    from tightrope.local.mechanisms.vector_means import vector_mean
+    from tightrope.local.on_tables.arrow import bits_from_arrow, bits_to_arrow, from_arrow, to_arrow
+    from tightrope.local.on_tables.collection import perturb_table, tally_table
+    from tightrope.local.parts.estimates import Shares
+    from tightrope.local.parts.simplex import Biased, on_simplex
+    from tightrope.local.parts.tally import Tally
+    from tightrope.local.studies.comparison import Option, best, compare
+    from tightrope.local.studies.findings import Findings
+    from tightrope.local.studies.memoised import Memoised
+    from tightrope.local.studies.planning import plan
+    from tightrope.local.studies.shuffling import shuffled_closed_form, shuffled_delta, shuffled_epsilon
+    from tightrope.local.studies.study import Study
+    from tightrope.local.studies.study_file import load_study
 
 _CHANNELS = ("Channel", "SymmetricChannel")
 _HOMES = {
-    "Biased": "simplex",
-    "Findings": "findings",
-    "Found": "prefix_tree",
-    "Memoised": "memoised",
-    "Option": "comparison",
-    "Shares": "estimates",
-    "Study": "study",
-    "Tally": "tally",
-    "best": "comparison",
-    "binary_with_erasure": "response",
-    "bits_from_arrow": "arrow",
-    "bits_to_arrow": "arrow",
-    "compare": "comparison",
-    "duchi": "one_bit",
-    "from_arrow": "arrow",
-    "hadamard": "hadamard_response",
-    "hashing": "local_hashing",
-    "heavy_hitters": "prefix_tree",
-    "hybrid": "mixture",
-    "k_randomized_response": "response",
-    "load_study": "study_file",
-    "on_simplex": "simplex",
-    "perturb_table": "collection",
-    "piecewise": "window",
-    "plan": "planning",
-    "quantiles": "quantile_tree",
-    "rappor": "permanent",
-    "response_with_erasure": "response",
-    "shuffled_closed_form": "shuffling",
-    "shuffled_delta": "shuffling",
-    "shuffled_epsilon": "shuffling",
-    "subset_selection": "subset",
-    "tally_table": "collection",
-    "to_arrow": "arrow",
-    "unary_encoding": "unary",
-    "vector_mean": "vector_means",
+    "Biased": "parts.simplex",
+    "Findings": "studies.findings",
+    "Found": "mechanisms.prefix_tree",
+    "Memoised": "studies.memoised",
+    "Option": "studies.comparison",
+    "Shares": "parts.estimates",
+    "Study": "studies.study",
+    "Tally": "parts.tally",
+    "best": "studies.comparison",
+    "binary_with_erasure": "mechanisms.response",
+    "bits_from_arrow": "on_tables.arrow",
+    "bits_to_arrow": "on_tables.arrow",
+    "compare": "studies.comparison",
+    "duchi": "mechanisms.duchi",
+    "from_arrow": "on_tables.arrow",
+    "hadamard": "mechanisms.hadamard_response",
+    "hashing": "mechanisms.local_hashing",
+    "heavy_hitters": "mechanisms.prefix_tree",
+    "hybrid": "mechanisms.hybrid",
+    "k_randomized_response": "mechanisms.response",
+    "load_study": "studies.study_file",
+    "on_simplex": "parts.simplex",
+    "perturb_table": "on_tables.collection",
+    "piecewise": "mechanisms.piecewise",
+    "plan": "studies.planning",
+    "quantiles": "mechanisms.quantile_tree",
+    "rappor": "mechanisms.permanent",
+    "response_with_erasure": "mechanisms.response",
+    "shuffled_closed_form": "studies.shuffling",
+    "shuffled_delta": "studies.shuffling",
+    "shuffled_epsilon": "studies.shuffling",
+    "subset_selection": "mechanisms.subset",
+    "tally_table": "on_tables.collection",
+    "to_arrow": "on_tables.arrow",
+    "unary_encoding": "mechanisms.unary",
+    "vector_mean": "mechanisms.vector_means",
 }
 
 __all__ = [

@@ -1,1 +1,1 @@
-"""mechanisms."""
+"""Noise laws that declare facts: loss, errors, sampler; they know no budget and no table of people."""

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import filled, finite, non_negative, probability
-from tightrope.privacy.atoms import Atoms
-from tightrope.privacy.law import Floats
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.law import Floats
+from tightrope.privacy.laws.profile_check import Profile
+from tightrope.privacy.laws.profile_law import ProfileLaw
 from tightrope.privacy.loss import PrivacyLoss
-from tightrope.privacy.profile_check import Profile
-from tightrope.privacy.profile_law import ProfileLaw
 
 ROUNDING = 4e-16
 DIGITS = 400

@@ -1,6 +1,6 @@
-"""The heart: loss laws, composition, curves. numpy and scipy only."""
+"""The heart: loss laws, composition, curves; numpy and scipy only, and no mechanism by name."""
 
-from tightrope.privacy.bounds import Bounds
+from tightrope.privacy.curves.bounds import Bounds
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 

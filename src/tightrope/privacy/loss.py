@@ -13,18 +13,19 @@ from numpy.typing import ArrayLike
 from tightrope.errors import InputError, PrecisionError, PrecisionWarning
 from tightrope.numerics.checks import number, whole
 from tightrope.numerics.checks import probability as probability_in_unit
-from tightrope.privacy import sampling, tradeoff
-from tightrope.privacy.any_engine import Engine
-from tightrope.privacy.bounds import Bounds
-from tightrope.privacy.composition import Composition
-from tightrope.privacy.curves import Curves
-from tightrope.privacy.elementwise import each, each_of_two
-from tightrope.privacy.engine import choose
-from tightrope.privacy.gaussian_limit import GaussianLimit
-from tightrope.privacy.law import Floats, LossLaw
-from tightrope.privacy.monotone import Monotone
+from tightrope.privacy.curves import tradeoff
+from tightrope.privacy.curves.bounds import Bounds
+from tightrope.privacy.curves.curves import Curves
+from tightrope.privacy.curves.elementwise import each, each_of_two
+from tightrope.privacy.curves.gaussian_limit import GaussianLimit
+from tightrope.privacy.curves.search import guided, least_epsilon, settled
+from tightrope.privacy.engines.choice import choose
+from tightrope.privacy.engines.engine import Engine
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.law import Floats, LossLaw
+from tightrope.privacy.laws.monotone import Monotone
 from tightrope.privacy.neighbours import Neighbours
-from tightrope.privacy.search import guided, least_epsilon, settled
+from tightrope.privacy.sampled import sampling
 
 MOST_RUNS = 10**12
 MOST_RECORDS = 10**18
@@ -156,7 +157,7 @@ class PrivacyLoss(Curves):
     @property
     def engine(self) -> str:
         """Which method computes δ: 'closed form', 'recurrence', 'lattice', 'enumeration', 'contour', 'exact sum' or
-        'grid' (see ``privacy.engine``).
+        'grid' (see ``privacy.engines.choice``).
         """
         return " and ".join(dict.fromkeys(engine.name for engine in self._both()))
 

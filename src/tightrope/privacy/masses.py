@@ -14,10 +14,10 @@ from typing import Self
 
 import numpy as np
 
-from tightrope.privacy.atoms import Atoms
-from tightrope.privacy.cells import Cells
-from tightrope.privacy.grid import split
-from tightrope.privacy.law import Floats
+from tightrope.privacy.engines.lattices.grid import split
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.law import Floats
+from tightrope.privacy.laws.loss_cells import Cells
 
 ROUND_OFF = 2.0**-53
 MARGIN = 5e-10

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.release.accuracy import Accuracy, Noise, mean_interval
 from tightrope.release.answers import Answer, Answers
+from tightrope.release.questions.accuracy import Accuracy, Noise, mean_interval
 
 if TYPE_CHECKING:
     from tightrope.engines import Table
     from tightrope.engines.request import Grouped
     from tightrope.release.plan import Plan
-    from tightrope.release.tasks import Task
+    from tightrope.release.questions.tasks import Task
 
 Key = tuple[object, ...]
 Noisy = dict[str, list[int]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from tightrope.release.accuracy import Noise
 from tightrope.release.plan import guarantee_data, neighbours_data
+from tightrope.release.questions.accuracy import Noise
 
 if TYPE_CHECKING:
     from tightrope.release.plan import Plan

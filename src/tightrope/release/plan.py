@@ -10,12 +10,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.budget import Budget
-from tightrope.design.allocation import Allocation, allocate
+from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.errors import BudgetRefused
 from tightrope.numerics.checks import whole
-from tightrope.release.accuracy import SIZES, STATEMENT, Accuracy, Noise
-from tightrope.release.questions import Question
-from tightrope.release.tasks import Person, Task
+from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy, Noise
+from tightrope.release.questions.question import Question
+from tightrope.release.questions.tasks import Person, Task
 
 if TYPE_CHECKING:
     from tightrope.privacy.loss import PrivacyLoss

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.budget import Budget, Number
-from tightrope.design.allocation import allocate
+from tightrope.design.allocation.allocation import allocate
 from tightrope.engines import open_source
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.numerics.checks import whole
@@ -18,12 +18,12 @@ from tightrope.release.answering import answer_tasks
 from tightrope.release.answers import Answers
 from tightrope.release.certificate import certificate_of
 from tightrope.release.plan import Plan, group_sizes
-from tightrope.release.tasks import Person, tasks_of
+from tightrope.release.questions.tasks import Person, tasks_of
 
 if TYPE_CHECKING:
     from tightrope.engines import Table
     from tightrope.engines.schema import Schema
-    from tightrope.release.questions import Question
+    from tightrope.release.questions.question import Question
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ True
 
 from __future__ import annotations
 
-from tightrope.report import plots
-from tightrope.report.page import html, study_html
+from tightrope.report.pages.page import html, study_html
+from tightrope.report.pictures import plots
 
 __all__ = ["html", "plots", "study_html"]

@@ -1,4 +1,4 @@
-"""Training with noisy gradients: accountants for the libraries that train.
+"""Training with noisy gradients: accountants for the libraries that train; knows none of them until it is asked.
 
 >>> "OpacusAccountant" in __all__
 True

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import add
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.gaussian import gaussian
+from tightrope.mechanisms.continuous.gaussian import gaussian
 from tightrope.mechanisms.pairs import approx_dp
 from tightrope.numerics.checks import finite, non_negative, whole
 from tightrope.privacy.loss import PrivacyLoss

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.privacy.atoms import Atoms
-from tightrope.privacy.common_step import common_step
-from tightrope.privacy.composition import Composition
+from tightrope.privacy.engines.lattices.common_step import common_step
 from tightrope.privacy.filters.log_moments import log_moments
-from tightrope.privacy.law import Floats
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.law import Floats
 from tightrope.privacy.masses import Masses, Window
 
 POINTS = 1 << 13

@@ -10,10 +10,10 @@ import numpy as np
 
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.numerics.checks import non_negative
-from tightrope.privacy.atoms import Atoms
-from tightrope.privacy.composition import Composition
 from tightrope.privacy.filters.filter import Filter, Guarantee
 from tightrope.privacy.filters.gate import ROOM
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 

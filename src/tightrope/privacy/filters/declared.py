@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.privacy.atoms import Atoms
-from tightrope.privacy.composition import Composition
 from tightrope.privacy.filters.gate import checked
-from tightrope.privacy.law import LossLaw
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 

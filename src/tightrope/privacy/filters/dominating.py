@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from tightrope.privacy.atoms import Atoms
 from tightrope.privacy.filters.adaptive import ROUND_OFF, Worst
-from tightrope.privacy.law import Floats
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.law import Floats
 
 SMALLEST = 1e-150
 """Values of δ between 0 and this are raised to it."""

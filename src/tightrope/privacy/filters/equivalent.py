@@ -8,10 +8,10 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
-from tightrope.privacy.atoms import Atoms
-from tightrope.privacy.composition import Composition
-from tightrope.privacy.gaussian import GaussianLaw
-from tightrope.privacy.law import Floats, LossLaw
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.gaussian import GaussianLaw
+from tightrope.privacy.laws.law import Floats, LossLaw
 
 CUT = 2000
 """Cells of a bounded law: its chords decide how much μ is too large, never whether it is large enough."""

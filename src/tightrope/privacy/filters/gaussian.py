@@ -10,7 +10,7 @@ from tightrope.numerics.checks import positive
 from tightrope.privacy.filters.equivalent import squared_mu
 from tightrope.privacy.filters.filter import Filter, Guarantee
 from tightrope.privacy.filters.gate import ROOM
-from tightrope.privacy.gaussian import GaussianLaw
+from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import logsumexp
 
-from tightrope.privacy.composition import Composition, any_of
-from tightrope.privacy.law import Floats, LossLaw
+from tightrope.privacy.laws.composition import Composition, any_of
+from tightrope.privacy.laws.law import Floats, LossLaw
 
 Orders = tuple[float, ...]
 FINEST = 1e-4

@@ -11,13 +11,13 @@ from scipy import optimize
 
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.numerics.checks import finite, non_negative, positive
+from tightrope.privacy.curves.search import least_epsilon
 from tightrope.privacy.filters.filter import Filter, Guarantee
 from tightrope.privacy.filters.gate import ROOM
 from tightrope.privacy.filters.log_moments import log_moments
-from tightrope.privacy.law import LossLaw
+from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
-from tightrope.privacy.search import least_epsilon
 
 ORDERS = (-7.0, 9.0)
 """Natural logarithms of the orders that ``MomentFilter.around`` looks at."""

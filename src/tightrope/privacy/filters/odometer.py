@@ -10,9 +10,9 @@ from typing import final
 
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.numerics.checks import filled, inner_probability, non_negative, positive
-from tightrope.privacy.composition import Composition
 from tightrope.privacy.filters.gate import ROOM, Gate
 from tightrope.privacy.filters.log_moments import log_moments
+from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 

@@ -1,0 +1,1 @@
+"""Commands that account: account, dpsgd; know no table of people."""

@@ -1,0 +1,1 @@
+"""The commands of tightrope couple; know no question and no budget."""

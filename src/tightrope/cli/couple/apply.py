@@ -1,0 +1,114 @@
+"""``tightrope couple apply``: one draw for each row of a table, into a new file without the group."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.transport.on_tables.saved import SavedCoupling
+    from tightrope.transport.on_tables.supports import Support
+
+EXAMPLE = """\b
+Example:
+  tightrope couple apply mechanism.json places.parquet --out released.parquet --keep year
+"""
+Mechanism = Annotated[Path, typer.Argument(metavar="MECHANISM", help="A file of 'couple fit'.")]
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="A .parquet file that does not exist yet.")]
+Value = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Where the values are, if not where they were fitted.")
+]
+Group = Annotated[str | None, typer.Option(metavar="COLUMN", help="The same for the group.")]
+Keep = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Also write this column, unchanged: it is not hidden.")
+]
+Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a DuckDB file.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options said."""
+
+    mechanism: Mechanism
+    data: Data
+    out: Out
+    value: Value = None
+    group: Group = None
+    keep: Keep = None
+    table: Name = None
+    as_json: AsJson = False
+
+
+def apply(asked: Asked) -> None:
+    """Replace every value by one draw, and write no group.
+
+    A second run is a second release of every value, and tells more.
+    """
+    from tightrope.cli.couple.check import read
+    from tightrope.cli.output import print_json, say, working, writable
+
+    with working("Checking the mechanism ..."):
+        saved = read(asked.mechanism)
+    saved = replace(saved, support=_placed(saved.support, asked.value), group=asked.group or saved.group)
+    writable(asked.out.parent)
+    with rows_done("Drawing") as progress:
+        rows = _applied(saved, asked, progress)
+    if asked.as_json:
+        print_json({"rows": rows, "out": str(asked.out), "columns": [*saved.support.columns, *(asked.keep or [])]})
+        return
+    say(f"{rows:,} rows written to {asked.out}: {', '.join([*saved.support.columns, *(asked.keep or [])])}.")
+    say("Each value was drawn once. Running this again would release every value again, and that tells more.")
+
+
+def _placed(support: Support, columns: list[str] | None) -> Support:
+    """The same points in other columns."""
+    from tightrope.errors import InputError
+    from tightrope.transport.on_tables.supports import Categories, Cells
+
+    if columns is None:
+        return support
+    if len(columns) != len(support.columns):
+        raise InputError("value", columns, f"{len(support.columns)} columns, in the order of the fit")
+    if isinstance(support, Categories):
+        return replace(support, column=columns[0])
+    return Cells(tuple(replace(axis, column=name) for axis, name in zip(support.axes, columns, strict=True)))
+
+
+def _applied(saved: SavedCoupling, asked: Asked, progress: Callable[[int], None]) -> int:
+    from tightrope.cli.couple.laws import fitting_table
+    from tightrope.transport.on_tables.cell_collection import apply_cells
+    from tightrope.transport.on_tables.collection import apply_table
+    from tightrope.transport.on_tables.supports import Cells
+
+    table, keep = fitting_table(saved, asked.data, asked.table), tuple(asked.keep or ())
+    if isinstance(saved.support, Cells):
+        settings = (saved.mechanism, table, saved.support, saved.group, asked.out)
+        return apply_cells(*settings, keep=keep, progress=progress)
+    value, names = saved.support.column, saved.support.names
+    columns = (saved.mechanism, table, value, saved.group, asked.out)
+    return apply_table(*columns, points=names, keep=keep, progress=progress)
+
+
+@contextmanager
+def rows_done(task: str) -> Iterator[Callable[[int], None]]:
+    """A line on standard error that counts rows; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield _silent
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(task) as line:
+        yield lambda rows: line.update(f"{task}: {rows:,} rows")
+
+
+def _silent(_: int) -> None:
+    """Nobody is looking."""

@@ -1,0 +1,224 @@
+"""``tightrope couple check``: what a mechanism does to groups, recomputed from the weights that are drawn from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+    from tightrope.transport.guarantees.single_draws import OneDraw
+    from tightrope.transport.on_tables.saved import SavedCoupling
+
+EXAMPLE = """\b
+Examples, the file alone, with the laws that values really have, and any randomised map in a table of numbers:
+  tightrope couple check mechanism.json
+  tightrope couple check mechanism.json --data places.parquet
+  tightrope couple check mechanism.json --laws actual.csv
+  tightrope couple check channel.csv --laws actual.csv
+"""
+Checked = Annotated[
+    Path, typer.Argument(metavar="MECHANISM", help="A file of 'couple fit', or a CSV file: a row for each input.")
+]
+Laws = Annotated[
+    Path | None, typer.Option(metavar="CSV", help="The laws that values really have: columns point, group, mass.")
+]
+Data = Annotated[Path | None, typer.Option(metavar="DATA", help="A table: the laws that its groups really have.")]
+Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a DuckDB file.")]
+Samples = Annotated[
+    int | None, typer.Option(metavar="N", help="The fitted laws are the shares of so many sampled people a group.")
+]
+DIVERGENCES = ("max", "total_variation", "kl", "chi2", "hellinger")
+
+
+def check(
+    mechanism: Checked,
+    laws: Laws = None,
+    data: Data = None,
+    table: Name = None,
+    samples: Samples = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that every group comes out alike, and what is left where laws are known only nearly."""
+    from tightrope.cli.output import print_json, working
+
+    with working("Checking ..."):
+        if mechanism.suffix == ".csv":
+            found = _channel(mechanism, laws, [data, table, samples])
+        else:
+            found = _saved(read(mechanism), laws, (data, table), samples)
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def read(path: Path) -> SavedCoupling:
+    """The mechanism in a file, checked; raises ``InputError`` where there is none."""
+    from tightrope.errors import InputError
+    from tightrope.transport.on_tables.saved import SavedCoupling
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise InputError("mechanism", str(path), "a file that can be read", str(problem.strerror)) from None
+    except UnicodeDecodeError:
+        raise InputError("mechanism", str(path), "a JSON file in UTF-8") from None
+    return SavedCoupling.read(text)
+
+
+def _saved(
+    saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None], samples: int | None
+) -> dict[str, Any]:
+    from tightrope.transport.guarantees.sampled_laws import sampled
+
+    fitted = saved.mechanism
+    found = {
+        "kind": "coupling",
+        "points": len(saved.support),
+        "groups": [str(name) for name in fitted.groups],
+        "loss": {str(name): loss for name, loss in fitted.loss.items()},
+        "unit": saved.support.unit(saved.metric),
+        "objective": fitted.objective,
+        "origin": saved.origin.to_data(),
+        "target_error": float(fitted.target_error),
+        "known_exactly": _apart(fitted, list(fitted.groups)),
+    }
+    actual = _actual_laws(saved, laws, data)
+    if actual is not None:
+        found["actual"] = _with_laws(fitted, actual)
+    if samples is not None:
+        _refuse_noise(saved)
+        found["sampled"] = {"samples": samples, "confidence": 0.95, **_triple(sampled(fitted, samples))}
+    return found
+
+
+def _refuse_noise(saved: SavedCoupling) -> None:
+    """Shares of samples are near the truth; laws that were learned with noise are not their shares."""
+    from tightrope.errors import InputError
+
+    if saved.origin.kind == "private":
+        remedy = "the file says what is left of sampling and noise together"
+        raise InputError("samples", "laws learned with noise", "left out, or the shares of samples", remedy)
+
+
+def _actual_laws(saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None]) -> Any:
+    """The laws of --laws or --data for the mechanism's groups; None without."""
+    from tightrope.cli.couple.laws import fitting_table, law_entries
+    from tightrope.errors import InputError
+    from tightrope.transport.on_tables.counting import Population, counted
+    from tightrope.transport.on_tables.known_laws import aligned, of_counts, of_entries
+
+    path, table = data
+    names = tuple(saved.mechanism.groups)
+    if laws is not None and path is not None:
+        raise InputError("laws", str(laws), "left out with --data", "one of the two says what the laws are")
+    if laws is not None:
+        return aligned(of_entries(law_entries(laws), saved.support, saved.support.columns[0]), names)
+    if path is None:
+        return None
+    population = Population(group=saved.group, groups=names)
+    return of_counts(counted(fitting_table(saved, path, table), saved.support, population)).laws
+
+
+def _with_laws(fitted: CouplingMechanism, actual: Mapping[Any, Any]) -> dict[str, Any]:
+    """A bound from the distance of the laws alone, and what this mechanism really does to them."""
+    from tightrope.transport.guarantees.single_draws import approximate_knowledge
+
+    bound = approximate_knowledge(fitted, actual)
+    return {"bound": _triple(bound), "measured": _apart(fitted, list(actual.items()))}
+
+
+def _channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]:
+    """Any randomised map: row x holds the probabilities of its outputs."""
+    from tightrope.channels import Channel
+    from tightrope.cli.couple.laws import law_entries
+    from tightrope.cli.local.local import read_channel
+    from tightrope.engines.labels import Labels
+    from tightrope.errors import InputError
+    from tightrope.transport.on_tables.known_laws import of_entries
+    from tightrope.transport.on_tables.supports import Categories
+
+    if laws is None or any(other is not None for other in others):
+        raise InputError("laws", laws and str(laws), "given for a CSV file, and nothing else", "--laws actual.csv")
+    channel = Channel(read_channel(path))
+    support = Categories("input", Labels.of(range(channel.inputs)))
+    known = of_entries(law_entries(laws), support, "input")
+    return {
+        "kind": "channel",
+        "points": channel.inputs,
+        "groups": [str(name) for name in known.laws],
+        "point_epsilon": channel.epsilon,
+        "measured": _apart(channel, list(known.laws.values())),
+    }
+
+
+def _apart(mechanism: Any, sides: list[Any]) -> dict[str, float]:
+    """The largest of each divergence over all pairs of groups, both ways."""
+    from tightrope.transport.guarantees.distribution_checks import distribution_privacy
+
+    pairs = list(combinations(sides, 2))
+    return {name: distribution_privacy(mechanism, pairs, name).epsilon if pairs else 0.0 for name in DIVERGENCES}
+
+
+def _triple(bound: OneDraw) -> dict[str, float]:
+    """The triple; delta never exceeds the total variation."""
+    eta = bound.total_variation
+    return {"epsilon": bound.epsilon, "delta": min(bound.delta, eta), "total_variation": eta}
+
+
+def _show(data: Mapping[str, Any]) -> None:
+    from tightrope.cli.output import say
+
+    say(f"{data['points']} points, groups: {', '.join(data['groups'])}")
+    if data["kind"] == "channel":
+        say(f"Epsilon between any two inputs: {_number(data['point_epsilon'])}")
+        _show_apart("Outputs of two groups differ by at most", data["measured"])
+    else:
+        _show_coupling(data)
+
+
+def _show_coupling(data: Mapping[str, Any]) -> None:
+    from tightrope.cli.couple.fit import show_learning
+    from tightrope.cli.output import say
+    from tightrope.report.words.digits import UP, significant
+
+    say(f"The file is {data['origin']['secrecy']}.")
+    off = significant(data["target_error"] * 2.0**128, 2, UP)
+    say(f"Output laws equal the target, exact to {off} times 2^-128 (recomputed).")
+    _show_apart("If the laws are as fitted, outputs of two groups differ by at most", data["known_exactly"])
+    show_learning(data["origin"])
+    if "actual" in data:
+        say(f"With the laws given, one draw is within {_words(data['actual']['bound'])}: by their distance alone.")
+        _show_apart("Through this mechanism, outputs of two groups differ by at most", data["actual"]["measured"])
+        say("These two are as secret as the laws that they were computed from.")
+    if "sampled" in data:
+        own = data["sampled"]
+        say(f"Laws from {own['samples']:,} samples a group: with 95 % confidence one draw is within {_words(own)}.")
+    say("All of this speaks of one draw a value: releasing a value again tells more. See docs/couple.md.")
+
+
+def _show_apart(words: str, values: Mapping[str, float]) -> None:
+    from tightrope.cli.output import say
+
+    say(f"{words}:", *(f"  {name.replace('_', ' ')} {_number(values[name])}" for name in DIVERGENCES))
+
+
+def _words(bound: Mapping[str, float]) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')} {_number(bound[name])}" for name in ("epsilon", "delta", "total_variation")
+    )
+
+
+def _number(value: float) -> str:
+    """Everything here is an upper bound: rounded up."""
+    from tightrope.report.words.digits import UP, significant
+
+    return significant(value, 4, UP) if math.isfinite(value) else "∞"

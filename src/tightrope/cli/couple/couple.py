@@ -1,0 +1,13 @@
+"""``tightrope couple``: hide the group that somebody is from; fit a coupling, apply it, check it."""
+
+from __future__ import annotations
+
+import typer
+
+from tightrope.cli.couple import apply, check, fit
+from tightrope.cli.options import from_fields
+
+group = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+group.command("fit", epilog=fit.EXAMPLE)(from_fields(fit.Asked, fit.fit))
+group.command("apply", epilog=apply.EXAMPLE)(from_fields(apply.Asked, apply.apply))
+group.command("check", epilog=check.EXAMPLE)(check.check)

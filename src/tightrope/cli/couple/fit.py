@@ -1,0 +1,233 @@
+"""``tightrope couple fit``: from a table, or from public laws, to a mechanism in a file."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.transport.couplings.displacement import Moves
+    from tightrope.transport.on_tables.known_laws import KnownLaws
+    from tightrope.transport.on_tables.saved import SavedCoupling
+
+EXAMPLE = """\b
+Examples, a map of 15 by 36 cells, a score in 30 bins, and categories learned privately:
+  tightrope couple fit places.parquet --value latitude --value longitude --group size --grid 15x36
+      --between -60,90 --between -180,180 --out mechanism.json
+  tightrope couple fit people.parquet --value wage --group sex --bins 30 --between 0,30 --out mechanism.json
+  tightrope couple fit visits.parquet --value shop --group district --points a,b,c --groups north,south
+      --epsilon 1 --person user_id --out mechanism.json
+"""
+OTHERS = 0o077
+"""What nobody but its owner may do with a file that is as secret as the table."""
+Data = Annotated[Path | None, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
+Value = Annotated[list[str], typer.Option(metavar="COLUMN", help="What is to be released; two of them for a map.")]
+Group = Annotated[str, typer.Option(metavar="COLUMN", help="What the released value must not tell.")]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the mechanism, as JSON.")]
+Grid = Annotated[str | None, typer.Option(metavar="ROWSxCOLUMNS", help="Cut two numeric columns into cells.")]
+Bins = Annotated[int | None, typer.Option(metavar="N", help="Cut one numeric column into cells.")]
+Between = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LO,HI", help="Public bounds, once a value; what lies outside is clamped to the end."),
+]
+Points = Annotated[str | None, typer.Option(metavar="A,B,...", help="The categories, if they are public.")]
+Groups = Annotated[str | None, typer.Option(metavar="A,B,...", help="The groups, if they are public.")]
+Metric = Annotated[
+    str | None,
+    typer.Option(metavar="M", help="cityblock, euclidean, chebyshev or sqeuclidean on a map; discrete for texts."),
+]
+Objective = Annotated[
+    str, typer.Option(metavar="O", help="'expected': least average distance; 'worst': least largest one.")
+]
+Target = Annotated[
+    str, typer.Option(metavar="T", help="The law of every output: 'barycenter' costs least, 'uniform', or a group's.")
+]
+Epsilon = Annotated[
+    float | None, typer.Option(metavar="E", help="Learn the laws privately, spending so much; 1 is usual.")
+]
+Person = Annotated[str | None, typer.Option(metavar="COLUMN", help="Whose row it is; by default each row is a person.")]
+Laws = Annotated[
+    Path | None, typer.Option(metavar="CSV", help="Instead of DATA: public laws, columns point, group, mass.")
+]
+Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a DuckDB file.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a mechanism that is already there.")]
+Picture = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw before and after, .png or .svg.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options said."""
+
+    data: Data = None
+    value: Value
+    group: Group
+    out: Out
+    grid: Grid = None
+    bins: Bins = None
+    between: Between = None
+    points: Points = None
+    groups: Groups = None
+    metric: Metric = None
+    objective: Objective = "expected"
+    target: Target = "barycenter"
+    epsilon: Epsilon = None
+    person: Person = None
+    laws: Laws = None
+    table: Name = None
+    plot: Picture = None
+    force: Force = False
+    as_json: AsJson = False
+
+
+def fit(asked: Asked) -> None:
+    """Fit a coupling: every group's values come out with one law, at the least distance.
+
+    Without --epsilon, the file holds the laws of the table's groups as they are.
+    """
+    from tightrope.cli.couple.laws import known_laws
+    from tightrope.cli.output import json_text, print_json, working, write
+
+    _check_files(asked)
+    with working("Counting ..."):
+        known = known_laws(asked)
+    started = time.perf_counter()
+    with working("Coupling the groups' laws with their target ..."):
+        saved = _fitted(asked, known)
+    data = _facts(saved, time.perf_counter() - started)
+    with _hidden(known.kind == "table"):
+        write(asked.out, json_text(saved.to_data()) + "\n")
+        if asked.plot is not None:
+            with working("Drawing ..."):
+                draw(saved, asked.plot)
+    if asked.as_json:
+        print_json({**data, "out": str(asked.out)})
+    else:
+        _show(data, asked)
+
+
+def _check_files(asked: Asked) -> None:
+    """Before anything is learned: what is written can be, and replaces nothing that is read or that may have cost ε."""
+    from tightrope.cli.output import writable
+    from tightrope.errors import InputError
+
+    suitable(asked.plot)
+    read = [path.resolve() for path in (asked.data, asked.laws) if path is not None]
+    written = {"out": asked.out, **({} if asked.plot is None else {"plot": asked.plot})}
+    for name, path in written.items():
+        if path.is_dir() or path.resolve() in read:
+            raise InputError(name, str(path), "a file of its own", "name another one")
+        writable(path.parent)
+    if asked.out.exists() and not asked.force:
+        raise InputError("out", str(asked.out), "a file that does not exist yet", "--force replaces it")
+    if len({path.resolve() for path in written.values()}) < len(written):
+        raise InputError("plot", str(asked.plot), "another file than --out", "name another one")
+
+
+@contextmanager
+def _hidden(secret: bool) -> Iterator[None]:
+    """Files that are made here are their owner's alone from the first byte on, if they are secret."""
+    before = os.umask(0)
+    os.umask(before | OTHERS if secret else before)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
+    from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+    from tightrope.transport.on_tables.known_laws import target_law
+    from tightrope.transport.on_tables.saved import SavedCoupling
+
+    metric = known.support.metric if asked.metric is None else asked.metric
+    objective: Any = asked.objective  # checked by fit
+    cost, target = known.support.cost(metric), target_law(known, asked.target)
+    mechanism = CouplingMechanism.fit(known.laws, cost, target, objective)
+    return SavedCoupling(mechanism, known.support, asked.group, metric, known.origin(asked.target))
+
+
+def _facts(saved: SavedCoupling, seconds: float) -> dict[str, Any]:
+    """What is printed, and what --json has."""
+    from tightrope.transport.couplings.displacement import moves
+
+    fitted, cost = saved.mechanism, saved.support.cost(saved.metric)
+    return {
+        "points": len(saved.support),
+        "unit": saved.support.unit(saved.metric),
+        "metric": saved.metric,
+        "objective": fitted.objective,
+        "groups": [_group(str(name), moves(fitted, name, cost)) for name in fitted.groups],
+        "target_error": float(fitted.target_error),
+        "seconds": seconds,
+        "origin": saved.origin.to_data(),
+    }
+
+
+def _group(name: str, found: Moves) -> dict[str, Any]:
+    return {"group": name, "mean": found.mean, "largest": found.largest, "kept": found.kept}
+
+
+def _show(data: Mapping[str, Any], asked: Asked) -> None:
+    from tightrope.cli.output import print_table, say
+    from tightrope.report.words.digits import UP, percent, significant
+
+    say(f"{len(data['groups'])} groups of {asked.group}, {data['points']} points; target: {asked.target}\n")
+    rows = [
+        [one["group"], significant(one["mean"], 4, UP), significant(one["largest"], 4, UP), percent(one["kept"])]
+        for one in data["groups"]
+    ]
+    print_table(["group", "moves on average", "at most", "stays"], rows)
+    say(f"\nDistances: {data['unit']} ({data['metric']}).")
+    off = significant(data["target_error"] * 2.0**128, 2, UP)
+    say(f"Every group comes out with the target's law, exact to {off} times 2^-128.")
+    show_learning(data["origin"])
+    say(f"Fitted in {data['seconds']:.1f} s.")
+    say(f"Written: {asked.out}; it is {data['origin']['secrecy']}.")
+    if asked.plot is not None:
+        say(f"Drawn: {asked.plot}")
+    say("One value, one draw: releasing a value again tells more. See docs/couple.md.")
+
+
+def show_learning(origin: Mapping[str, Any]) -> None:
+    """For laws that were learned: what was spent, and what is left since they are only nearly right."""
+    from tightrope.cli.output import say
+    from tightrope.report.words.digits import UP, significant
+
+    own = origin.get("learning")
+    if own is None:
+        return
+    spent = significant(own["epsilon"], 6, UP)
+    say(f"Learning the laws spent epsilon {spent} (a person: {own['person']}); no ledger recorded it.")
+    say(f"True laws may differ: with {own['confidence']:.0%} confidence one draw tells two groups apart by at most")
+    for one in own["left"]:
+        parts = [significant(one[key], 3, UP) for key in ("epsilon", "delta", "total_variation")]
+        say("  epsilon {}, delta {}, total variation {}".format(*parts))
+
+
+def suitable(picture: Path | None) -> None:
+    """Raise ``InputError`` for the name of a picture that cannot be drawn."""
+    from tightrope.errors import InputError
+
+    if picture is not None and picture.suffix not in {".png", ".svg", ".pdf"}:
+        raise InputError("plot", str(picture), "a name that ends in .png, .svg or .pdf")
+
+
+def draw(saved: SavedCoupling, picture: Path) -> None:
+    """Before and after, into a file."""
+    from tightrope.errors import InputError
+    from tightrope.report.pictures.couplings import coupling_picture
+
+    try:
+        picture.unlink(missing_ok=True)  # its place in the file system has the rights of the old one
+        coupling_picture(saved).savefig(picture, dpi=150)
+    except OSError as error:
+        raise InputError("plot", str(picture), "a file that can be written", str(error.strerror)) from None

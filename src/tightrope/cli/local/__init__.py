@@ -1,0 +1,1 @@
+"""The commands of tightrope local; know nothing of couplings."""

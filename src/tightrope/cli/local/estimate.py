@@ -1,0 +1,133 @@
+"""``tightrope local estimate``: from reports to shares or a mean, with intervals; what it took, what it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tightrope.cli.local.perturb import StudyPath
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.local.studies.findings import Findings
+
+EXAMPLE = """\b
+Example:
+  tightrope local estimate study.toml reports.parquet --simultaneous --report report.html
+"""
+Reports = Annotated[Path, typer.Argument(metavar="REPORTS", help="The Parquet file of reports.")]
+Confidence = Annotated[float, typer.Option(metavar="P", help="How often an interval holds the truth.")]
+Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together that often: wider.")]
+Consistent = Annotated[
+    bool, typer.Option("--consistent", help="Also shares that are >= 0 and add up to 1: biased, without intervals.")
+]
+Page = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report as an .html file.")]
+MOST_ROWS = 60
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options said."""
+
+    study: StudyPath
+    reports: Reports
+    confidence: Confidence = 0.95
+    simultaneous: Simultaneous = False
+    consistent: Consistent = False
+    report: Page = None
+    as_json: AsJson = False
+
+
+def estimate(asked: Asked) -> None:
+    """Estimate shares, or a mean, from reports.
+
+    Unbiased, with intervals that speak of those who reported; and what one report says about a person.
+    """
+    from tightrope.cli.output import print_json, working, write
+
+    _check_report(asked.report)
+    with working("Counting reports ..."):
+        data = _found(asked).to_data()
+    if asked.report is not None:
+        from tightrope.report import study_html
+
+        write(asked.report, study_html(data))
+    if asked.as_json:
+        print_json(data)
+        return
+    _show(data)
+    if asked.report is not None:
+        _say(f"\nWritten: {asked.report}")
+
+
+def _found(asked: Asked) -> Findings:
+    from tightrope.local.on_tables.collection import tally_table
+    from tightrope.local.studies.findings import Findings
+    from tightrope.local.studies.study_file import load_study
+
+    study = load_study(asked.study)
+    tally = tally_table(study.mechanism, asked.reports)
+    return Findings.of(
+        study, tally, confidence=asked.confidence, simultaneous=asked.simultaneous, consistent=asked.consistent
+    )
+
+
+def _check_report(path: Path | None) -> None:
+    from tightrope.cli.output import writable
+    from tightrope.errors import InputError
+
+    if path is None:
+        return
+    if path.suffix != ".html":
+        raise InputError("report", str(path), "a name that ends in .html")
+    writable(path.parent)
+
+
+def _say(*lines: str) -> None:
+    from tightrope.cli.output import say
+
+    say(*lines)
+
+
+def _show(data: Json) -> None:
+    """Estimates first, then what they took, then what a report tells."""
+    from tightrope.cli.output import heading, printable
+    from tightrope.report.words.study import effort_words, privacy_words, repeated_words
+
+    _say(*([printable(data["title"])] if data["title"] else []))
+    silent = data["reports"] - data["answered"]
+    _say(
+        f"{data['reports']:,} report{'' if data['reports'] == 1 else 's'}"
+        + (f", {silent:,} of them silent" if silent else "")
+    )
+    _show_estimates(data)
+    heading("What it took")
+    _say(effort_words(data))
+    heading("What one report says about a person")
+    _say(*privacy_words(data), *repeated_words(data))
+
+
+def _show_estimates(data: Json) -> None:
+    from tightrope.cli.output import print_table
+    from tightrope.report.words.study import interval_words, lines
+
+    told = lines(data)
+    shaped = "consistent" in data["estimates"][0]
+    people = data["question"] == "distribution"
+    columns = ["category", "share"] if people else ["", "mean"]
+    columns += ["from", "to", *(["people"] if people else []), *(["consistent"] if shaped else [])]
+    rows = [
+        [line.name, line.value, line.lower, line.upper, *([line.people] if people else []), *line.shaped]
+        for line in told[:MOST_ROWS]
+    ]
+    print_table(columns, rows)
+    if len(told) > MOST_ROWS:
+        _say(f"... and {len(told) - MOST_ROWS} more with --json or in the --report")
+    _say(interval_words(data))
+    if shaped:
+        _say("Consistent: moved to shares >= 0 that add up to 1. Biased (rare categories upwards), without intervals.")

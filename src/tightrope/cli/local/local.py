@@ -1,0 +1,85 @@
+"""``tightrope local``: studies in which nobody is trusted; ``check`` says what any report says about a person."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tightrope.cli.local import estimate, perturb, plan
+from tightrope.cli.options import AsJson, from_fields
+
+if TYPE_CHECKING:
+    from tightrope.channels import Channel
+
+CHECK_EXAMPLE = """\b
+Example, a table with a line for each answer that a person may have, and in it the probabilities of the reports:
+  tightrope local check channel.csv --delta 1e-6
+"""
+group = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+Table = Annotated[Path, typer.Argument(metavar="CHANNEL", help="A CSV file of numbers: a row for each input.")]
+Delta = Annotated[float, typer.Option(metavar="D", help="The delta at which epsilon is stated.")]
+
+
+group.command("plan", epilog=plan.EXAMPLE)(from_fields(plan.Asked, plan.plan))
+group.command("perturb", epilog=perturb.EXAMPLE)(perturb.perturb)
+group.command("estimate", epilog=estimate.EXAMPLE)(from_fields(estimate.Asked, estimate.estimate))
+
+
+@group.command("check", epilog=CHECK_EXAMPLE)
+def check(channel: Table, delta: Delta = 0.0, as_json: AsJson = False) -> None:
+    """What a report drawn from a table of probabilities says about a person."""
+    from tightrope.channels import Channel
+    from tightrope.cli.output import print_json, say
+
+    found = Channel(read_channel(channel))
+    data = _facts(found, delta)
+    if as_json:
+        print_json(data)
+        return
+    say(f"{data['inputs']} inputs, {data['outputs']} reports")
+    say(f"epsilon {_number(data['epsilon'])}; at delta {delta:g} epsilon {_number(data['epsilon_at_delta'])}")
+    say(f"total variation {data['total_variation']:.6g}: a guess between two is right {data['guess']:.4%} of the time")
+    say(f"contraction {data['kl_contraction']:.6g}: n reports say no more than so much of what n values say")
+    say(f"capacity {data['capacity']:.6g} nats: no report says more about a value, whatever is believed before")
+
+
+def _facts(found: Channel, delta: float) -> dict[str, Any]:
+    eta = found.total_variation
+    return {
+        "inputs": found.inputs,
+        "outputs": found.outputs,
+        "epsilon": found.epsilon,
+        "delta": delta,
+        "epsilon_at_delta": found.guarantee(delta).epsilon,
+        "total_variation": eta,
+        "guess": (1 + eta) / 2,
+        "kl_contraction": found.kl_contraction,
+        "capacity": found.capacity().upper,
+    }
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else "∞"
+
+
+def read_channel(path: Path) -> list[list[float]]:
+    """The numbers of a CSV file; no value of it is shown in an error."""
+    from tightrope.errors import InputError
+
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as lines:
+            rows = [[float(cell) for cell in row] for row in csv.reader(lines) if row]
+    except OSError as problem:
+        raise InputError("channel", str(path), "a file that can be read", str(problem.strerror)) from None
+    except (ValueError, csv.Error):
+        remedy = "commas between them, no line of names"
+        raise InputError("channel", str(path), "a CSV file of numbers alone", remedy) from None
+    lengths = sorted({len(row) for row in rows})
+    if len(lengths) != 1:
+        remedy = "a line for each input, a column for each report"
+        raise InputError("numbers in a line of the channel", lengths, "as many in each", remedy)
+    return rows

@@ -1,0 +1,99 @@
+"""``tightrope local perturb``: what each person does to their own answer before it leaves the device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.certificates import Guarantee
+    from tightrope.local.studies.study import Study
+
+EXAMPLE = """\b
+Example:
+  tightrope local perturb study.toml answers.parquet --column browser --out reports.parquet
+"""
+StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study that everybody shares; see docs/local.md.")]
+Data = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file, a row for each person.")]
+Column = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the answers.")]
+TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a .duckdb file.")]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the reports: Parquet.")]
+AGAIN = "send the reports that were made, or remove the file if nobody has seen it: each run draws new ones"
+
+
+def perturb(
+    study: StudyPath,
+    data: Data,
+    column: Column,
+    out: Out,
+    table: TableName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make one report for each row: all that a collector may see.
+
+    Every row makes one: a value that is missing or unknown as a random category, or as the middle of the range; numbers
+    beyond the bounds as the nearer one. No other column is written. The order of rows may change: that is no shuffling.
+    """
+    from tightrope.cli.output import print_json, say, working
+    from tightrope.local.studies.study_file import load_study
+
+    asked = load_study(study)
+    _check_out(out)
+    with working("Drawing reports ..."):
+        made = _perturbed(asked, data, column, out, table)
+    told = asked.guarantee
+    facts = {
+        "mechanism": asked.settled.choice,
+        "report_bits": asked.mechanism.report_bits,
+        "epsilon": told.epsilon,
+        "total_variation": told.total_variation,
+        "attack_success": told.attack_success,
+    }
+    if as_json:
+        print_json({"reports": str(out), "count": made, **facts})
+        return
+    say(f"{made:,} report{'' if made == 1 else 's'} by {asked.settled.choice}: {out}")
+    say(_price(told))
+    say("Send these and nothing else. Who is asked the same again sends the same report again, not a fresh one.")
+
+
+def _price(told: Guarantee) -> str:
+    """What a report says about a person: whoever runs a study that others wrote sees what it asks for."""
+    from tightrope.report.words.digits import UP, percent, significant
+
+    success = percent(told.attack_success, UP)
+    return (
+        f"Each says at most epsilon {significant(told.epsilon, 4, UP)} about a person: "
+        f"a guess between two answers is right at most {success} of the time."
+    )
+
+
+def _check_out(out: Path) -> None:
+    from tightrope.cli.output import writable
+    from tightrope.errors import InputError
+
+    if out.suffix != ".parquet":
+        raise InputError("out", str(out), "a name that ends in .parquet")
+    if out.exists():
+        raise InputError("out", str(out), "a file that does not exist yet", AGAIN)
+    writable(out.parent)
+
+
+def _perturbed(asked: Study, data: str, column: str, out: Path, table: str | None) -> int:
+    from tightrope.engines import open_source
+    from tightrope.local.on_tables.collection import perturb_table
+
+    is_csv = Path(data).suffix.lower() == ".csv"
+    source = open_source(data, table=table, types={column: _kind(asked)} if is_csv else None)
+    return perturb_table(asked.mechanism, source, column, out, categories=asked.categories or None)
+
+
+def _kind(asked: Study) -> str:
+    """What a CSV file's column holds, which has no types."""
+    if asked.between is not None:
+        return "number"
+    return "text" if isinstance(asked.categories[0], str) else "integer"

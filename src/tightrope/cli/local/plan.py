@@ -1,0 +1,195 @@
+"""``tightrope local plan``: how many people a study takes; writes the study that people and collector share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.local.studies.planning import Plan
+    from tightrope.local.studies.study import Study
+
+EXAMPLE = """\b
+Example, which browser 200 000 people use, out of 16; then the same with names, as a study that can be run:
+  tightrope local plan distribution --k 16 --epsilon 1 --users 200000
+  tightrope local plan distribution --categories firefox,chrome,safari,other --epsilon 1 --error 0.01 --out study.toml
+"""
+Question = Annotated[str, typer.Argument(metavar="QUESTION", help="'distribution' of K categories, or 'mean'.")]
+Epsilon = Annotated[float, typer.Option(metavar="E", help="How much one report may tell about a person; 1 is usual.")]
+Count = Annotated[int | None, typer.Option("--k", metavar="K", help="How many categories there are.")]
+Users = Annotated[int | None, typer.Option(metavar="N", help="How many people take part: shows the error.")]
+Error = Annotated[
+    float | None, typer.Option(metavar="X", help="The error that will do: shows how many people it takes.")
+]
+Eta = Annotated[float | None, typer.Option(metavar="T", help="Also cap the total variation of a report.")]
+Names = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", help="The categories by name; whole numbers where all of them are numbers."),
+]
+NamesFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The same from a text file, one a line.")]
+Between = Annotated[
+    tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="The bounds of a mean [default: -1 1].")
+]
+Title = Annotated[str, typer.Option(metavar="TEXT", help="The heading of the study's report.")]
+Out = Annotated[
+    Path | None, typer.Option(metavar="STUDY", help="Write the study there: TOML, for perturb and estimate.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a study that is already there.")]
+ONCE = "give --categories or --categories-from, once"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options said."""
+
+    question: Question
+    epsilon: Epsilon
+    k: Count = None
+    users: Users = None
+    error: Error = None
+    total_variation: Eta = None
+    categories: Names = None
+    categories_from: NamesFile = None
+    between: Between = None
+    title: Title = ""
+    out: Out = None
+    force: Force = False
+    as_json: AsJson = False
+
+
+def plan(asked: Asked) -> None:
+    """How many people a study takes, and how many any study would.
+
+    The best mechanism by exact variance, beside what no mechanism can do. With --out, the study that people and
+    collector share.
+    """
+    from tightrope.cli.output import print_json, say, working, write
+    from tightrope.local.studies.study_file import study_text
+
+    study = _study(asked)
+    unit = 1.0 if study is None else study.unit
+    with working("Comparing mechanisms ..."):
+        found = _planned(asked, study, unit)
+    if asked.out is not None and study is not None:
+        write(asked.out, study_text(study))
+    if asked.as_json:
+        written = {} if asked.out is None else {"study": str(asked.out)}
+        print_json({"epsilon": asked.epsilon, **_data(found, unit), **written})
+        return
+    say(*_lines(found, unit))
+    if asked.out is not None:
+        say(f"\nWrote {asked.out}. Share it with the people who are asked, then:")
+        say(f"  tightrope local perturb {asked.out} DATA --column ANSWER --out reports.parquet")
+
+
+def _planned(asked: Asked, study: Study | None, unit: float) -> Plan:
+    from tightrope.local.studies.planning import plan as planned
+
+    k = asked.k if study is None else study.k
+    error = None if asked.error is None else asked.error / unit
+    return planned(
+        asked.question,
+        epsilon=asked.epsilon,
+        users=asked.users,
+        error=error,
+        k=k,
+        total_variation=asked.total_variation,
+    )
+
+
+def _study(asked: Asked) -> Study | None:
+    """The study, where its answers are named; refuses to write one that nobody could run."""
+    from tightrope.errors import InputError
+    from tightrope.local.studies.study import Study
+
+    names = _names(asked)
+    if names is None and asked.between is None:
+        if asked.out is not None:
+            remedy = "--categories a,b,c or --between LOW HIGH: a study must say what may be answered"
+            raise InputError("out", str(asked.out), "left out without the answers", remedy)
+        return None
+    if asked.k is not None and asked.k != len(names or ()):
+        wanted = "left out for a mean" if names is None else f"left out, or {len(names)} like the categories"
+        raise InputError("k", asked.k, wanted, "leave --k out")
+    _check_out(asked)
+    eta, given = asked.total_variation, names or ()
+    return Study(asked.question, asked.epsilon, given, asked.between, total_variation=eta, title=asked.title)
+
+
+def _check_out(asked: Asked) -> None:
+    from tightrope.cli.output import writable
+    from tightrope.errors import InputError
+
+    if asked.out is None:
+        return
+    if asked.out.suffix != ".toml":
+        raise InputError("out", str(asked.out), "a name that ends in .toml")
+    if asked.out.exists() and not asked.force:
+        raise InputError("out", str(asked.out), "a file that does not exist yet", "--force replaces it")
+    writable(asked.out.parent)
+
+
+def _names(asked: Asked) -> tuple[str | int, ...] | None:
+    """The names on the command line or in the file; blanks around them do not count."""
+    from tightrope.errors import InputError
+
+    if asked.categories is None and asked.categories_from is None:
+        return None
+    if asked.categories is not None and asked.categories_from is not None:
+        raise InputError("categories", asked.categories, "given once", ONCE)
+    listed = _read(asked.categories_from) if asked.categories is None else asked.categories.split(",")
+    names = [name.strip() for name in listed if asked.categories is not None or name.strip()]
+    if not all(names):
+        raise InputError("categories", asked.categories, "names between commas", "write '' into the study for no text")
+    return tuple(map(int, names)) if all(map(_is_whole, names)) else tuple(names)
+
+
+def _is_whole(name: str) -> bool:
+    """Whether the text is how a whole number is written: 7 or -7, not 07 or +7.
+
+    >>> _is_whole("-7"), _is_whole("07"), _is_whole("7.0")
+    (True, False, False)
+    """
+    digits = name.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(name)) == name
+
+
+def _read(path: Path | None) -> list[str]:
+    from tightrope.errors import InputError
+
+    try:
+        return [] if path is None else path.read_text(encoding="utf-8").split("\n")
+    except OSError as problem:
+        raise InputError("categories-from", str(path), "a file that can be read", str(problem.strerror)) from None
+    except UnicodeDecodeError:
+        raise InputError("categories-from", str(path), "a text file in UTF-8, one name a line") from None
+
+
+def _data(found: Plan, unit: float) -> dict[str, Any]:
+    return {
+        "question": found.question,
+        "mechanism": found.option.name,
+        "users": found.users,
+        "error": found.error * unit,
+        "least_users": found.least_users,
+        "least_error": found.least_error * unit,
+        "report_bits": found.option.bits,
+    }
+
+
+def _lines(found: Plan, unit: float) -> list[str]:
+    from tightrope.local.studies.planning import SCOPE
+
+    people = "1 person" if found.users == 1 else f"{found.users:,} people"
+    return [
+        f"{found.option.name}: {people} for an error of {found.error * unit:.4g}; "
+        f"no mechanism whatsoever can do it with fewer than {found.least_users:,}",
+        f"Reports of {found.option.bits} bit{'s' if found.option.bits > 1 else ''}; with {people} "
+        f"no error is below {found.least_error * unit:.4g}.",
+        SCOPE,
+    ]

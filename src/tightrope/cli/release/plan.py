@@ -1,0 +1,142 @@
+"""``tightrope plan``: what a release will cost and how accurate it will be. Spends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tightrope.cli.options import AsJson, PlanPath
+
+if TYPE_CHECKING:
+    from tightrope.release.plan import Plan
+
+EXAMPLE = """\b
+Example:
+  tightrope plan examples/census/plan.toml --table
+"""
+Budgets = Annotated[bool, typer.Option("--table", help="Show what every epsilon from 0.1 to 10 buys.")]
+Json = Mapping[str, Any]
+
+
+def plan(path: PlanPath, budgets: Budgets = False, as_json: AsJson = False) -> None:
+    """Show what a plan promises and how accurate it will be.
+
+    Reads the names and types of the columns, never a value. Spends nothing.
+    """
+    from tightrope.cli.output import print_json, working
+    from tightrope.release.documents.plan_file import load
+
+    file = load(path)
+    with working("Choosing the least noise ..."):
+        chosen = file.plan()
+        data = chosen.to_data()
+    table = _table(chosen) if budgets else None
+    if as_json:
+        print_json({"title": file.title, **data, **({} if table is None else {"table": table})})
+        return
+    _show(data, path, file.title)
+    if table is not None:
+        _show_budgets(table)
+
+
+def _table(chosen: Plan) -> list[dict[str, Any]]:
+    """What every usual epsilon buys at the plan's delta; one at a time, to show how far it is."""
+    from tightrope.certificates import Budget
+    from tightrope.cli.output import working
+    from tightrope.release.plan import EPSILONS
+
+    rows: list[dict[str, Any]] = []
+    for number, epsilon in enumerate(EPSILONS, start=1):
+        with working(f"Trying epsilon {epsilon} ({number} of {len(EPSILONS)}) ..."):
+            rows += chosen.table([Budget(epsilon=epsilon, delta=chosen.budget.delta)])
+    return rows
+
+
+def _show(data: Json, path: str, title: str | None) -> None:
+    from tightrope.cli.output import heading, printable, say
+    from tightrope.report.words.digits import UP, significant
+
+    say(*([printable(title)] if title else []))
+    say(f"The promise: epsilon {significant(data['epsilon'], 3, UP)} at delta {significant(data['delta'], 2, UP)}.")
+    say(data["attacker"], str(data["neighbours"].get("statement", "")))
+    for answer in data["answers"]:
+        _show_answer(answer)
+    if len(data["alternatives"]) > 1:
+        heading("Noise that was compared (expected error, relative to the chosen one)")
+        _show_alternatives(data["alternatives"])
+    say("\nNothing has been spent. To release:", f"  tightrope release {path}")
+
+
+def _show_answer(answer: Json) -> None:
+    from tightrope.cli.output import heading, print_table, say
+    from tightrope.report.words.digits import UP, significant
+
+    heading(f"{answer['name']}: {answer['question']}")
+    kinds = "; ".join(f"{noise['statistic']}: {noise['family']}" for noise in answer["noise"])
+    say(f"noise on {kinds}")
+    error = answer["error"]
+    if error["half_width_95"] is not None:
+        worst = error["worst_error"]
+        never = "" if worst is None else f", never more than ± {significant(worst, 3, UP)}"
+        say(f"95 % of answers within ± {significant(error['half_width_95'], 3, UP)}{never}")
+    if answer["kind"] == "mean" or answer["keys"] == "discovered":
+        print_table(*_by_size(answer), left=0)
+    say(*(f"note: {note}" for note in answer["notes"]))
+
+
+def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:
+    """Errors at each group size, and how likely the group is to be withheld."""
+    from tightrope.report.words.digits import UP, fixed, percent, significant
+
+    columns = ["rows in a group", "expected error", "95 % within ±", "withheld"]
+    rows = [
+        [
+            fixed(size["people"], 0),
+            significant(size["expected_absolute_error"], 2, UP),
+            significant(size["half_width_95"], 2, UP),
+            "never" if size["suppressed"] <= 0 else percent(max(size["suppressed"], 1e-6), UP),
+        ]
+        for size in answer["by_group_size"]
+    ]
+    return columns, rows
+
+
+def _show_alternatives(alternatives: Sequence[Json]) -> None:
+    from tightrope.cli.output import print_table
+    from tightrope.report.words.digits import UP, significant
+
+    ordered = sorted(alternatives, key=lambda other: float(other["relative_error"]))
+    print_table(["family", "error"], [[a["family"], f"× {significant(a['relative_error'], 3, UP)}"] for a in ordered])
+
+
+def _show_budgets(table: Sequence[Json]) -> None:
+    """A column a budget; a line a question, and group size where the error depends on it."""
+    from tightrope.cli.output import heading, print_table, say
+    from tightrope.report.words.digits import UP, percent, significant
+
+    heading("What other budgets buy: 95 % of answers within ± (rows in the group)")
+    columns = ["epsilon", *(significant(row["epsilon"]) for row in table)]
+    right = ["attacker right at most", *(percent(row["attack_success"], UP) for row in table)]
+    print_table(columns, [right, *([label, *_widths(table, label)] for label in _labels(table))])
+    say("The attacker guesses whether somebody is in the data; a coin is right 50 % of the time. – is not possible.")
+
+
+def _lines(row: Json) -> dict[str, float]:
+    """Half-widths under one budget, by question and group size."""
+    lines: dict[str, float] = {}
+    for name, widths in (row["answers"] or {}).items():
+        sized = widths.items() if isinstance(widths, Mapping) else ()
+        lines |= {f"{name} ({int(size):,})": width for size, width in sized} or {name: widths}
+    return lines
+
+
+def _labels(table: Sequence[Json]) -> list[str]:
+    return list(dict.fromkeys(label for row in table for label in _lines(row)))
+
+
+def _widths(table: Sequence[Json], label: str) -> list[str]:
+    from tightrope.report.words.digits import UP, significant
+
+    return [significant(_lines(row).get(label), 2, UP) for row in table]

@@ -1,0 +1,1 @@
+"""Several answers under one budget: worst splits, units, one common size; knows no question."""

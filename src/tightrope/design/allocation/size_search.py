@@ -1,0 +1,192 @@
+"""One budget, many trials: the least common size of a choice of families, and the tables that it comes to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy.special import ndtri
+
+from tightrope.certificates.budget import Budget
+from tightrope.design.allocation.units import (
+    Choice,
+    ShiftLoss,
+    Spend,
+    Unit,
+    all_spends,
+    lattice_unit,
+    needs,
+    total_loss,
+)
+from tightrope.design.families import Family, Need, Weights
+from tightrope.errors import BudgetRefused
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.numerics.log_search import least_size
+from tightrope.privacy.laws.gaussian import GaussianLaw
+from tightrope.privacy.laws.loss_cells import Cells
+from tightrope.privacy.loss import PrivacyLoss
+from tightrope.privacy.masses import Masses, Window
+from tightrope.privacy.neighbours import Neighbours
+
+COARSE, FINE = 160, 640
+"""Least number of lattice points for the budget's ε: while searching, and for the certificate."""
+REACH = 1.7
+"""The window holds losses up to this many times the largest ε; what lies beyond counts as infinite."""
+SAFETY = 1e-9
+"""Relative margin of the certificate over the rounding of its sums."""
+ROUGH, CLOSE = 2e-4, 2e-6
+"""How near the least size is approached: while families compete, and for the one that is chosen."""
+TABLES = 100
+"""Integer tables that are tried, each a little larger than the last."""
+FINER = 1.5
+"""The least size on the fine lattice is sought within this factor of that on the coarse one."""
+SMALLEST, FARTHEST = 1e-3, 60
+"""Least size searched, in shifts of one row; and the largest, in sizes at which Laplace noise would do."""
+FIRST_WIDTH, NEXT_WIDTH = 0.3, 0.02
+"""How far apart, in logarithms, the first two sizes of a search are: at a guess, and beside a law that is alike."""
+MOST_EPSILON = 50
+"""Releases above this ε are refused: one output could be e^50 times as likely."""
+MOST_NOISE = 20_000
+"""Noise of more rows than this in every answer is refused: it would be of no use, and its tables too long."""
+LONGEST = 2000
+"""Lattice points for the budget's ε at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One budget, many trials."""
+
+    units: tuple[Unit, ...]
+    budget: Budget
+
+    @property
+    def delta(self) -> float:
+        """The stated δ, rounded to the private side."""
+        return math.nextafter(float(self.budget.delta), 0.0)
+
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """The budget's points as floats, rounded to the private side."""
+        return [(math.nextafter(float(e), 0.0), math.nextafter(float(d), 0.0)) for e, d in self.budget.points]
+
+    @property
+    def scale(self) -> float:
+        """The largest ε; for a total variation alone, the ε that Gaussian noise would have."""
+        return max(float(e) or _gaussian_epsilon(float(d), self.delta) for e, d in self.budget.points)
+
+    def window(self, size: float, resolution: int) -> Window:
+        """A lattice on which the losses of all exponential laws of this common size lie exactly."""
+        natural = 8 / (lattice_unit(self.units, size) * size)
+        step = max(natural / max(1, math.ceil(resolution * natural / self.scale)), self.scale / LONGEST)
+        return Window(step, math.ceil(REACH * self.scale / step))
+
+    def least_size(self, families: Sequence[Family], guess: float | None = None) -> float:
+        """Least common size that passes on the coarse lattice, to ``ROUGH``; ∞ where none does."""
+        most = self._adding_up()
+        self._refuse(most)
+        limits = (min(SMALLEST, most), FARTHEST * most)
+        start, width = (most, FIRST_WIDTH) if guess is None else (guess, NEXT_WIDTH)
+        return least_size(
+            lambda size: self._excess(families, size, COARSE), start, width=width, within=ROUGH / 2, limits=limits
+        )
+
+    def _refuse(self, most: float) -> None:
+        """Raises ``BudgetRefused`` where no noise would be of any use, or of any protection."""
+        if self.scale > MOST_EPSILON:
+            raise BudgetRefused(f"epsilon {self.scale:g} protects nobody; release with epsilon <= {MOST_EPSILON}")
+        if most > MOST_NOISE:
+            raise BudgetRefused(
+                f"{self.budget} needs noise of about {most:.3g} rows in each answer; "
+                f"raise epsilon to {float(self.scale) * most / MOST_NOISE:.2g} or more, or ask fewer questions"
+            )
+
+    def _adding_up(self) -> float:
+        """The size at which Laplace noise keeps the largest ε by adding up losses."""
+        rows = math.fsum(unit.contribution.most_rows / spend.size for unit in self.units for spend in unit.spends)
+        return rows / self.scale
+
+    def _excess(self, families: Sequence[Family], size: float, resolution: int) -> float:
+        weights = self._weights(families, size)
+        return self._beyond(self._total([law.cells for law in weights], size, resolution))
+
+    def _total(self, losses: Sequence[ShiftLoss], size: float, resolution: int) -> Masses:
+        shifts = [need.shift for need in needs(self.units, size, self.delta)]
+        return total_loss(self.units, losses, shifts, self.window(size, resolution))
+
+    def _keeps(self, total: Masses) -> bool:
+        """Whether a composed law meets every point, with the margin."""
+        return self._beyond(total) <= 0
+
+    def _beyond(self, total: Masses) -> float:
+        """The largest log of δ over what is allowed, the margin taken off; at most 0 where every point is met."""
+        found = [(total.infinite_mass, self.delta), *((total.delta(e), d) for e, d in self.points)]
+        return max(_log_ratio(most, allowed * (1 - SAFETY)) for most, allowed in found)
+
+    def _weights(self, families: Sequence[Family], size: float) -> list[Weights]:
+        spends, wanted = all_spends(self.units), needs(self.units, size, self.delta)
+        return [f.weights(size * s.size, need) for f, s, need in zip(families, spends, wanted, strict=True)]
+
+    def error(self, families: Sequence[Family], size: float) -> float:
+        """Sum over the spends of E|X| in shifts of one row, each over its relative size."""
+        if not math.isfinite(size):
+            return math.inf
+        triples = zip(
+            self._weights(families, size), all_spends(self.units), needs(self.units, size, self.delta), strict=True
+        )
+        return math.fsum(weights.mean_absolute / need.shift / spend.size for weights, spend, need in triples)
+
+    def certify(self, families: Sequence[Family], size: float) -> tuple[tuple[tuple[Choice, ...], ...], PrivacyLoss]:
+        """Integer tables at the least size that passes on the fine lattice; the loss is computed from those tables."""
+        size = least_size(
+            lambda near: self._excess(families, near, FINE),
+            size,
+            width=ROUGH,
+            within=CLOSE / 2,
+            limits=(size / FINER, size * FINER),
+        )
+        tries = TABLES if math.isfinite(size) else 0
+        for near in (size * (1 + CLOSE) ** i for i in range(tries)):
+            tables = [weights.table() for weights in self._weights(families, near)]
+            total = self._total([_exact(table) for table in tables], near, FINE)
+            if self._keeps(total):
+                return self._choices(families, tables, near), _loss(total)
+        raise BudgetRefused(f"no integer table keeps {self.budget}; raise delta")
+
+    def _choices(
+        self, families: Sequence[Family], tables: Sequence[NoiseTable], size: float
+    ) -> tuple[tuple[Choice, ...], ...]:
+        chosen = iter(zip(families, tables, needs(self.units, size, self.delta), strict=True))
+        return tuple(tuple(_choice(spend, *next(chosen)) for spend in unit.spends) for unit in self.units)
+
+
+def _log_ratio(found: float, allowed: float) -> float:
+    """Log of found / allowed, of the right sign whatever the rounding."""
+    if found <= allowed:
+        return min(0.0, math.log(found / allowed)) if found > 0 else -math.inf
+    return max(math.ulp(0.0), math.log(found / allowed)) if allowed > 0 else math.inf
+
+
+def _choice(spend: Spend, family: Family, table: NoiseTable, need: Need) -> Choice:
+    return Choice(spend, family.name, need.shift, table)
+
+
+def _exact(table: NoiseTable) -> ShiftLoss:
+    """The loss from the integer weights; what rounding may have taken from a loss is added to it."""
+
+    def cells(shift: int) -> Cells:
+        return table.atoms(shift).raised().cells(0.0)
+
+    return cells
+
+
+def _loss(total: Masses) -> PrivacyLoss:
+    """All noise here is symmetric, so adding and removing a person have the same law."""
+    law = total.atoms()
+    return PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
+
+
+def _gaussian_epsilon(total_variation: float, delta: float) -> float:
+    """ε at δ of the Gaussian with this total variation: the scale of losses where only η is asked for."""
+    mu = 2 * float(ndtri((1 + total_variation) / 2))
+    return max(PrivacyLoss.of(GaussianLaw(max(mu, 1e-6))).epsilon(max(delta, 1e-300)), mu)

@@ -1,0 +1,119 @@
+"""What is to be made private: noisy vectors, and which of them one person's rows shift together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from tightrope.design.allocation.contributions import Contribution, worst_split
+from tightrope.design.families import Need
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.privacy.laws.loss_cells import Cells
+from tightrope.privacy.masses import Masses, Window
+
+RESOLUTION = 64
+"""Integer steps that the noise should span: finer ones change nothing but the length of the tables."""
+MOST_STEPS = 256
+"""Integer steps of one row at most: where the noise is smaller than a row, finer ones change next to nothing."""
+EIGHTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+"""Relative sizes of noise, in eighths: few and commensurate, so that the losses of all spends share one lattice."""
+
+ShiftLoss = Callable[[int], Cells]
+"""The loss of one noisy integer under a shift."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """One noisy vector: the size of its noise relative to the others', in eighths, and what its unit is.
+
+    ``whole_rows``: the answer counts rows, so one row shifts it by exactly one; otherwise the step is free to choose.
+    ``bounded``: the noise must have a largest value, because a threshold beyond it decides which keys are shown.
+    """
+
+    statistic: str
+    eighths: int
+    whole_rows: bool
+    bounded: bool = False
+
+    @property
+    def size(self) -> float:
+        """Relative size of the noise."""
+        return self.eighths / 8
+
+
+def eighths(size: float) -> int:
+    """The nearest relative size that is used (by ratio).
+
+    >>> eighths(1.0), eighths(0.7), eighths(2.3)
+    (8, 6, 16)
+    """
+    return min(EIGHTHS, key=lambda candidate: abs(math.log(8 * size / candidate)))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Noisy vectors over the same groups that one person's rows shift together."""
+
+    spends: tuple[Spend, ...]
+    contribution: Contribution
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen for one spend: the family, integer steps a row, the table that is sampled and certified."""
+
+    spend: Spend
+    family: str
+    shift: int
+    table: NoiseTable
+
+
+def all_spends(units: Sequence[Unit]) -> list[Spend]:
+    """The spends of all units, in order."""
+    return [spend for unit in units for spend in unit.spends]
+
+
+def lattice_unit(units: Sequence[Unit], size: float) -> int:
+    """A whole number A: every spend of size a/8 and shift s has a·s dividing A, so all losses of laws that fall by
+    1/(size·s) a step are multiples of 8/(A·size).
+    """
+    spends = all_spends(units)
+    whole = math.lcm(*(spend.eighths for spend in spends))
+    if all(spend.whole_rows for spend in spends):
+        return whole
+    wanted = min(RESOLUTION / size, MOST_STEPS)
+    return whole * max(1, math.ceil(8 * wanted / whole))
+
+
+def needs(units: Sequence[Unit], size: float, delta: float) -> list[Need]:
+    """What each spend must hide when the common size is ``size`` and ``delta`` may be lost altogether."""
+    share, unit = delta / len(all_spends(units)), lattice_unit(units, size)
+    return [_need(u.contribution, spend, unit, share) for u in units for spend in u.spends]
+
+
+def _need(contribution: Contribution, spend: Spend, unit: int, share: float) -> Need:
+    full, rest = divmod(contribution.most_rows, contribution.largest_part)
+    parts = (contribution.largest_part,) * full + ((rest,) if rest else ())
+    return Need(1 if spend.whole_rows else unit // spend.eighths, parts, share)
+
+
+def total_loss(units: Sequence[Unit], losses: Sequence[ShiftLoss], shifts: Sequence[int], window: Window) -> Masses:
+    """The composed law of all units: each at the worst split of one person's rows, spends of a unit shifted together.
+
+    ``losses[i](s)`` is the loss of the i-th spend's noise under a shift by s; one row shifts it by ``shifts[i]``.
+    """
+    pairs = iter(zip(losses, shifts, strict=True))
+    owned = [[next(pairs) for _ in unit.spends] for unit in units]
+    laws = [worst_split(_part(own, window), unit.contribution, window) for own, unit in zip(owned, units, strict=True)]
+    return reduce(Masses.__mul__, laws)
+
+
+def _part(own: Sequence[tuple[ShiftLoss, int]], window: Window) -> Callable[[int], Masses]:
+    """The law of one group with some rows of the person: its spends side by side."""
+
+    def law(rows: int) -> Masses:
+        return reduce(Masses.__mul__, (Masses.of(loss(rows * shift), window) for loss, shift in own))
+
+    return law

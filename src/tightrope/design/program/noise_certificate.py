@@ -1,0 +1,163 @@
+"""Certificates of least noise: built when they are asked for, from the table that is sampled."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.certificates.guarantee import Guarantee
+from tightrope.certificates.noise import Argument, NoiseCertificate
+from tightrope.design.program.noise_closed_form import least_cost, least_tails
+from tightrope.design.program.noise_cost import Cost
+from tightrope.design.program.noise_dual import Costs, Multiplier, proven_least
+from tightrope.design.program.noise_expense import expense
+from tightrope.design.program.noise_request import Promise, Shape
+from tightrope.design.program.noise_search import least_table, proving_multipliers
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.privacy.laws.law import Floats
+from tightrope.privacy.loss import PrivacyLoss
+
+THEOREM = (
+    "For every noise that keeps the points at shift 1, P(|X| >= k) >= 2 G_k with G_1 = max_i (1 - delta_i) / "
+    "(1 + e^epsilon_i) and G_(k+1) = max_i e^-epsilon_i (G_k - delta_i); so it costs at least phi(0) + 2 sum_k "
+    "(phi(k) - phi(k-1)) G_k. Proof: docs/proofs/optimal-noise.md."
+)
+DUAL = (
+    "With y_k = values[k - start] (left before, 0 behind), 0 <= y_k <= cap, every noise that keeps delta at epsilon "
+    "for each shift costs at least min_k (r_k + r_-k)/2 - sum cap delta with r_k = c_k + sum (y_k - e^epsilon "
+    "y_(k+shift)), c_k the cost of the error k. Proof: docs/proofs/optimal-noise.md."
+)
+SINGLE = "Each of several releases alone must keep the whole promise, so none costs less than the least noise of one. "
+
+
+class Proof(ABC):
+    """What is known about one noise: enough to write its certificate."""
+
+    @abstractmethod
+    def certificate(self, table: NoiseTable) -> NoiseCertificate:
+        """The certificate of the table that is sampled."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound on the cost of every integer noise that keeps a promise."""
+
+    promise: Promise
+    sensitivity: int
+    cost: Cost
+
+    @cached_property
+    def multipliers(self) -> tuple[Multiplier, ...]:
+        """Numbers that prove it for a sensitivity above 1: the linear program over all shifts."""
+        return proving_multipliers(self.promise, self.sensitivity, self.costs)
+
+    def costs(self, last: int) -> Floats:
+        """c_0..c_last."""
+        return self.cost.at(np.arange(last + 1.0))
+
+    @cached_property
+    def value(self) -> float:
+        """The bound, rounded down."""
+        if self.sensitivity == 1:
+            return least_cost(least_tails(self.promise.points), self.cost)
+        return proven_least(self.multipliers, self.costs, "any")
+
+    @property
+    def argument(self) -> Argument:
+        """Why it holds."""
+        if self.sensitivity == 1:
+            return Argument("theorem", THEOREM, {"points": [list(point) for point in self.promise.points]})
+        return dual_argument(self.multipliers, self.costs)
+
+
+@dataclass(frozen=True)
+class LeastProof(Proof):
+    """One release: the bound, the shape of the noise, and the numbers of its own program where there was one."""
+
+    bound: Bound
+    shape: Shape
+    multipliers: tuple[Multiplier, ...] = ()
+
+    def certificate(self, table: NoiseTable) -> NoiseCertificate:
+        upper = expense(table, self.bound.cost)
+        found = certified(table, self.bound, upper, self.shape, self._price(upper), self.bound.argument)
+        return replace(found, shape_lower=min(upper, max(found.lower, self._shape_lower)))
+
+    @property
+    def _shape_lower(self) -> float:
+        """No noise of the same shape costs less: what the program's own multipliers prove."""
+        return proven_least(self.multipliers, self.bound.costs, self.shape) if self.multipliers else 0.0
+
+    def _price(self, upper: float) -> float:
+        """How much more the least unimodal noise costs, at most."""
+        bound = self.bound
+        if bound.sensitivity == 1:
+            return 0.0
+        own = self.shape == "unimodal"
+        other = upper if own else expense(self._unimodal(), bound.cost)
+        return other / bound.value - 1 if bound.value > 0 else (0.0 if other == 0 else math.inf)
+
+    def _unimodal(self) -> NoiseTable:
+        return least_table(self.bound.promise, self.bound.sensitivity, self.bound.costs, "unimodal").table
+
+
+@dataclass(frozen=True)
+class ComposedProof(Proof):
+    """Several releases under one budget."""
+
+    bound: Bound
+    releases: int
+
+    def certificate(self, table: NoiseTable) -> NoiseCertificate:
+        single = self.bound.argument
+        argument = Argument("single release", SINGLE + single.statement, single.numbers)
+        upper = expense(table, self.bound.cost)
+        return certified(table, self.bound, upper, "unimodal", None, argument, self.releases)
+
+
+def dual_argument(multipliers: Sequence[Multiplier], costs: Costs) -> Argument:
+    """The numbers of a dual bound, with the costs of the errors that they look at."""
+    reach = max((m.reach for m in multipliers), default=1)
+    numbers = {"costs": costs(reach + 1).tolist(), "multipliers": [m.to_data() for m in multipliers]}
+    return Argument("dual", DUAL, numbers)
+
+
+def certified(
+    table: NoiseTable,
+    bound: Bound,
+    upper: float,
+    shape: str,
+    price: float | None,
+    argument: Argument,
+    releases: int = 1,
+) -> NoiseCertificate:
+    """The certificate of a table for one or more releases."""
+    loss = releases * table.loss(bound.sensitivity)
+    guarantee, realised = kept(loss, bound.promise)
+    return NoiseCertificate(
+        lower=min(bound.value, upper),
+        upper=upper,
+        guarantee=guarantee,
+        realised=realised,
+        cost=bound.cost.name,
+        sensitivity=bound.sensitivity,
+        shape=shape,
+        mean_absolute_error=table.mean_absolute,
+        mean_squared_error=table.mean_squared,
+        worst_error=table.worst,
+        argument=argument,
+        unimodal_price=price,
+        releases=releases,
+    )
+
+
+def kept(loss: PrivacyLoss, promise: Promise) -> tuple[Guarantee, tuple[tuple[float, float, float], ...]]:
+    """The triple that a loss realises at the promised ε, and (ε, δ promised, δ realised) for every point."""
+    realised = tuple((epsilon, delta, float(loss.delta(epsilon))) for epsilon, delta in promise.points)
+    epsilon = promise.main[0]
+    return Guarantee(epsilon, float(loss.delta(epsilon)), loss.total_variation()), realised

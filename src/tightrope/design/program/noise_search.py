@@ -1,0 +1,192 @@
+"""The least integer noise for a sensitivity above 1, and how much less any other could cost: two linear programs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightrope.design.program.noise_dual import Costs, Multiplier, lifted
+from tightrope.design.program.noise_program import Program, Solution, reference, solve
+from tightrope.design.program.noise_reference import MOST_CELLS, Reference
+from tightrope.design.program.noise_repair import Repair, excess
+from tightrope.design.program.noise_request import Promise, Shape
+from tightrope.errors import InputError
+from tightrope.mechanisms.tables.integer_tables import staircase_table
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.privacy.laws.law import Floats
+
+Points = tuple[tuple[float, float], ...]
+
+LARGEST = 24.0
+"""A larger ε is searched as this one: the error is below 1e−9 there, and e^ε too large a coefficient for a solver."""
+TINY = 1e-10
+"""A δ below this is searched as 0 (the law is endless then): it costs less than 1e−8 more."""
+MARGINS = (1e-12, 1e-11, 1e-10, 1e-9)
+"""By how much every δ is made smaller, until the solver's optimum keeps the promise: the accountant's own rounding is
+below the first. A δ costs some hundred times the least cost at most, so this is some 1e−10 of it."""
+RELATIVE = 2.0**-40
+OUTWARD = 1e-6
+"""An excess above this is no rounding: weights rise outwards somewhere, and rows are missing."""
+FAINTEST = 1e-16
+FAINT = 40.0
+"""Nats that a staircase is followed down."""
+WIDENINGS = 4
+MOST_ROWS = 30_000
+"""Rows of a program that is solved for all shifts: seconds. Larger ones are proven on a coarser lattice."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The table that keeps the promise, and multipliers that prove how good it is among laws of its shape."""
+
+    table: NoiseTable
+    multipliers: tuple[Multiplier, ...]
+
+
+def least_table(promise: Promise, sensitivity: int, costs: Costs, shape: Shape) -> Found:
+    """The table with the least Σ p_x c_|x|, up to the solver's tolerance; it keeps every point at every shift.
+
+    Raises ``InputError`` where the noise would need too many cells (with ``shape="any"``: rows).
+
+    >>> found = least_table(Promise.of(1, 1e-6, None), 3, lambda n: np.arange(n + 1.0), "unimodal")
+    >>> round(found.table.mean_absolute, 6)
+    2.860785
+    """
+    points = searched(promise)
+    law = Reference.of(points, sensitivity)
+    program = _program(points, sensitivity, costs, shape, law)
+    if shape == "any" and not program.size <= MOST_ROWS:
+        raise InputError("shape", shape, "'unimodal' for noise this wide", "or measure in coarser units")
+    solution = _wide_enough(program, costs)
+    table = Repair(points, sensitivity, shape == "unimodal", law).table(solution.weights)
+    multipliers = _promised(solution, promise)
+    multipliers = multipliers if shape == "unimodal" else lifted(multipliers, costs)
+    tables = [table, *_known(points, sensitivity, costs)]
+    if shape == "any":
+        tables.append(least_table(promise, sensitivity, costs, "unimodal").table)
+    return Found(min(tables, key=lambda found: _float_expense(found, costs)), multipliers)
+
+
+def _known(points: Points, sensitivity: int, costs: Costs) -> list[NoiseTable]:
+    """The best staircase, to the last bit, where the only point has δ = 0; it is the optimum there."""
+    if len(points) > 1 or points[0][1] > 0:
+        return []
+    epsilon = points[0][0]
+    _, high = best_staircase(epsilon, sensitivity, costs(sensitivity * (math.ceil(FAINT / epsilon) + 1)))
+    return [staircase_table(epsilon, sensitivity, high)]
+
+
+def _float_expense(table: NoiseTable, costs: Costs) -> float:
+    """φ(0) + 2 Σ (φ(k) − φ(k−1)) P(X ≥ k) up to where the tail is ``FAINTEST``: to choose between tables."""
+    last = 1
+    while table.survival(last) > FAINTEST:
+        last *= 2
+    values = costs(last)
+    tails = np.array([float(table.survival(k)) for k in range(last)])
+    return float(values[0] + 2 * np.dot(np.diff(values), tails))
+
+
+def best_staircase(epsilon: float, period: int, costs: Floats) -> tuple[float, int]:
+    """(E c, r) of the best law that is flat on |k| < r, 1 ≤ r ≤ period, and falls by e^{−ε} every ``period`` cells.
+
+    In floats, from c_0..c_N; weights beyond N are left out. No noise with δ = 0 costs less (Geng and Viswanath).
+
+    >>> cost, high = best_staircase(1.0, 3, np.arange(300.0))
+    >>> round(cost, 6), high
+    (2.860832, 2)
+    """
+    both = np.where(np.arange(len(costs)) == 0, 1.0, 2.0)
+    sums = np.concatenate([[[0.0, 0.0]], np.cumsum(np.array([both * costs, both]), axis=1).T])
+    steps = len(costs) // period
+    highs = np.arange(1, period + 1)
+    edges = highs[:, None] + period * np.arange(steps)
+    edges = np.concatenate([np.zeros((period, 1), dtype=np.int64), np.minimum(edges, len(costs))], axis=1)
+    total = np.einsum("j,rjc->rc", np.exp(-epsilon * np.arange(steps)), np.diff(sums[edges], axis=1))
+    means = total[:, 0] / total[:, 1]
+    return float(means.min()), int(np.argmin(means)) + 1
+
+
+def proving_multipliers(promise: Promise, sensitivity: int, costs: Costs) -> tuple[Multiplier, ...]:
+    """Numbers that prove a bound on every noise, of any shape: from all shifts, or from a coarser lattice of them."""
+    points = searched(promise)
+    factor = _factor(points, sensitivity)
+    coarse = sensitivity // factor
+
+    def coarser(n: int) -> Floats:
+        return costs(n * factor)[::factor]
+
+    program = _program(points, coarse, coarser, "any", Reference.of(points, coarse))
+    found = lifted(_promised(_wide_enough(program, coarser), promise), coarser)
+    return found if factor == 1 else tuple(m.stretched(factor) for m in found)
+
+
+def _factor(points: Points, sensitivity: int) -> int:
+    """How many cells make one of the lattice: 1 where the program is small enough, else what loses least.
+
+    A lattice of c cells a shift loses about 0.1/c², and the part of the sensitivity that its cells do not make up.
+    """
+    levels = len(Reference.of(points, 1).weights)
+
+    def rows(coarse: int) -> int:
+        return len(points) * coarse * coarse * (levels + 1)
+
+    def loss(factor: int) -> float:
+        coarse = sensitivity // factor
+        return 1 - coarse * factor / sensitivity + 0.1 / coarse**2
+
+    possible = [f for f in range(1, sensitivity + 1) if rows(sensitivity // f) <= MOST_ROWS]
+    return 1 if possible[0] == 1 else min(possible, key=loss)
+
+
+def _wide_enough(program: Program, costs: Costs) -> Solution:
+    """The solution on a window outside which nothing can cost less: the promise costs c_k − ½ Σ (e^ε − 1) w there."""
+    for _ in range(WIDENINGS):
+        solution = _nearly_kept(program)
+        least = float(np.dot(program.costs, solution.weights)) * 2
+        lifting = sum(math.expm1(m.epsilon) * m.left for m in solution.multipliers) / 2
+        if program.costs[-1] >= least + lifting:
+            break
+        wider = costs(min(2 * program.cells, MOST_CELLS))
+        enough = int(np.searchsorted(wider, least + lifting)) + program.sensitivity
+        cells = min(max(enough, program.cells + 1), len(wider) - 1)
+        padded = np.pad(program.reference, (0, cells - program.cells))
+        wide = replace(program, costs=wider[: cells + 1], reference=reference(padded))
+        if wide.size > MOST_ROWS:
+            break
+        program = wide
+    return solution
+
+
+def _nearly_kept(program: Program) -> Solution:
+    """The optimum of a promise a little stricter, so that what the solver overshoots is within the one asked for."""
+    both = False
+    for margin in MARGINS:
+        points = tuple((e, d - min(d / 4, d * RELATIVE + margin)) for e, d in program.points)
+        solution = solve(replace(program, points=points, both=both))
+        over = excess(solution.weights, program.points, program.sensitivity)
+        if over > OUTWARD and program.shape == "any" and not both:
+            both = True
+            solution = solve(replace(program, points=points, both=both))
+            over = excess(solution.weights, program.points, program.sensitivity)
+        if over == 0:
+            break
+    return solution
+
+
+def searched(promise: Promise) -> Points:
+    """The points as they are searched: ε at most ``LARGEST``, a tiny δ as 0."""
+    return tuple((min(e, LARGEST), 0.0 if d < TINY else d) for e, d in promise.points)
+
+
+def _program(points: Points, sensitivity: int, costs: Costs, shape: Shape, law: Reference) -> Program:
+    endless = any(delta == 0 for _, delta in points)
+    scale = reference(law.floats)
+    return Program(points, sensitivity, costs(len(scale) - 1), scale, shape, endless)
+
+
+def _promised(solution: Solution, promise: Promise) -> tuple[Multiplier, ...]:
+    """The multipliers with the δ and ε that were promised: larger ones than searched weaken the bound honestly."""
+    deltas = {min(e, LARGEST): (e, d) for e, d in promise.points}
+    return tuple(m.for_point(*deltas[m.epsilon]) for m in solution.multipliers if math.isfinite(m.cap))

@@ -1,0 +1,186 @@
+"""The least integer noise of sensitivity 1 for any symmetric trade-off function f (theory §4.1).
+
+G_1 is the fixed point of f, G_{k+1} = f(1 − G_k), P(X ≥ k) = G_k. f is a function of floats that is trusted to
+``ERROR``; every step is rounded to the private side. Where G_k is small, 1 − G_k says little about it: from there on
+the law falls geometrically. That keeps f: f(1 − G) is convex in G and 0 at 0, so f(1 − G)/G does not increase as G
+falls. The table that is sampled is checked against f at every vertex of its curve of errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from tightrope.certificates.guarantee import Guarantee
+from tightrope.certificates.noise import Argument, NoiseCertificate
+from tightrope.design.program.noise_certificate import Proof
+from tightrope.design.program.noise_closed_form import least_cost
+from tightrope.design.program.noise_cost import Cost
+from tightrope.design.program.noise_expense import expense
+from tightrope.errors import InputError, PrecisionError
+from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP, ONE, Plateaus
+from tightrope.mechanisms.tables.table import NoiseTable, tabulate
+
+ERROR = 2.0**-46
+"""Absolute error that f may have."""
+SMALL = 2.0**-26
+"""Below this G the law is geometric."""
+MOST_TAILS = 1 << 16
+GRID = 257
+TOLERANCE = 1e-6
+STATEMENT = (
+    "For every noise that keeps the trade-off function f at shift 1, P(|X| >= k) >= 2 G_k with G_1 = f(G_1) and "
+    "G_(k+1) = f(1 - G_k); so it costs at least phi(0) + 2 sum_k (phi(k) - phi(k-1)) G_k, with G_k at least tails[k-1] "
+    "if f is right to within error. Proof: docs/proofs/optimal-noise.md."
+)
+
+Tradeoff = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class TradeoffProof(Proof):
+    """One release that keeps f."""
+
+    tradeoff: Tradeoff
+    cost: Cost
+
+    def certificate(self, table: NoiseTable) -> NoiseCertificate:
+        tails = _recursion(self.tradeoff, -ERROR)
+        upper = expense(table, self.cost)
+        whole = [int(Fraction(tail) * ONE) for tail in tails]
+        return NoiseCertificate(
+            lower=min(upper, least_cost(whole, self.cost)),
+            upper=upper,
+            guarantee=_guarantee(table),
+            realised=(),
+            cost=self.cost.name,
+            sensitivity=1,
+            shape="any",
+            mean_absolute_error=table.mean_absolute,
+            mean_squared_error=table.mean_squared,
+            worst_error=table.worst,
+            argument=Argument("theorem", STATEMENT, {"tails": tails, "error": ERROR}),
+            unimodal_price=0.0,
+        )
+
+
+def tradeoff_table(tradeoff: Tradeoff) -> NoiseTable:
+    """The table for f on [0, 1]: convex, decreasing, its own inverse. Raises ``InputError`` where it is not.
+
+    >>> table = tradeoff_table(lambda t: max(0.0, 1 - math.e * t, (1 - t) / math.e))  # (1, 0)
+    >>> round(table.mean_absolute * math.sinh(1), 6)
+    1.0
+    """
+    _checked(tradeoff)
+    tails = _recursion(tradeoff, ERROR)
+    raw = [int(Fraction(tail) * ONE) for tail in tails]
+    weights = [ONE - 2 * raw[0]] + [a - b for a, b in pairwise(raw)]
+    ratio = _ratio(tradeoff, tails[-1])
+    if ratio == 0:
+        table = tabulate([*weights, raw[-1]])
+    else:
+        fixed = int(Fraction(ratio) * ONE)
+        table = tabulate(weights, Plateaus(raw[-1] * (ONE - fixed) // ONE, fixed))
+    if not keeps_tradeoff(table, tradeoff, len(tails)):
+        raise PrecisionError("the noise could not be shown to keep this trade-off function; is it exact to 1e-14?")
+    return table
+
+
+def keeps_tradeoff(table: NoiseTable, tradeoff: Tradeoff, vertices: int) -> bool:
+    """Whether the first vertices (1 − G_k, G_{k+1}) of the table's curve lie above f, by half its error.
+
+    Beyond them f(1 − G)/G does not increase, and the table falls in one ratio.
+    """
+    tails = [table.survival(k) for k in range(vertices + 1)]
+    first = float(tails[0])
+    above = first >= value(tradeoff, first) + ERROR / 2 or first >= 0.5
+    steps = (float(b) >= value(tradeoff, _left_of(float(a))) + ERROR / 2 for a, b in pairwise(tails) if b)
+    ended = all(value(tradeoff, _left_of(float(a))) <= 0 for a, b in pairwise(tails) if a and not b)
+    return above and all(steps) and ended
+
+
+def value(tradeoff: Tradeoff, rate: float) -> float:
+    """F at one point; raises ``InputError`` where it is no number in [0, 1]."""
+    try:
+        found = float(tradeoff(rate))
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise InputError("tradeoff", tradeoff, f"a function with a number at {rate!r}", str(error)) from None
+    if not -ERROR <= found <= 1 + ERROR:
+        raise InputError("tradeoff", found, f"between 0 and 1 at {rate!r}", "it gives error rates")
+    return min(max(found, 0.0), 1.0)
+
+
+def _left_of(tail: float) -> float:
+    """1 − tail, rounded down: f is larger there."""
+    return max(0.0, math.nextafter(1 - tail, 0.0))
+
+
+def _recursion(tradeoff: Tradeoff, error: float) -> list[float]:
+    """G_1, G_2, … down to ``SMALL`` or to where f is 0, each ``error`` larger than computed."""
+    tails = [min(0.5, _fixed_point(tradeoff, upper=error > 0) + 2 * error)]
+    while tails[-1] > SMALL:
+        last = tails[-1]
+        there = _left_of(last) if error > 0 else min(1.0, math.nextafter(1 - last, 2.0))
+        found = value(tradeoff, there)
+        following = min(last, found + error)
+        if found == 0 or following <= 0:
+            break
+        tails.append(following)
+        if len(tails) > MOST_TAILS:
+            raise InputError(
+                "tradeoff", tradeoff, f"one that fewer than {MOST_TAILS} cells keep", "measure in coarser units"
+            )
+    return tails
+
+
+def _fixed_point(tradeoff: Tradeoff, *, upper: bool) -> float:
+    low, high = 0.0, 0.5
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if value(tradeoff, middle) <= middle else (middle, high)
+    return high if upper else low
+
+
+def _ratio(tradeoff: Tradeoff, last: float) -> float:
+    """What the tail falls by: f(1 − G)/G at the last G, rounded up; 0 where f is 0 there."""
+    found = value(tradeoff, _left_of(last))
+    if found == 0:
+        return 0.0
+    ratio = max((found + ERROR) / last * (1 + 2.0**-50), math.exp(-LARGEST_STEP))
+    if not ratio < 1 - 1e-6:
+        raise InputError("tradeoff", ratio, "one that falls faster than 1 - t near 1", "measure in coarser units")
+    return ratio
+
+
+def _checked(tradeoff: Tradeoff) -> None:
+    if not callable(tradeoff):
+        raise InputError("tradeoff", tradeoff, "a function on [0, 1]", "say lambda t: max(0, 1 - 0.3 - t)")
+    rates = np.linspace(0, 1, GRID)
+    values = np.array([value(tradeoff, rate) for rate in rates.tolist()])
+    _require(bool(np.all(np.diff(values) <= TOLERANCE)), tradeoff, "decreasing")
+    _require(bool(np.all(np.diff(values, 2) >= -TOLERANCE)), tradeoff, "convex")
+    _require(bool(np.all(values <= 1 - rates + TOLERANCE)), tradeoff, "at most 1 - t: nothing hides more")
+    _require(bool(np.any(values[1:-1] > 0)), tradeoff, "above 0 somewhere: else it promises nothing")
+    back = [(value(tradeoff, v), rate) for v, rate in zip(values.tolist(), rates.tolist(), strict=True) if v > 0]
+    slope = 1 + np.max(np.abs(np.diff(values))) * GRID
+    far = max(abs(there - rate) for there, rate in back if rate > 0)
+    _require(far <= TOLERANCE * slope, tradeoff, "its own inverse (f(f(t)) = t): take max(f, its inverse)")
+
+
+def _require(held: bool, tradeoff: Tradeoff, expected: str) -> None:
+    if not held:
+        raise InputError(
+            "tradeoff", tradeoff, expected, "a trade-off function gives the least type-II error at a type-I rate"
+        )
+
+
+def _guarantee(table: NoiseTable) -> Guarantee:
+    """At the largest finite loss, where δ is the mass of infinite loss."""
+    loss, atoms = table.loss(1), table.atoms(1)
+    epsilon = max(0.0, atoms.largest + 2 * atoms.slack)
+    return Guarantee(epsilon, float(loss.delta(epsilon)), loss.total_variation())

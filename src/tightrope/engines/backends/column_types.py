@@ -1,0 +1,83 @@
+"""From an engine's types to the kinds that users see, and to a form in which equal means equal.
+
+Works on ibis' data types and expressions.
+"""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from tightrope.engines.backends.backend import load
+from tightrope.engines.schema import Column, Kind, Schema
+
+if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
+    import ibis.expr.schema as sch
+    import ibis.expr.types as ir
+
+_KINDS: tuple[tuple[str, Kind], ...] = (
+    ("is_boolean", "boolean"),
+    ("is_integer", "integer"),
+    ("is_floating", "number"),
+    ("is_decimal", "number"),
+    ("is_string", "text"),
+    ("is_uuid", "text"),
+    ("is_null", "text"),  # a column of nothing but NULLs
+    ("is_date", "date"),
+    ("is_timestamp", "timestamp"),
+)
+
+NANOSECONDS = 9
+
+
+def schema_of(columns: sch.Schema) -> Schema:
+    """The names and kinds of an ibis schema."""
+    return Schema(tuple(Column(name, kind_of(dtype)) for name, dtype in columns.items()))
+
+
+def kind_of(dtype: dt.DataType) -> Kind:
+    """The kind of an ibis type; decimals without fraction are integers (DuckDB's HUGEINT arrives as one)."""
+    if is_wide(dtype):
+        return "integer"
+    return next((kind for test, kind in _KINDS if getattr(dtype, test)()), "other")
+
+
+def is_wide(dtype: dt.DataType) -> bool:
+    """Whether the type holds integers that may not fit in 64 bits."""
+    return bool(dtype.is_decimal() and dtype.scale == 0)
+
+
+def comparable(column: ir.Column) -> ir.Column:
+    """The column in a form in which the engine's ``=`` is the equality of keys and persons.
+
+    NaN is NULL, -0.0 is 0.0, wide integers, UUIDs and enums are text (128 bits do not fit in a decimal), instants are
+    in UTC (in local time the hour that autumn repeats would be one key) and have microseconds; days outside the
+    calendar are NULL. Injective but for these rules.
+    """
+    dtype = column.type()
+    if dtype.is_floating():
+        wide = column.cast("float64")
+        return load("ibis").ifelse(wide.isnan(), None, wide + 0.0)
+    if is_wide(dtype) or dtype.is_uuid() or dtype.is_null():
+        return column.cast("string")
+    if dtype.is_timestamp() and (dtype.scale != NANOSECONDS or dtype.timezone is not None):
+        return _within_calendar(column.try_cast(dtype.copy(scale=6, timezone=dtype.timezone and "UTC")))
+    return _within_calendar(column) if dtype.is_date() else column  # nanoseconds end in 2262
+
+
+def _within_calendar(column: ir.Column) -> ir.Column:
+    """Days outside the years 1 to 9999, and infinite ones, are NULL: a row with one must not stop the others."""
+    dtype = column.type()
+    zone = datetime.UTC if dtype.is_timestamp() and dtype.timezone else None
+    first, last = datetime.datetime(1, 1, 1, tzinfo=zone), datetime.datetime(9999, 12, 31, tzinfo=zone)
+    ends = (first.date(), last.date()) if dtype.is_date() else (first, last)
+    return load("ibis").ifelse(column.between(*ends), column, None)
+
+
+def decoded(value: Any, kind: Kind) -> object:
+    """A key as it came from the engine's ``comparable`` column, as the Python value of its kind."""
+    if value is None or kind != "integer":
+        return value
+    return int(Decimal(value)) if isinstance(value, str) else int(value)

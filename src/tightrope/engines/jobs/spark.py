@@ -1,0 +1,129 @@
+"""Spark: tables that live there, and jobs that its workers do."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.engines.backends.backend import guarded, load, sql
+from tightrope.engines.backends.column_types import schema_of
+from tightrope.engines.jobs.jobs import Folding, Totals, Writing, portions, record_batch
+from tightrope.engines.table import Table
+from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+_TYPES = {
+    "int8": ("ByteType", "int8"),
+    "int16": ("ShortType", "int16"),
+    "int32": ("IntegerType", "int32"),
+    "int64": ("LongType", "int64"),
+    "uint8": ("ShortType", "int16"),
+    "uint16": ("IntegerType", "int32"),
+    "uint32": ("LongType", "int64"),
+    "uint64": ("LongType", "int64"),
+    "string": ("StringType", "string"),
+}
+"""Spark's type and its Arrow form, for Arrow types of results: Spark has no unsigned numbers. All others are binary."""
+_BINARY = ("BinaryType", "binary")
+
+
+def open_spark(frame: Any) -> Table:
+    """A Spark frame, classic or connected. ibis sets the session's time zone to UTC.
+
+    Timestamps come without a zone, instants in UTC: ibis does not tell Spark's two kinds apart.
+    """
+    if not hasattr(frame, "sparkSession"):
+        raise InputError("source", type(frame), "a Spark frame", "call its to_spark() first")  # pandas on Spark
+    ibis = load("ibis")
+    load("pyspark")
+    backend = guarded("connect to the Spark session", lambda: ibis.pyspark.connect(frame.sparkSession))
+    name = f"tightrope_{uuid.uuid4().hex}"
+    guarded("name the Spark frame", lambda: frame.createOrReplaceTempView(name))
+    table = guarded("read the schema of the Spark frame", lambda: backend.table(name))
+    return Table(schema_of(table.schema()), "spark", backend, lambda _: table)
+
+
+def write(backend: Any, rows: ir.Table, job: Writing, destination: str) -> int:
+    """A folder of Parquet parts of what the job makes of the rows; how many there are, as they were written."""
+    frame = _frame(backend, rows)
+    session = frame.sparkSession
+    _refuse_speculation(session)
+    made = guarded("prepare the job", lambda: frame.mapInArrow(_writer(job), _schema(job, frame.schema)))
+    try:
+        guarded("write the Parquet parts", lambda: made.write.mode("error").parquet(destination))
+    except BaseException:  # an interruption, too
+        _remove_unfinished(Path(destination))
+        raise
+    return int(guarded("count what was written", lambda: session.read.parquet(destination).count()))
+
+
+def fold(backend: Any, rows: ir.Table, job: Folding) -> Totals:
+    """The sum of what the job makes of the rows: workers add up theirs, Spark adds up what they send."""
+    made = guarded("prepare the job", lambda: _frame(backend, rows).mapInArrow(_folder(job), "place long, total long"))
+    sums = made.groupBy("place").sum("total")
+    places, totals = guarded("add up the rows", lambda: [column.to_numpy() for column in sums.toArrow().columns])
+    out = np.zeros(job.length, dtype=np.int64)
+    out[places] = totals
+    return out
+
+
+def _frame(backend: Any, rows: ir.Table) -> Any:
+    """The rows as a Spark frame: a plan, not yet run."""
+    return guarded("prepare the rows", lambda: backend.raw_sql(sql(backend, rows)))
+
+
+def _refuse_speculation(session: Any) -> None:
+    """A speculative copy of a task would draw a second report for each of its rows."""
+    setting = guarded("read Spark's settings", lambda: session.conf.get("spark.speculation", "false"))
+    if str(setting).lower() != "false":
+        raise InputError("spark.speculation", setting, "false", "set it so when the Spark session is made")
+
+
+def _schema(job: Writing, given: Any) -> Any:
+    types = load("pyspark.sql.types")
+    made = [types.StructField(field.name, getattr(types, _form(field.type)[0])()) for field in job.schema]
+    return types.StructType([*made, *(given[name] for name in job.keep)])
+
+
+def _form(arrow_type: Any) -> tuple[str, str]:
+    return _TYPES.get(str(arrow_type), _BINARY)
+
+
+def _writer(job: Writing) -> Any:
+    """The function that workers run; what it refers to is all that travels."""
+
+    def worker(batches: Iterator[Any]) -> Iterator[Any]:
+        arrow = load("pyarrow")
+        for batch in portions(batches, job.rows):
+            columns, names = job.done(batch), [*job.schema.names, *job.keep]
+            forms = [arrow.type_for_alias(_form(field.type)[1]) for field in job.schema]
+            cast = [column.cast(form) for column, form in zip(columns, forms, strict=False)]
+            yield arrow.RecordBatch.from_arrays([*cast, *columns[len(cast) :]], names=names)
+
+    return worker
+
+
+def _folder(job: Folding) -> Any:
+    """The function that workers run: the places and totals that are not 0."""
+
+    def worker(batches: Iterator[Any]) -> Iterator[Any]:
+        arrow = load("pyarrow")
+        total = job.total(batches)
+        places = np.flatnonzero(total)
+        schema = arrow.schema([("place", arrow.int64()), ("total", arrow.int64())])
+        yield record_batch([arrow.array(places), arrow.array(total[places])], schema)
+
+    return worker
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """A folder that a failed job left here goes, unless it holds anything but Spark's own hidden files."""
+    if folder.is_dir() and all(entry.name.startswith(("_", ".")) for entry in folder.iterdir()):
+        shutil.rmtree(folder, ignore_errors=True)

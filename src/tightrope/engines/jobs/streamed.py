@@ -1,0 +1,78 @@
+"""Jobs on this machine: the engine streams Arrow batches, and no more than a few of them are in memory at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tightrope.engines.backends.backend import exact, guarded, load, sql
+from tightrope.engines.jobs.jobs import Folding, Progress, Totals, Writing, portions, record_batch
+from tightrope.engines.jobs.whole_file import RowGroups, whole_file
+from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+
+def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progress: Progress) -> int:
+    """One Parquet file of what the job makes of the rows; how many there are."""
+    check_destination(destination)
+    with _reader(backend, rows, job.rows) as reader:
+        kept = [reader.schema.field(name) for name in job.keep]
+        schema = load("pyarrow").schema([*job.schema, *kept])
+        with whole_file(destination, schema, job.rows) as groups:
+            return sum(_written(groups, batch, job, schema) for batch in _watched(reader, job.rows, progress))
+
+
+def fold(backend: Any, rows: ir.Table, job: Folding, progress: Progress) -> Totals:
+    """The sum of what the job makes of the rows."""
+    with _reader(backend, rows, job.rows) as reader:
+        return job.total(_watched(reader, job.rows, progress))
+
+
+@contextmanager
+def _reader(backend: Any, rows: ir.Table, size: int) -> Iterator[Any]:
+    """A reader of record batches; closed at the end, also where it was not read to its end."""
+    with exact(backend):
+        reader = _query(backend, rows, size)
+        try:
+            yield reader
+        finally:
+            guarded("stop reading the rows", reader.close)
+
+
+def _query(backend: Any, rows: ir.Table, size: int) -> Any:
+    """A reader of record batches that runs the query once, as it is read.
+
+    Not by ibis 12: its ``to_pyarrow_batches`` fails with DuckDB 2, and a result that is executed first is held whole.
+    """
+    if backend.name != "duckdb":
+        return guarded("read the rows", lambda: backend.to_pyarrow_batches(rows, chunk_size=size))
+    query = guarded("prepare the rows", lambda: backend.con.sql(sql(backend, rows)))
+    return guarded("read the rows", lambda: query.to_arrow_reader(size))
+
+
+def _watched(reader: Any, size: int, progress: Progress) -> Iterator[Any]:
+    """Batches of at most ``size`` rows; the sum of those that were worked on is told before the next one."""
+    done = 0
+    while (batch := guarded("read the rows", lambda: next(reader, None))) is not None:
+        for part in portions([batch], size):
+            yield part
+            done += len(part)
+            progress(done)
+
+
+def _written(groups: RowGroups, batch: Any, job: Writing, schema: Any) -> int:
+    columns = job.done(batch)
+    guarded("write a batch of rows", lambda: groups.add(record_batch(columns, schema)))
+    return len(batch)
+
+
+def check_destination(destination: Path) -> None:
+    """Raise ``InputError`` unless it is the name of a Parquet file in a folder that exists."""
+    if destination.suffix.lower() != ".parquet":
+        raise InputError("destination", str(destination), "a path to a .parquet file", "name it something.parquet")
+    if not destination.parent.is_dir():
+        raise InputError("destination", str(destination), "in a folder that exists", "make the folder first")

@@ -1,0 +1,121 @@
+"""Contribution bounding: which rows of a person are not used.
+
+The promise: what is kept of a person depends on that person's own rows only. Then adding or removing a person changes
+every total by that person's own bounded rows, and nothing else. So rows are ordered by a hash of their own content;
+the order of the scan, row numbers and other people's rows never matter. Only persons who exceed a bound are looked at
+closely, and whether one does is again a matter of that person's rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add, and_, or_
+from typing import TYPE_CHECKING
+
+from tightrope.engines.backends.backend import load
+from tightrope.engines.request import PersonBounds
+from tightrope.engines.snapshot.rows import Rows
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+
+def over_bound(rows: Rows, bounds: PersonBounds) -> ir.Table:
+    """The persons (column ``person``) who exceed a bound.
+
+    One pass over the rows: when a group can hold all rows that a person may have, counting rows a person decides; else
+    rows are counted by person and group, and those counts, which are fewer, by person.
+    """
+    table = rows.table
+    if not (_limits_in_group(rows, bounds) or _limits_groups(rows, bounds)):
+        counted = table.group_by("person").agg(most=table.count())
+        return counted.filter(counted["most"] > bounds.rows).select("person")
+    pairs = table.group_by(["person", *rows.keys]).agg(most=table.count())
+    counted = pairs.group_by("person").agg(rows=pairs["most"].sum(), most=pairs["most"].max(), groups=pairs.count())
+    exceeded = [
+        counted["rows"] > bounds.rows,
+        counted["most"] > bounds.rows_per_group,
+        counted["groups"] > bounds.groups,
+    ]
+    return counted.filter(reduce(or_, exceeded)).select("person")
+
+
+def dropped(rows: Rows, bounds: PersonBounds) -> ir.Table:
+    """The rows that are not used, of persons whose rows are all here.
+
+    Of each person, ``groups`` groups stay, by the hash of person and group; in each, ``rows_per_group`` rows by the
+    hash of the row; of those, ``rows``, by the hash again.
+    """
+    hashed = _hashed(rows)
+    allowed = _allowed(rows.replaced(hashed), bounds)
+    ranked = hashed if allowed is None else hashed.mutate(beyond=~allowed)
+    first = () if allowed is None else (ranked["beyond"],)
+    place = load("ibis").row_number().over(group_by=ranked["person"], order_by=[*first, *row_order(ranked, rows)])
+    placed = ranked.mutate(place=place)
+    excess = placed["place"] >= bounds.rows
+    return placed.filter(excess if allowed is None else excess | placed["beyond"])
+
+
+def row_order(table: ir.Table, rows: Rows) -> list[ir.Column]:
+    """The order of a person's rows: the hash of the row, then its content, so that ties are identical rows."""
+    return [table["row_hash"], *(table[name] for name in (*rows.keys, *rows.values, "copy"))]
+
+
+def group_order(table: ir.Table, rows: Rows) -> list[ir.Column]:
+    """The order of a person's groups: the hash of person and group, then the group."""
+    return [table["group_hash"], *(table[name] for name in rows.keys)]
+
+
+def encoded(columns: Sequence[ir.Column]) -> ir.StringColumn:
+    """One text for several values, different for different values of these types.
+
+    Each value marks its own end: an integer is ``digits,``, anything else ``length:text``, and NULL is ``n``.
+    """
+    return reduce(add, map(_marked, columns))
+
+
+def _marked(column: ir.Column) -> ir.StringColumn:
+    text = column.cast("string")
+    closed = text + "," if column.type().is_integer() else text.length().cast("string") + ":" + text
+    return closed.fill_null("n")
+
+
+def _hashed(rows: Rows) -> ir.Table:
+    """The rows with their hashes. Identical rows of a person are told apart by a running number, ``copy``.
+
+    Without it a hundred equal rows would be kept or dropped as one, and rare rows be kept far too often. Which of the
+    equal rows has which number is of no consequence: they are equal.
+    """
+    table = rows.table
+    content = [table[name] for name in ("person", *rows.keys, *rows.values)]
+    copies = table.mutate(copy=load("ibis").row_number().over(group_by=content))
+    names = ("person", *rows.keys, *rows.values, "copy")
+    return copies.mutate(
+        row_hash=encoded([copies[name] for name in names]).hexdigest("md5"),
+        group_hash=encoded([copies[name] for name in ("person", *rows.keys)]).hexdigest("md5"),
+    )
+
+
+def _allowed(rows: Rows, bounds: PersonBounds) -> ir.BooleanColumn | None:
+    """Whether a row's group stays, and the row in it; None when the bound on rows alone decides."""
+    ibis, table = load("ibis"), rows.table
+    tests = []
+    if _limits_groups(rows, bounds):
+        place = ibis.dense_rank().over(group_by=table["person"], order_by=group_order(table, rows))
+        tests.append(place < bounds.groups)
+    if _limits_in_group(rows, bounds):
+        group = [table[name] for name in ("person", *rows.keys)]
+        place = ibis.row_number().over(group_by=group, order_by=row_order(table, rows))
+        tests.append(place < bounds.rows_per_group)
+    return reduce(and_, tests) if tests else None
+
+
+def _limits_groups(rows: Rows, bounds: PersonBounds) -> bool:
+    """Whether the bound on groups says more than the bound on rows."""
+    return bool(rows.keys) and bounds.groups < bounds.rows
+
+
+def _limits_in_group(rows: Rows, bounds: PersonBounds) -> bool:
+    """Whether the bound on rows in a group says more than the bound on rows."""
+    return bounds.rows_per_group < bounds.rows

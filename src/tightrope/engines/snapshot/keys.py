@@ -1,0 +1,146 @@
+"""Group keys: the order they are reported in, and given keys as a table that the engine can join."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from tightrope.engines.backends.backend import load
+from tightrope.engines.backends.column_types import NANOSECONDS, is_wide, kind_of
+from tightrope.engines.schema import Kind
+from tightrope.errors import InputError, SchemaError
+
+if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
+    import ibis.expr.types as ir
+
+Key = tuple[object, ...]
+
+_FITS: dict[Kind, Callable[[object], bool]] = {
+    "integer": lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, bool),
+    "text": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "date": lambda value: isinstance(value, date) and not isinstance(value, datetime),
+    "timestamp": lambda value: isinstance(value, datetime),
+}
+
+
+def rank(key: Key) -> tuple[tuple[Any, ...], ...]:
+    """What keys are sorted by: entry by entry, None first, then numbers by size, text by code point, False before True.
+
+    >>> sorted([("b", 1), (None, 2), ("B", None)], key=rank)
+    [(None, 2), ('B', None), ('b', 1)]
+    """
+    return tuple((0,) if entry is None else (1, entry) for entry in key)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenKeys:
+    """Keys that a question names, sorted, beside their form in the engine (None where no row can have that key)."""
+
+    keys: tuple[Key, ...]
+    located: tuple[Key | None, ...]
+    types: tuple[Any, ...]
+
+    def table(self) -> ir.Table:
+        """An engine table ``key0, key1, ..., number``: each key that a row can have, and its place in ``keys``."""
+        pyarrow = load("pyarrow")
+        present = [(number, key) for number, key in enumerate(self.located) if key is not None]
+        columns = {
+            f"key{place}": pyarrow.array([key[place] for _, key in present], kind)
+            for place, kind in enumerate(self.types)
+        }
+        columns["number"] = pyarrow.array([number for number, _ in present], pyarrow.int32())
+        return load("ibis").memtable(pyarrow.table(columns))
+
+
+def given_keys(keys: Iterable[Key], by: tuple[str, ...], types: tuple[dt.DataType, ...]) -> GivenKeys:
+    """The keys checked against the columns' types and sorted.
+
+    Raises ``SchemaError`` when a key has another type than its column, ``InputError`` when a key comes twice (also as
+    0.0 and -0.0, or None and NaN).
+    """
+    placed: dict[Key, Key] = {}
+    for key in keys:
+        canonical = tuple(map(_canonical, key, by, types))
+        if canonical in placed:
+            raise InputError("keys", key, "a list without repetitions", "remove the second of the two")
+        placed[canonical] = key
+    order = sorted(placed, key=rank)
+    forms = tuple(_Form(dtype) for dtype in types)
+    located = tuple(_located(key, forms) for key in order)
+    return GivenKeys(tuple(placed[key] for key in order), located, tuple(form.arrow for form in forms))
+
+
+class _Form:
+    """How keys of one column travel to the engine: the Arrow type of ``column_types.comparable``."""
+
+    __slots__ = ("arrow", "wide")
+
+    def __init__(self, dtype: dt.DataType) -> None:
+        self.wide = is_wide(dtype)
+        self.arrow = _arrow(dtype)
+
+    def of(self, entry: object) -> object:
+        """The entry as a value of the Arrow type; raises when the column cannot hold it."""
+        exact = str(entry) if self.wide and entry is not None else entry
+        return load("pyarrow").scalar(exact, self.arrow).as_py()
+
+
+def _arrow(dtype: dt.DataType) -> Any:
+    """The Arrow type of a column in comparable form."""
+    pyarrow = load("pyarrow")
+    if dtype.is_floating():
+        return pyarrow.float64()
+    if dtype.is_timestamp():
+        fine = dtype.scale == NANOSECONDS and dtype.timezone is None
+        return pyarrow.timestamp("ns" if fine else "us", tz=dtype.timezone and "UTC")
+    return pyarrow.string() if is_wide(dtype) or kind_of(dtype) == "text" else dtype.to_pyarrow()
+
+
+def _located(key: Key, forms: tuple[_Form, ...]) -> Key | None:
+    """The key in the engine's form, or None when the columns cannot hold it (300 in a column of bytes)."""
+    try:
+        return tuple(form.of(entry) for form, entry in zip(forms, key, strict=True))
+    except (ArithmeticError, TypeError, ValueError):  # Arrow's own errors are ValueErrors
+        return None
+
+
+def _canonical(entry: object, name: str, dtype: dt.DataType) -> object:
+    """The entry in the one form that equal keys share; ``SchemaError`` when the column holds something else."""
+    value: Any = entry.item() if type(entry).__module__ == "numpy" else entry  # type: ignore[attr-defined]
+    kind = kind_of(dtype)
+    if value is None or _is_nan(value):
+        return None
+    if not _FITS[kind](value):
+        raise SchemaError("key", entry, f"of kind {kind}, as column {name!r} is", "None stands for the missing key")
+    if kind == "timestamp" and (value.tzinfo is None) != (dtype.timezone is None):
+        zone = "without a time zone" if dtype.timezone is None else "with a time zone"
+        raise SchemaError("key", entry, f"a timestamp {zone}, as column {name!r} is")
+    return _number(value, dtype) if kind == "number" else value
+
+
+def _number(value: Any, dtype: dt.DataType) -> object:
+    """The nearest value of a float column (0.1 in 32 bits), without a negative zero; the exact value for decimals."""
+    if dtype.is_decimal():
+        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    try:
+        wide = float(value)
+        narrow = float(load("numpy").float32(wide)) if dtype.is_float32() and abs(wide) < _FLOAT32_END else wide
+    except OverflowError:
+        return value
+    return narrow + 0.0
+
+
+_FLOAT32_END = 3.4028235677973366e38
+"""From here on a double rounds to infinity in 32 bits."""
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, (float, Decimal)) and math.isnan(value)

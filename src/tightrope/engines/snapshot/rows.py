@@ -1,0 +1,139 @@
+"""The narrow rows of a request: person, keys and one small contribution a measure, and nothing else of the table.
+
+Everything after this works on columns ``person``, ``key0, key1, ...`` (or ``number`` for given keys) and ``value0,
+value1, ...``: users' column names end here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tightrope.engines.backends.backend import load
+from tightrope.engines.backends.column_types import comparable
+from tightrope.engines.request import FixedPoint, Measure, Request
+from tightrope.engines.schema import Schema
+from tightrope.engines.snapshot.keys import GivenKeys, given_keys
+from tightrope.errors import SchemaError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+WIDE = "decimal(38, 0)"
+"""Totals are 128 bits wide always: a width taken from the number of rows would tell it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Narrow rows: the table, the names of its key columns and of its contributions."""
+
+    table: ir.Table
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+
+    def replaced(self, table: ir.Table) -> Rows:
+        """The same columns of another table."""
+        return Rows(table, self.keys, self.values)
+
+
+def used_columns(request: Request) -> tuple[str, ...]:
+    """The columns of the user's table that a request reads, each once, in a fixed order."""
+    person = () if request.bounds.person is None else (request.bounds.person,)
+    measured = (measure.column for measure in request.measures if measure.column is not None)
+    return tuple(dict.fromkeys((*person, *request.by, *measured)))
+
+
+def check(schema: Schema, request: Request) -> None:
+    """``SchemaError`` unless the person, the keys and the values exist and have kinds that can serve."""
+    keys = (request.bounds.person,) if request.bounds.person is not None else ()
+    for name in (*keys, *request.by):
+        if schema.column(name).kind == "other":
+            raise SchemaError("column", name, "a number, text, boolean, date or timestamp to serve as a person or key")
+    for measure in request.measures:
+        if measure.column is None:
+            continue
+        kind = schema.column(measure.column).kind
+        if kind not in ("integer", "number", "boolean"):
+            remedy = "cast it first; for CSV declare types={...: 'number'}"
+            raise SchemaError("column", measure.column, f"numeric to be measured, but it is {kind}", remedy)
+
+
+def narrow(table: ir.Table, request: Request, *, wide: bool = False) -> tuple[Rows, GivenKeys | None]:
+    """The rows that a request uses, before bounding, and its given keys; contributions in 128 bits where ``wide``.
+
+    Rows without a person are dropped. With given keys, rows of other keys are dropped and the key columns become one,
+    the key's number.
+    """
+    names = tuple(f"key{place}" for place in range(len(request.by)))
+    columns = {name: comparable(table[column]) for name, column in zip(names, request.by, strict=True)}
+    if request.bounds.person is not None:
+        columns["person"] = comparable(table[request.bounds.person])
+    values = _contributions(table, request, wide)
+    if not columns and not values:
+        columns["row"] = load("ibis").literal(1)  # SQL has no table without columns
+    slim = table.select(**columns, **values)
+    kept = slim if request.bounds.person is None else slim.filter(slim["person"].notnull())
+    rows = Rows(kept, names, tuple(values))
+    if request.keys is None or not request.by:
+        return rows, None
+    given = given_keys(request.keys, request.by, tuple(table[name].type() for name in request.by))
+    return _numbered(rows, given), given
+
+
+def totals(rows: Rows, request: Request) -> ir.Table:
+    """One row a group: its keys, ``rows`` (how many there are) and ``total0, total1, ...``, one a measure."""
+    table = rows.table
+    sums = {f"total{place}": _total(table, place, measure) for place, measure in enumerate(request.measures)}
+    sums["rows"] = table.count().cast(WIDE)
+    return table.group_by(list(rows.keys)).agg(**sums) if rows.keys else table.agg(**sums)
+
+
+def _contributions(table: ir.Table, request: Request, wide: bool) -> dict[str, ir.Column]:
+    measured = [(place, measure) for place, measure in enumerate(request.measures) if measure.column is not None]
+    values = {f"value{place}": _contribution(table, measure) for place, measure in measured}
+    return {name: value.cast(WIDE) for name, value in values.items()} if wide else values
+
+
+def _contribution(table: ir.Table, measure: Measure) -> ir.Column:
+    """What a row adds to a measure: 1 or R(x), and NULL where the value is NULL or NaN."""
+    ibis = load("ibis")
+    column = table[measure.column]
+    usable = column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull()
+    if measure.fixed_point is None:
+        return ibis.ifelse(usable, ibis.literal(1, "int8"), ibis.null("int8"))
+    return ibis.ifelse(usable, units(column.cast("float64"), measure.fixed_point), ibis.null("int64"))
+
+
+def units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
+    """``FixedPoint.to_units`` in the engine. Defined (but meaningless) for NaN: ``least`` takes the other bound."""
+    step = _double(float(fixed_point.step))
+    return ((clamped(x, fixed_point) / step) + 0.5).floor().cast("int64") - fixed_point.centre
+
+
+def clamped(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
+    """``min(max(x, lower), upper)``."""
+    ibis = load("ibis")
+    return ibis.least(ibis.greatest(x, _double(fixed_point.lower)), _double(fixed_point.upper))
+
+
+def _double(number: float) -> ir.Scalar:
+    """The double with exactly these bits: SQL reads 0.1 as a decimal, text it parses to the nearest double."""
+    return load("ibis").literal(repr(float(number))).cast("float64")
+
+
+def _total(table: ir.Table, place: int, measure: Measure) -> ir.Column:
+    if measure.column is None:
+        return table.count().cast(WIDE)
+    value = table[f"value{place}"]
+    if measure.fixed_point is None:
+        return value.count().cast(WIDE)
+    return value.sum().fill_null(0).cast(WIDE)
+
+
+def _numbered(rows: Rows, given: GivenKeys) -> Rows:
+    """Only the rows of given keys, whose keys become their number; NULL equals NULL."""
+    table, keys = rows.table, given.table()
+    same = [table[name].identical_to(keys[name]) for name in rows.keys]
+    joined = table.inner_join(keys, same)
+    kept = [table[name] for name in table.columns if name not in rows.keys]
+    return Rows(joined.select(*kept, keys["number"]), ("number",), rows.values)

@@ -1,0 +1,108 @@
+"""The least Bayes risk: no estimator of Θ from private reports is close to it more often than this (AAC Theorem 2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from tightrope.local.limits.bayes_problem import BayesProblem
+from tightrope.local.limits.bayes_windows import CELLS, risk_within, windows_for
+from tightrope.local.limits.constraint import Constraint
+from tightrope.local.limits.limit import Cost, Limit, falls_to
+from tightrope.local.limits.rare_event import largest_share
+from tightrope.local.limits.two_point import COMPOSED
+from tightrope.numerics.checks import whole
+from tightrope.privacy.laws.law import Floats
+
+RADII = 250
+GAMMAS = 1 + np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 80)])
+SMALLEST = 1e-6
+"""The smallest radius, relative to the spread of the prior."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bayes(Limit):
+    """E ℓ(|Θ̂ − Θ|) ≥ ∫ (1 − p(ζ))₊ dℓ(ζ), p(ζ) an upper bound on P(|Θ̂ − Θ| ≤ ζ) (ours; AAC: one step ζ(1 − p(ζ))).
+
+    ``p(ζ)`` is the least over γ ≥ 1 of ``γ L(ζ) + η_γ(Kⁿ) I_γ(Θ; Xⁿ)``, the whole curve η_γ of the composed reports,
+    and of the largest p with ``KL(p‖L(ζ)) ≤ I(Θ; Zⁿ)``, ``I(Θ; Zⁿ) ≤ min(nκ I(Θ; X), (1−(1−κ)ⁿ) I(Θ; Xⁿ))``.
+    Non-interactive mechanisms.
+    """
+
+    constraint: Constraint
+    problem: BayesProblem
+    cost: Cost
+
+    def hit(self, radius: Floats, people: int) -> Floats:
+        """p(ζ): an upper bound on how often any estimate is within ζ, shape [m]."""
+        count = whole("people", people)
+        ball = self.problem.ball(radius)
+        lines = GAMMAS[:, None] * ball + self._contracted(GAMMAS, count)[:, None]
+        return np.asarray(np.minimum(np.min(lines, axis=0), largest_share(self.information(count), ball)))
+
+    def information(self, people: int) -> float:
+        """An upper bound on I(Θ; Zⁿ), nats."""
+        count, kappa = whole("people", people), self.constraint.kl_contraction
+        many = 1.0 if kappa >= 1 else -math.expm1(count * math.log1p(-kappa))
+        return min(count * kappa * self.problem.mutual_information(1), many * self.problem.mutual_information(count))
+
+    def risk(self, people: int) -> float:
+        """The better of ``over_prior`` and ``within_windows``."""
+        return max(self.over_prior(people), self.within_windows(people))
+
+    def over_prior(self, people: int) -> float:
+        """∫ (1 − p(ζ))₊ dℓ(ζ) by steps of ζ, each at its far end: below the integral."""
+        radius = np.geomspace(SMALLEST, 1.0, RADII) * self.problem.spread
+        radius = np.concatenate([radius, np.linspace(0.0, self.problem.spread, RADII)[1:]])
+        radius = np.unique(radius)
+        missed = np.maximum.accumulate(np.maximum(1 - self.hit(radius, people), 0.0)[::-1])[::-1]
+        costs = np.array([self.cost(value) for value in (0.0, *radius.tolist())])
+        return falls_to(float(np.diff(costs) @ missed))
+
+    def within_windows(self, people: int) -> float:
+        """The risk when the window of Θ is told (``bayes_windows``), the best number; 0 for priors of samples."""
+        known = whole("people", people) * self.constraint.kl_contraction
+        found = [0.0]
+        for count in windows_for(known):
+            cells = self.problem.cut(count * CELLS)
+            if cells is not None:
+                found.append(risk_within(cells, count, known, self.cost))
+        return falls_to(max(found))
+
+    def one_step(self, people: int) -> float:
+        """The best over ζ and γ of ζ (1 − γ L(ζ) − η_γ(Kⁿ) I_γ(Θ; Xⁿ)): Theorem 2 for the whole curve, cost |Θ̂ − Θ|."""
+        count = whole("people", people)
+
+        contracted = self._contracted(GAMMAS, count)
+        pairs = zip(GAMMAS.tolist(), contracted.tolist(), strict=True)
+        found = [_best_step(1 - value, gamma, self.problem) for gamma, value in pairs]
+        at = int(np.argmax(found))
+        ends = (float(GAMMAS[max(0, at - 1)]), float(GAMMAS[min(len(GAMMAS) - 1, at + 1)]))
+        polished = optimize.minimize_scalar(
+            lambda gamma: -_best_step(1 - float(self._contracted(np.array([gamma]), count)[0]), gamma, self.problem),
+            bounds=ends, method="bounded", options={"xatol": 1e-9},
+        )  # fmt: skip
+        return falls_to(max(found[at], -float(polished.fun)))
+
+    def _contracted(self, gammas: Floats, people: int) -> Floats:
+        """η_γ(Kⁿ) I_γ(Θ; Xⁿ)."""
+        whole_curve = (people * self.constraint.loss).delta(np.log(gammas)) if people <= COMPOSED else 1.0
+        return np.asarray(whole_curve * self.problem.shared(gammas, people))
+
+
+def _best_step(spared: float, gamma: float, problem: BayesProblem) -> float:
+    """The largest ζ (spared − γ L(ζ)), on a grid of ζ and then near the best; 0 where none is positive."""
+    grid = np.geomspace(SMALLEST, 1.0, RADII) * problem.spread
+    found = grid * (spared - gamma * problem.ball(grid))
+    at = int(np.argmax(found))
+    if not found[at] > 0:
+        return 0.0
+    ends = (float(grid[max(0, at - 1)]), float(grid[min(RADII - 1, at + 1)]))
+    polished = optimize.minimize_scalar(
+        lambda z: -z * (spared - gamma * float(problem.ball(np.array([z]))[0])),
+        bounds=ends, method="bounded", options={"xatol": 1e-9},
+    )  # fmt: skip
+    return max(float(found[at]), -float(polished.fun))

@@ -1,0 +1,187 @@
+"""A parameter with a prior, and what n values that were never hidden would say about it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from tightrope.channels import information
+from tightrope.channels.stochastic import stochastic
+from tightrope.errors import InputError
+from tightrope.numerics.checks import whole
+from tightrope.privacy.laws.law import Floats
+
+NODES = 4
+"""Gauss–Legendre nodes within a cell of equal prior probability."""
+LARGEST_TABLE = 1 << 24
+UP = 1e-12
+
+
+@runtime_checkable
+class Prior(Protocol):
+    """What is asked of a frozen ``scipy.stats`` distribution."""
+
+    def ppf(self, q: Any) -> Any:
+        """Quantiles."""
+
+
+class BayesProblem(ABC):
+    """Θ ~ prior, n values drawn given Θ. Everything here is an upper bound, so that limits are on the safe side."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def ball(self, radius: Floats) -> Floats:
+        """L(ζ) = sup_t P(|Θ − t| ≤ ζ), shape [m]: how often a guess without data is that close."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> float:
+        """A radius from which on ``ball`` is 1."""
+
+    @abstractmethod
+    def shared(self, gammas: Floats, people: int) -> Floats:
+        """I_γ(Θ; Xⁿ) = E_γ(joint‖product), γ ≥ 1, shape [m]."""
+
+    @abstractmethod
+    def mutual_information(self, people: int) -> float:
+        """I(Θ; Xⁿ) in nats."""
+
+    @abstractmethod
+    def cut(self, count: int) -> Cells | None:
+        """The problem in this many cells of equal prior probability; None where the prior is known by samples alone."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells(BayesProblem):
+    """Any prior, cut into cells of known probability; the data are told the cell only by its average law.
+
+    An answer within ζ of Θ is within ζ of its cell; so P(hit) ≤ γ L + I_γ(cell; Xⁿ), L the probability of the cells
+    that one window touches: a valid bound at any number of cells, which costs about 2/cells in L
+    (``docs/proofs/channels.md``). ``low``, ``high``: ends of each cell, ascending; ``laws``: what one value says, at
+    ``nodes`` points a cell, shape [cells, nodes, values].
+    """
+
+    low: Floats
+    high: Floats
+    weights: Floats
+    laws: Floats
+    finer: Callable[[int], Cells] | None = None
+    """The same problem in another number of cells."""
+
+    @classmethod
+    def of(cls, prior: Prior | ArrayLike, likelihood: Callable[[Floats], ArrayLike], *, cells: int = 2000) -> Cells:
+        """From a frozen ``scipy.stats`` distribution, or from samples, which are then the prior themselves.
+
+        ``likelihood``: parameters, shape [m], to laws of one value, shape [m, values].
+        Raises ``InputError`` for samples or laws that are none.
+
+        >>> from scipy import stats
+        >>> problem = Cells.of(stats.uniform(), lambda p: np.stack([1 - p, p], axis=1))
+        >>> round(float(problem.ball(np.array([0.25]))[0]), 2)
+        0.5
+        """
+        if isinstance(prior, Prior):
+            return cls._of_distribution(prior, likelihood, whole("cells", cells, at_least=2))
+        points, counts = np.unique(_samples(prior), return_counts=True)
+        laws = _laws(likelihood, points)[:, None, :]
+        return cls(points, points, counts / counts.sum(), laws)
+
+    @classmethod
+    def _of_distribution(cls, prior: Prior, likelihood: Callable[[Floats], ArrayLike], cells: int) -> Cells:
+        edges = np.asarray(prior.ppf(np.arange(cells + 1) / cells), dtype=np.float64)
+        if np.any(np.isnan(edges)) or np.any(np.diff(edges) < 0):
+            raise InputError("prior", prior, "a distribution with rising quantiles, such as scipy.stats.norm(0, 1)")
+        nodes = (np.arange(cells)[:, None] + special.roots_sh_legendre(NODES)[0]) / cells
+        points = np.asarray(prior.ppf(nodes.ravel()), dtype=np.float64)
+        laws = _laws(likelihood, points).reshape(cells, NODES, -1)
+        finer = partial(cls._of_distribution, prior, likelihood)
+        return cls(edges[:-1], edges[1:], np.full(cells, 1 / cells), laws, finer)
+
+    def cut(self, count: int) -> Cells | None:
+        return self.finer(count) if self.finer is not None else None
+
+    @property
+    def spread(self) -> float:
+        finite = np.concatenate([self.low, self.high])
+        finite = finite[np.isfinite(finite)]
+        return float(np.ptp(finite)) / 2 if len(finite) else 1.0
+
+    def ball(self, radius: Floats) -> Floats:
+        """The probability of all cells that a window of width 2ζ touches, the worst window."""
+        reached = np.concatenate([[0.0], np.cumsum(self.weights)])
+        ends = np.searchsorted(self.low, self.high[:, None] + 2 * radius * (1 + UP), side="right")
+        starts = np.arange(len(self.low))[:, None]
+        return np.asarray(np.minimum(1.0, np.max(reached[ends] - reached[starts], axis=0) + UP))
+
+    def shared(self, gammas: Floats, people: int) -> Floats:
+        """By the law of the counts for two values, exactly for one person; else Pinsker's √(n I/2) for every γ."""
+        laws = self._joint(whole("people", people))
+        if laws is None:
+            return np.full(len(gammas), min(1.0, np.sqrt(people * self.mutual_information(1) / 2)))
+        centre = self.weights @ laws
+        values = [float(self.weights @ np.maximum(laws - gamma * centre, 0.0).sum(axis=1)) for gamma in gammas]
+        return np.minimum(1.0, np.array(values) + UP)
+
+    def mutual_information(self, people: int) -> float:
+        """Of Θ and one value, by quadrature; of the cell and n values, at most n times that.
+
+        Given a cell the values are not independent: n values need the information about Θ itself.
+        """
+        laws = self._joint(people) if whole("people", people) > 1 else None
+        if laws is not None:
+            return information.mutual_information(laws, self.weights) * (1 + UP) + UP
+        nodes = (self.weights[:, None] * self.shares).ravel()
+        one = information.mutual_information(self.laws.reshape(len(nodes), -1), nodes)
+        return people * (one * (1 + UP) + UP)
+
+    @property
+    def shares(self) -> Floats:
+        """The weight of each node in its cell."""
+        return special.roots_sh_legendre(NODES)[1] if self.laws.shape[1] > 1 else np.ones(1)
+
+    def _joint(self, people: int) -> Floats | None:
+        """The law of what n values say in each cell, shape [cells, outcomes]; None where there are too many."""
+        if people == 1:
+            return np.asarray(np.einsum("cnv,n->cv", self.laws, self.shares))
+        if self.laws.shape[2] != 2 or self.laws.shape[0] * self.laws.shape[1] * (people + 1) > LARGEST_TABLE:
+            return None
+        s = np.arange(people + 1.0)
+        counts = special.xlogy(s, self.laws[..., 1:]) + special.xlogy(people - s, self.laws[..., :1])
+        joint: Floats = np.einsum("cns,n->cs", np.exp(counts + log_choose(people)), self.shares)
+        return joint
+
+
+def log_choose(count: int) -> Floats:
+    """Log C(n, s) for s in 0..n, shape [n + 1]."""
+    s = np.arange(count + 1.0)
+    return np.asarray(special.gammaln(count + 1.0) - special.gammaln(s + 1) - special.gammaln(count - s + 1))
+
+
+def _samples(prior: Any) -> Floats:
+    try:
+        points = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "type of prior", type(prior).__name__, "a scipy.stats distribution or samples, shape [m]"
+        ) from None
+    if points.ndim != 1 or points.size == 0:
+        raise InputError("shape of prior", points.shape, "samples, shape [m], at least one")
+    strange = int(np.count_nonzero(~np.isfinite(points)))
+    if strange:  # samples may be people's values: how many, not which
+        raise InputError("samples of prior that are not finite", strange, f"0 of {points.size}", "leave them out")
+    return points
+
+
+def _laws(likelihood: Callable[[Floats], ArrayLike], points: Floats) -> Floats:
+    laws = stochastic(likelihood(points))
+    if len(laws) != len(points):
+        raise InputError("likelihood", laws.shape, f"one law for each of {len(points)} parameters")
+    return laws

@@ -1,0 +1,152 @@
+"""What reports may look like: any mechanism within a triple, or one channel that is given."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import singledispatch
+
+import numpy as np
+
+from tightrope.certificates.guarantee import Guarantee
+from tightrope.channels import suprema
+from tightrope.channels.divergences import HELLINGER, KL
+from tightrope.channels.information import gains
+from tightrope.channels.kernel import Kernel
+from tightrope.errors import InputError
+from tightrope.local.limits.hypotheses import Hypotheses
+from tightrope.mechanisms.pairs import approx_dp, from_pair
+from tightrope.privacy.laws.law import Floats
+from tightrope.privacy.loss import PrivacyLoss
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What one report still says of two hypotheses: upper bounds on KL and Σ (√M₀ − √M₁)², and a dominating pair."""
+
+    kl: float
+    reverse_kl: float
+    hellinger: float
+    loss: PrivacyLoss
+
+
+class Constraint(ABC):
+    """Bounds on what one report lets through."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def kl_contraction(self) -> float:
+        """κ: KL, χ² and Hellinger shrink at least by this."""
+
+    @property
+    @abstractmethod
+    def loss(self) -> PrivacyLoss:
+        """A dominating pair of the reports of any two values."""
+
+    @abstractmethod
+    def reported(self, pair: Hypotheses) -> Reported:
+        """What a report says of two laws of the value."""
+
+    @abstractmethod
+    def spread(self, distance: float, laws: Floats | None) -> float:
+        """An upper bound on KL(M_v‖M_R) for every v: TV(P_v, R) ≤ ``distance``, or ``laws`` around their average R."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyMechanism(Constraint):
+    """Every (ε, δ, η)-LDP mechanism; each person's may depend on earlier reports (sequentially interactive).
+
+    Bounds hold conditionally on earlier reports, and then by the chain rule: KL adds up, affinities 1 − H²/2 multiply,
+    and a dominating pair composes, because the triple is fixed in advance.
+    """
+
+    guarantee: Guarantee
+
+    @property
+    def kl_contraction(self) -> float:
+        return suprema.kl_contraction(self.guarantee)
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return _dominating(self.guarantee)
+
+    def reported(self, pair: Hypotheses) -> Reported:
+        triple = suprema.between_outputs(self.guarantee, pair.total_variation)
+        kappa, limit = self.kl_contraction, suprema.divergence_of_rows(KL, triple)
+        spread = suprema.divergence_of_rows(HELLINGER, triple)
+        return Reported(
+            min(_times(kappa, pair.kl), limit),
+            min(_times(kappa, pair.reverse_kl), limit),
+            min(kappa * pair.hellinger, spread),
+            _dominating(triple),
+        )
+
+    def spread(self, distance: float, laws: Floats | None) -> float:
+        del laws
+        return suprema.kl(self.guarantee, distance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenChannel(Constraint):
+    """One channel that everybody uses: exact where the hypotheses have laws over its inputs."""
+
+    channel: Kernel
+
+    @property
+    def kl_contraction(self) -> float:
+        return self.channel.kl_contraction
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        return self.channel.loss
+
+    def reported(self, pair: Hypotheses) -> Reported:
+        if pair.laws is None or pair.laws.shape[1] != self.channel.inputs:
+            expected = f"two laws over the {self.channel.inputs} inputs of the channel"
+            raise InputError("hypotheses", pair, expected, "a Guarantee instead of a channel needs no laws")
+        first, second = (self.channel.push(law) for law in pair.laws)
+        loss = from_pair(np.minimum(first, 1.0), np.minimum(second, 1.0)).loss
+        hellinger = HELLINGER.between(first, second)
+        return Reported(KL.between(first, second), KL.between(second, first), hellinger, loss)
+
+    def spread(self, distance: float, laws: Floats | None) -> float:
+        del distance
+        if laws is None or laws.shape[1] != self.channel.inputs:
+            return math.inf
+        rows = np.stack([self.channel.push(law) for law in laws])
+        return float(np.max(gains(rows, np.full(len(rows), 1 / len(rows)))))
+
+
+@singledispatch
+def constraint(privacy: object) -> Constraint:
+    """Of a ``Guarantee`` (any mechanism within it) or of a channel; ``InputError`` for anything else.
+
+    >>> constraint(Guarantee(1.0)).kl_contraction == math.tanh(0.5) ** 2
+    True
+    """
+    raise InputError("privacy", privacy, "a Guarantee(epsilon, delta, total_variation) or a channel")
+
+
+@constraint.register
+def _(privacy: Guarantee) -> Constraint:
+    return AnyMechanism(privacy)
+
+
+@constraint.register
+def _(privacy: Kernel) -> Constraint:
+    return GivenChannel(privacy)
+
+
+def _dominating(triple: Guarantee) -> PrivacyLoss:
+    """The five atoms; (∞, δ, η) is η of certainty."""
+    if triple.epsilon == math.inf:
+        return approx_dp(0.0, delta=triple.total_variation).loss
+    return approx_dp(triple.epsilon, delta=triple.delta, total_variation=triple.total_variation).loss
+
+
+def _times(factor: float, value: float) -> float:
+    """0 · ∞ = 0: what is not let through says nothing."""
+    return 0.0 if factor == 0 else factor * value

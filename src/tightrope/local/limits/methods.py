@@ -1,0 +1,176 @@
+"""What no mechanism and no estimator can beat: Le Cam, Assouad, Fano, Bayes, testing, information; worked problems.
+
+``privacy`` is a ``Guarantee(epsilon, delta, total_variation)`` – the limit then holds for every mechanism within it –
+or a channel that everybody uses. Each limit has ``.risk(people)``, a lower bound, and ``.people(risk)``: with fewer
+people no mechanism whatsoever reaches the risk.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numpy.typing import ArrayLike
+
+from tightrope.certificates.guarantee import Guarantee
+from tightrope.channels import suprema
+from tightrope.channels.information import entropy
+from tightrope.channels.kernel import Kernel
+from tightrope.channels.stochastic import law
+from tightrope.errors import InputError
+from tightrope.local.limits.bayes_limit import Bayes
+from tightrope.local.limits.bayes_problem import BayesProblem
+from tightrope.local.limits.constraint import constraint
+from tightrope.local.limits.detection import Testing
+from tightrope.local.limits.hypotheses import Hypotheses, hypotheses
+from tightrope.local.limits.limit import Cost, cost_of
+from tightrope.local.limits.minimax import BallLimit, MomentLimit
+from tightrope.local.limits.packing import Fano, Packing
+from tightrope.local.limits.two_point import Assouad, LeCam
+from tightrope.local.limits.van_trees import FrequenciesLimit, ProportionLimit
+from tightrope.numerics.checks import finite, positive, whole
+
+Privacy = Guarantee | Kernel
+
+
+def le_cam(
+    privacy: Privacy,
+    p0: ArrayLike | Hypotheses,
+    p1: ArrayLike | None = None,
+    *,
+    separation: float,
+    cost: str | Cost = "squared",
+) -> LeCam:
+    """Two laws of one person's value whose parameters are ``separation`` apart: worst-case risk (AAC Lemma 3).
+
+    ``p0`` and ``p1`` of shape [values], or ``Hypotheses`` alone. ``cost``: "absolute", "squared" or a function of the
+    error. Raises ``InputError`` for laws that are none, or that a given channel cannot read.
+
+    >>> limit = le_cam(Guarantee(1.0), [0.6, 0.4], [0.4, 0.6], separation=0.2)
+    >>> limit.people(0.001), limit.risk(limit.people(0.001) - 1) > 0.001
+    (121, True)
+    """
+    one = constraint(privacy).reported(hypotheses(p0, p1))
+    return LeCam(one, positive("separation", separation), cost_of(cost))
+
+
+def assouad(
+    privacy: Privacy, pair: Hypotheses, *, coordinates: int, separation: float, cost: str | Cost = "squared"
+) -> Assouad:
+    """A cube of parameters, each coordinate a two-point problem whatever the others are; costs add up.
+
+    >>> each = Hypotheses(0.1)
+    >>> assouad(Guarantee(1.0), each, coordinates=8, separation=0.2).risk(10) > 0.02
+    True
+    """
+    return Assouad(whole("coordinates", coordinates), le_cam(privacy, pair, separation=separation, cost=cost))
+
+
+def fano(
+    privacy: Privacy,
+    packing: ArrayLike | Packing,
+    *,
+    separation: float,
+    cost: str | Cost = "squared",
+    interactive: bool = False,
+) -> Fano:
+    """Many laws, shape [M, values], whose parameters are pairwise ``separation`` apart: worst-case risk (AAC Lemma 4).
+
+    >>> laws = [[0.4, 0.3, 0.3], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]]
+    >>> fano(Guarantee(1.0), laws, separation=0.14).risk(10) > 0.002
+    True
+    """
+    made = packing if isinstance(packing, Packing) else Packing.of(packing)
+    return Fano(constraint(privacy), made, positive("separation", separation), cost_of(cost), interactive)
+
+
+def bayes(privacy: Privacy, problem: BayesProblem, *, cost: str | Cost = "absolute") -> Bayes:
+    """A parameter with a prior: the risk on average over it (AAC Theorem 2 for the whole curve, and sharper).
+
+    ``problem``: ``BetaBernoulli(a, b)``, or ``Cells.of(prior, likelihood)`` with a ``scipy.stats`` distribution or
+    samples. Non-interactive mechanisms.
+
+    >>> from tightrope.local.limits.beta_bernoulli import BetaBernoulli
+    >>> round(bayes(Guarantee(math.inf, 0, 1), BetaBernoulli()).one_step(1) * 27, 6)  # Remark 1
+    2.0
+    """
+    if not isinstance(problem, BayesProblem):
+        raise InputError("problem", problem, "a BayesProblem", "BetaBernoulli(a, b) or Cells.of(prior, likelihood)")
+    return Bayes(constraint(privacy), problem, cost_of(cost))
+
+
+def testing(privacy: Privacy, p0: ArrayLike | Hypotheses, p1: ArrayLike | None = None) -> Testing:
+    """Every test of ``p0`` against ``p1``: exponent, errors at finite n, how many people (AAC Corollary 4).
+
+    >>> private = testing(Guarantee(1.0), [0.6, 0.4], [0.4, 0.6])
+    >>> private.people(0.05, 0.05) > 190
+    True
+    """
+    return Testing(constraint(privacy).reported(hypotheses(p0, p1)))
+
+
+def mutual_information(privacy: Privacy, prior: ArrayLike) -> float:
+    """An upper bound on I(X; Z) in nats: what one report says about a value with this prior (AAC Corollary 5).
+
+    The least of κ H(X) and Σ_x p(x) η (1−p(x)) log(1 + (1−p(x))(e^ε−1)) (ours); for a channel I(X; Z) itself.
+
+    >>> mutual_information(Guarantee(1.0), [0.5, 0.5]) < math.tanh(0.5) ** 2 * math.log(2)
+    True
+    """
+    if isinstance(privacy, Kernel):
+        return privacy.mutual_information(prior)
+    kappa = constraint(privacy).kl_contraction
+    weights = law("prior", prior)
+    spread = math.fsum(p * suprema.kl(privacy, 1 - p) for p in weights.tolist() if p > 0)
+    return min(kappa * entropy(weights), spread)
+
+
+def mean(privacy: Guarantee, *, between: tuple[float, float] = (0.0, 1.0)) -> ProportionLimit:
+    """The mean of values in an interval, squared error: asymptotically what randomised response reaches (ours).
+
+    >>> limit = mean(Guarantee(1.0))
+    >>> n = limit.people(1e-4)
+    >>> reached = 0.25 / math.tanh(0.5) ** 2 / 1e-4
+    >>> round(n / reached, 2)
+    0.94
+    """
+    try:
+        low, high = (finite("between", end) for end in between)
+    except (TypeError, ValueError):
+        raise InputError("between", between, "two finite numbers, the least and the largest value") from None
+    return ProportionLimit(_class(privacy), positive("width of between", high - low))
+
+
+def frequencies(privacy: Guarantee, *, k: int) -> FrequenciesLimit:
+    """The frequencies of k values, Σ of squared errors: asymptotically what subset selection reaches (ours).
+
+    >>> frequencies(Guarantee(1.0), k=4).risk(10_000) > 2e-4
+    True
+    """
+    return FrequenciesLimit(_class(privacy), k)
+
+
+def moment_mean(privacy: Guarantee, *, moment: float) -> MomentLimit:
+    """The mean of values with E|X|^moment ≤ 1, squared error (AAC Example 2).
+
+    >>> limit = moment_mean(Guarantee(1.0), moment=2)
+    >>> round(limit.risk(40_000) / limit.risk(10_000), 2)  # n^(−1/2)
+    0.5
+    """
+    return MomentLimit(_class(privacy), moment)
+
+
+def ball_mean(privacy: Guarantee, *, dimension: int, radius: float = 1.0) -> BallLimit:
+    """The mean of vectors in an ℓ₂ ball, squared error (AAC Example 3).
+
+    >>> ball_mean(Guarantee(1.0), dimension=16).risk(10_000) > 1e-4
+    True
+    """
+    return BallLimit(_class(privacy), dimension, radius)
+
+
+def _class(privacy: object) -> Guarantee:
+    if not isinstance(privacy, Guarantee):
+        raise InputError(
+            "privacy", privacy, "a Guarantee", "for one channel, use le_cam or fano with laws over its inputs"
+        )
+    return privacy

@@ -1,0 +1,118 @@
+"""Worst-case limits for estimation problems of the papers: a mean with a bounded moment, a mean in a ball."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, logsumexp, rel_entr
+
+from tightrope.certificates.guarantee import Guarantee
+from tightrope.errors import InputError
+from tightrope.local.limits.constraint import AnyMechanism
+from tightrope.local.limits.hypotheses import Hypotheses
+from tightrope.local.limits.limit import COSTS, Limit, falls_to
+from tightrope.local.limits.packing import Fano, Packing
+from tightrope.local.limits.two_point import Assouad, LeCam, best_risk
+from tightrope.numerics.checks import finite, positive, whole
+
+CHANCES = np.geomspace(1.0, 1e-9, 91).tolist()
+"""How far the laws of a family differ: any of them gives a valid bound."""
+STEPS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class MomentLimit(Limit):
+    """E (mean̂ − mean)² over all laws with E|X|^k ≤ 1 (AAC Example 2), k > 1; k = ∞: values in [−1, 1].
+
+    Le Cam with X = ∓ω^{−1/k} with probability ω and 0 else: means 2ω^{1−1/k} apart, total variation ω. The best ω.
+    The rate is (nε²)^{−(k−1)/k}, for every ε and δ.
+    """
+
+    guarantee: Guarantee
+    moment: float
+
+    def __post_init__(self) -> None:
+        if self.moment != math.inf and not finite("moment", self.moment) > 1:
+            raise InputError(
+                "moment", self.moment, "a number above 1", "2 is a bounded variance, math.inf a bounded value"
+            )
+
+    def risk(self, people: int) -> float:
+        return best_risk([self._at(chance) for chance in CHANCES], people)
+
+    def _at(self, chance: float) -> Assouad:
+        """The laws agree at 0 alone: Σ (√P₀ − √P₁)² = 2ω."""
+        pair = Hypotheses(chance, hellinger=2 * chance)
+        separation = 2 * chance ** (1 - 1 / self.moment)
+        return Assouad(1, LeCam(AnyMechanism(self.guarantee).reported(pair), separation, COSTS["squared"]))
+
+
+@dataclass(frozen=True, slots=True)
+class BallLimit(Limit):
+    """E ‖mean̂ − mean‖² over all laws in the ℓ₂ ball of a radius in ℝ^d (AAC Example 3): the better of two methods.
+
+    Both take a random axis j ≤ k and ±r e_j with odds (1 ± ω v_j)/2, v in the cube. Fano over a packing of the cube
+    (AAC Corollary 2, Gilbert's bound on its size); Assouad over all of the cube (ours): a coordinate is a two-point
+    problem with total variation ω/k, which has the rate d/(nε²).
+    """
+
+    guarantee: Guarantee
+    dimension: int
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        whole("dimension", self.dimension)
+        positive("radius", self.radius)
+
+    def risk(self, people: int) -> float:
+        """The better of ``by_fano`` and ``by_assouad``."""
+        return max(self.by_fano(people), self.by_assouad(people))
+
+    def by_assouad(self, people: int) -> float:
+        """Σ_j ½ (ωr/k)² (1 − TV_j): the best over k ≤ d and ω ≤ 1."""
+        return best_risk([self._assouad(k, omega) for k in self._sizes for omega in CHANCES[:60:3]], people)
+
+    def by_fano(self, people: int) -> float:
+        """(ωr/k)² h p: packings of the cube with h differing signs, p the error that Fano leaves."""
+        return max(
+            (
+                self._fano(k, share, omega, people)
+                for k in self._sizes
+                for share in (0.1, 0.2, 0.3)
+                for omega in CHANCES[:60:4]
+            ),
+            default=0.0,
+        )
+
+    @property
+    def _sizes(self) -> list[int]:
+        return sorted({*np.geomspace(1, self.dimension, STEPS).astype(int).tolist(), self.dimension})
+
+    def _assouad(self, k: int, omega: float) -> Assouad:
+        t = omega / k
+        # Flipping v_j swaps (1 ± ω)/2k between r e_j and −r e_j: H² = 2 (1 − √(1−ω²))/k, without cancellation.
+        pair = Hypotheses(t, hellinger=2 * omega**2 / (1 + math.sqrt((1 - omega) * (1 + omega))) / k)
+        one = AnyMechanism(self.guarantee).reported(pair)
+        return Assouad(k, LeCam(one, 2 * omega * self.radius / k, COSTS["squared"]))
+
+    def _fano(self, k: int, share: float, omega: float, people: int) -> float:
+        distance = max(1, math.floor(share * k))
+        shown = float(rel_entr(1 + omega, 1.0) + rel_entr(1 - omega, 1.0)) / 2
+        packing = Packing.known(log_count=log_packing(k, distance), information=shown, distance=omega / 2)
+        separation = 2 * omega * self.radius / k * math.sqrt(distance)
+        return Fano(AnyMechanism(self.guarantee), packing, separation, COSTS["squared"], interactive=True).risk(people)
+
+
+def log_packing(k: int, distance: int) -> float:
+    """A lower bound on the log of how many points of {−1, 1}^k are pairwise ``distance`` apart (Gilbert 1952).
+
+    ``2^k / Σ_{i<distance} C(k, i)``, lowered for rounding; 0 where that says nothing.
+
+    >>> round(math.exp(log_packing(10, 3)), 1)  # 1024 / 56
+    18.3
+    """
+    i = np.arange(distance)
+    volume = float(logsumexp(gammaln(k + 1.0) - gammaln(i + 1.0) - gammaln(k - i + 1.0)))
+    return max(0.0, falls_to(k * math.log(2) - volume))

@@ -1,0 +1,56 @@
+"""Bayes limits as AAC and Xu–Raginsky print them, to compare with ``Bayes``: cost |Θ̂ − Θ|."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy import optimize
+
+from tightrope.certificates.guarantee import Guarantee
+from tightrope.channels.suprema import printed_contraction
+from tightrope.local.limits.bayes_problem import BayesProblem
+from tightrope.privacy.laws.law import Floats
+
+GRID = 2000
+
+
+def by_information(problem: BayesProblem, people: int, contraction: float = 1.0) -> float:
+    """The best of ζ (1 − (c I(Θ; Xⁿ) + log 2)/log(1/L(ζ))): c = 1 is Xu–Raginsky (15), c = φ_n AAC Corollary 3.
+
+    >>> from tightrope.local.limits.beta_bernoulli import BetaBernoulli
+    >>> round(by_information(BetaBernoulli(), 1), 6)  # AAC print 0.0456
+    0.045659
+    """
+    known = contraction * problem.mutual_information(people) + math.log(2)
+
+    def value(radius: Floats) -> Floats:
+        ball = problem.ball(radius)
+        room = np.where(ball < 1, -np.log(np.minimum(ball, 1 - 1e-16)), 1e-300)
+        return np.asarray(radius * (1 - known / room))
+
+    return _best(value, problem.spread)
+
+
+def by_contraction(problem: BayesProblem, people: int, guarantee: Guarantee) -> float:
+    """AAC Theorem 2 as printed: ζ (1 − c I_γ(Θ; Xⁿ) − γ L(ζ)) at γ = e^ε alone, c = δ for one person, φ_n for more.
+
+    >>> from tightrope.local.limits.beta_bernoulli import BetaBernoulli
+    >>> round(by_contraction(BetaBernoulli(), 1, Guarantee(math.log(2), 0.1)), 9)  # I_2 = 0
+    0.0625
+    """
+    gamma = math.exp(guarantee.epsilon)
+    share = guarantee.delta if people == 1 else printed_contraction(guarantee, people)
+    spared = 1 - share * float(problem.shared(np.array([gamma]), people)[0])
+    return _best(lambda radius: np.asarray(radius * (spared - gamma * problem.ball(radius))), problem.spread)
+
+
+def _best(value: Callable[[Floats], Floats], spread: float) -> float:
+    """The largest value over radii, polished; 0 where none is positive."""
+    grid = np.linspace(0.0, spread, GRID + 1)[1:]
+    found = value(grid)
+    at = int(np.argmax(found))
+    ends = (float(grid[max(0, at - 1)]), float(grid[min(GRID - 1, at + 1)]))
+    polished = optimize.minimize_scalar(lambda z: -float(value(np.array([z]))[0]), bounds=ends, method="bounded")
+    return max(0.0, float(found[at]), -float(polished.fun))

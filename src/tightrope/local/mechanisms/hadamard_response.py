@@ -1,0 +1,128 @@
+"""Hadamard response: one number of log₂ k bits, from the half that the own category favours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.channels import Channel
+from tightrope.local.mechanisms.oracle import FrequencyOracle
+from tightrope.local.parts.counting import occurrences
+from tightrope.local.parts.matrices import checked_size
+from tightrope.local.parts.odds import checked_epsilon, favoured
+from tightrope.local.parts.tally import Tally
+from tightrope.local.parts.values import Integers, categories, domain, smallest_type
+from tightrope.randomness.source import Source, Words
+from tightrope.randomness.stream import Stream
+
+MOST_CATEGORIES = 1 << 24
+BLOCK = 1 << 15
+"""People handled at once: their words stay in the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hadamard(FrequencyOracle):
+    """Report y in 0..2^bits − 1; category v favours the y with an even number of ones in (v + 1) & y, half of them.
+
+    One word a report: its first ``bits`` are a uniform y; the others say whether y is to be favoured, with chance
+    favour / 2^(64 − bits). Where y is of the wrong half, flipping its bit at the lowest one of v + 1 gives a uniform
+    number of the right half.
+    """
+
+    epsilon: float
+    k: int
+    bits: int
+    favour: int
+
+    @property
+    def keep(self) -> Fraction:
+        return Fraction(self.favour, 1 << (64 - self.bits))
+
+    @property
+    def other(self) -> Fraction:
+        """½ exactly: the halves of two categories share a quarter, and so do all their complements."""
+        return Fraction(1, 2)
+
+    @property
+    def changed(self) -> tuple[Fraction, Fraction]:
+        """The halves of two categories differ in half of all reports."""
+        return self.keep / 2, (1 - self.keep) / 2
+
+    @property
+    def channel(self) -> Channel:
+        """2^bits reports; k < 2¹² or so."""
+        checked_size(self.k, 1 << self.bits)
+        rows, reports = np.arange(1, self.k + 1)[:, None], np.arange(1 << self.bits)
+        odd = np.bitwise_count(rows & reports) & 1
+        half = 1 << (self.bits - 1)
+        return Channel(np.where(odd, float((1 - self.keep) / half), float(self.keep / half)))
+
+    @property
+    def letters(self) -> int:
+        """How many different reports there are."""
+        return 1 << self.bits
+
+    @property
+    def report_bits(self) -> int:
+        return self.bits
+
+    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+        """Numbers below 2^bits, of the smallest unsigned type, shape [n]."""
+        truth, source = categories("values", values, self.k), source or Stream()
+        out = np.empty(len(truth), dtype=smallest_type(self.letters))
+        for start in range(0, len(truth), BLOCK):
+            block = truth[start : start + BLOCK]
+            out[start : start + BLOCK] = self._block(block, source.words(len(block)))
+        return out
+
+    def _block(self, values: Integers, words: Words) -> Words:
+        rest = np.uint64(64 - self.bits)
+        drawn, chance = words >> rest, words & np.uint64((1 << (64 - self.bits)) - 1)
+        row = values.astype(np.uint64) + np.uint64(1)
+        odd = np.bitwise_count(row & drawn) & np.uint8(1)
+        wrong = odd == (chance < np.uint64(self.favour))
+        lowest = row & (~row + np.uint64(1))
+        return np.asarray(drawn ^ np.where(wrong, lowest, np.uint64(0)))
+
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        return occurrences(categories("reports", reports, self.letters), self.letters)
+
+    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+        """C_v = (n + Σ_y N_y (−1)^{|(v+1) & y|}) / 2, by one fast transform of the numbers N_y of reports."""
+        return Tally(users, users, (users + transformed(counts)[1 : self.k + 1]) // 2)
+
+
+def transformed(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Σ_y counts[y] (−1)^{|v & y|} for every v, shape [2^bits]: the Walsh–Hadamard transform, in whole numbers.
+
+    >>> transformed(np.array([3, 1, 0, 0])).tolist()
+    [4, 2, 4, 2]
+    """
+    out, half = counts.astype(np.int64), 1
+    while half < len(counts):
+        pairs = out.reshape(-1, 2, half)
+        out = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
+        half *= 2
+    return out.reshape(-1)
+
+
+def hadamard(epsilon: float, k: int) -> Hadamard:
+    """Hadamard response (Acharya, Sun, Zhang 2019, the high-privacy case), ε-LDP.
+
+    Variance ((e^ε + 1) / (e^ε − 1))² a person: cosh²(ε/2) times that of ``unary_encoding``, 2 % more at ε = 0.3 and
+    27 % more at ε = 1, where ``hashing`` is better and a little slower.
+    ε above 38 is built as what 64 − log₂ k binary digits hold. Raises ``InputError`` unless ε > 0 is finite and
+    2 ≤ k ≤ 2²⁴.
+
+    >>> mechanism = hadamard(1.0, 1000)
+    >>> mechanism.bits, round(float(mechanism.keep), 9)
+    (10, 0.731058579)
+    """
+    epsilon = checked_epsilon(epsilon)
+    size = domain(k, MOST_CATEGORIES, "hash the categories into fewer, or find the frequent ones first")
+    bits = size.bit_length()
+    return Hadamard(epsilon, size, bits, favoured(epsilon, Fraction(1), 1 << (64 - bits)))

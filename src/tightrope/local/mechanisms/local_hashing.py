@@ -1,0 +1,197 @@
+"""Local hashing: report a random hash function and the perturbed hash of the value under it.
+
+The hash functions are the linear ones over a field of g elements: a value is written with m digits in base g, a seed
+s has m digits too, and h_s(v) = Σ s_j v_j. For v ≠ w and a uniform seed, h_s(v) − h_s(w) is uniform on the field: two
+values collide with probability 1/g *exactly*, so estimates have no bias that a hash could cause. The hash is stable –
+sums and products in a table – and supports of all values are counted together by m small transforms, not by hashing
+every value for every report. (Projective geometry response is a relative: Feldman, Nelson, Nguyen, Talwar 2022.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.channels import Channel
+from tightrope.errors import InputError
+from tightrope.local.mechanisms.oracle import FrequencyOracle
+from tightrope.local.mechanisms.response import Response
+from tightrope.local.parts.counting import occurrences
+from tightrope.local.parts.finite_field import LARGEST_ORDER, field, orders
+from tightrope.local.parts.matrices import checked_size
+from tightrope.local.parts.odds import checked_epsilon, other_weight
+from tightrope.local.parts.tally import Tally
+from tightrope.local.parts.values import Integers, categories, domain, smallest_type
+from tightrope.numerics.checks import whole
+from tightrope.randomness.integers import below
+from tightrope.randomness.source import Source
+from tightrope.randomness.stream import Stream
+
+MOST_CATEGORIES = 1 << 22
+MOST_WORK = 1 << 32
+"""Additions that counting the supports of all values may take: some seconds."""
+BLOCK = 1 << 15
+"""People handled at once: their digits stay in the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearHash:
+    """h_s(v) = Σ s_j v_j over the field with ``order`` elements, for values and seeds of ``length`` digits."""
+
+    order: int
+    length: int
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds there are."""
+        return int(self.order**self.length)
+
+    def of(self, seeds: Integers, values: Integers) -> NDArray[np.int64]:
+        """h_s(v) for each pair, shape [n].
+
+        >>> LinearHash(2, 3).of(np.array([0b011, 0b101]), np.array([0b111, 0b111])).tolist()
+        [0, 0]
+        """
+        table, out = field(self.order), np.zeros(np.broadcast(seeds, values).shape, dtype=np.uint16)
+        seeds, values = seeds.astype(np.uint64), values.astype(np.uint64)
+        base = np.uint64(self.order)
+        for _ in range(self.length):
+            out = table.sums[out, table.products[seeds % base, values % base]]
+            seeds, values = seeds // base, values // base
+        return out.astype(np.int64)
+
+    def supports(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
+        """C_v = Σ_s N[s, h_s(v)] for every v, shape [seeds], from the numbers N[s, y] of reports, shape [seeds, order].
+
+        Digit by digit: T_j[v_j, rest, y] = Σ_s T_{j−1}[s, rest, y + s v_j], and C_v = T_m[v, 0].
+        """
+        table, done = field(self.order), histogram.astype(np.int64)
+        for place in range(self.length):
+            block = done.reshape(self.order ** (self.length - place - 1), self.order, -1, self.order)
+            shifted = [_summed(block, table.sums[table.products[:, digit]]) for digit in range(self.order)]
+            done = np.stack(shifted, axis=1)
+        return np.ascontiguousarray(done.reshape(self.seeds, self.order)[:, 0])
+
+
+def _summed(block: NDArray[np.int64], moved: NDArray[np.uint16]) -> NDArray[np.int64]:
+    """Σ_s block[:, s, :, moved[s]]."""
+    out = np.zeros((block.shape[0], *block.shape[2:]), dtype=np.int64)
+    for digit, places in enumerate(moved):
+        out += block[:, digit][..., places]
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Hashing(FrequencyOracle):
+    """A uniform seed s and randomised response on h_s(value), as the one number s · g + y."""
+
+    epsilon: float
+    k: int
+    linear: LinearHash
+    response: Response
+
+    @property
+    def keep(self) -> Fraction:
+        return self.response.keep
+
+    @property
+    def other(self) -> Fraction:
+        """1/g, exactly: a false value has a uniform hash, given everything else."""
+        return Fraction(1, self.linear.order)
+
+    @property
+    def changed(self) -> tuple[Fraction, Fraction]:
+        """Two values have different hashes with probability 1 − 1/g; under the other seeds the reports are alike."""
+        apart = 1 - Fraction(1, self.linear.order)
+        return apart * self.response.keep, apart * self.response.other
+
+    @property
+    def letters(self) -> int:
+        """How many different reports there are."""
+        return self.linear.seeds * self.linear.order
+
+    @property
+    def channel(self) -> Channel:
+        """Seeds and answers, as the one number s · g + y."""
+        seeds, order = self.linear.seeds, self.linear.order
+        checked_size(self.k, seeds * order)
+        hashes = self.linear.of(np.arange(seeds), np.arange(self.k)[:, None])
+        keep, other = float(self.response.keep / seeds), float(self.response.other / seeds)
+        matrix = np.where(hashes[:, :, None] == np.arange(order), keep, other)
+        return Channel(matrix.reshape(self.k, seeds * order))
+
+    @property
+    def report_bits(self) -> int:
+        return (self.letters - 1).bit_length()
+
+    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+        """Numbers below ``letters``, of the smallest unsigned type, shape [n]."""
+        truth, source = categories("values", values, self.k), source or Stream()
+        out = np.empty(len(truth), dtype=smallest_type(self.letters))
+        for start in range(0, len(truth), BLOCK):
+            block = truth[start : start + BLOCK]
+            seeds = below(self.linear.seeds, len(block), source)
+            answers = self.response.perturb(self.linear.of(seeds, block), source)
+            out[start : start + BLOCK] = seeds * self.linear.order + answers
+        return out
+
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        return occurrences(categories("reports", reports, self.letters), self.letters)
+
+    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+        """Supports of all values, by transforms of the histogram of reports."""
+        histogram = counts.reshape(self.linear.seeds, self.linear.order)
+        return Tally(users, users, self.linear.supports(histogram)[: self.k])
+
+
+def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:
+    """Optimised local hashing (Wang et al. 2017) with exact linear hashes, ε-LDP.
+
+    ``hashes`` g is a prime or a power of two up to 256; by default the one with the least variance, near e^ε + 1,
+    among those that can be counted in some seconds. A report has log₂ k + 2 log₂ g bits at most. ε above 40 is taken
+    as 40. Raises ``InputError`` unless ε > 0 is finite, 2 ≤ k ≤ 2²² and there is a field with g elements.
+
+    >>> mechanism = hashing(1.0, 1000)
+    >>> mechanism.linear, mechanism.perturb([7, 7, 7]).dtype
+    (LinearHash(order=4, length=5), dtype('uint16'))
+    """
+    epsilon = checked_epsilon(epsilon)
+    size = domain(k, MOST_CATEGORIES, "find the frequent values first: local.heavy_hitters")
+    if hashes is not None:
+        order = _order(hashes, size)
+        return of_digits(epsilon, order, digits_for(order, size), size)
+    ways = [order for order in orders() if _work(order, size) <= MOST_WORK]
+    return min(
+        (of_digits(epsilon, order, digits_for(order, size), size) for order in ways), key=lambda way: way.variances[0]
+    )
+
+
+def _order(hashes: int, k: int) -> int:
+    if whole("hashes", hashes, at_least=2) not in orders():
+        raise InputError("hashes", hashes, f"a prime or a power of two up to {LARGEST_ORDER}", "leave it out")
+    if not _work(hashes, k) <= MOST_WORK:
+        raise InputError("hashes", hashes, f"small enough that {k} values can be counted", "leave it out")
+    return hashes
+
+
+def of_digits(epsilon: float, order: int, length: int, k: int | None = None) -> Hashing:
+    """Hashing of the first k (default: all) numbers of so many digits in base ``order``."""
+    response = Response(epsilon, order, other_weight(epsilon, order))
+    return Hashing(epsilon, order**length if k is None else k, LinearHash(order, length), response)
+
+
+def digits_for(order: int, k: int) -> int:
+    """The least m with order^m ≥ k."""
+    length, reach = 1, order
+    while reach < k:
+        length, reach = length + 1, reach * order
+    return length
+
+
+def _work(order: int, k: int) -> int:
+    length = digits_for(order, k)
+    return int(length * order ** (length + 2))

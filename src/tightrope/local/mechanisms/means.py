@@ -1,0 +1,138 @@
+"""What every mechanism for a number a person declares, and the mean that follows."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.errors import InputError
+from tightrope.local.parts.counting import occurrences
+from tightrope.local.parts.estimates import Shares, deviations
+from tightrope.local.parts.losses import Change, Declared
+from tightrope.local.parts.tally import Tally
+from tightrope.local.parts.values import Floats, categories, reals
+from tightrope.numerics.checks import finite
+from tightrope.randomness.source import Source, Words
+
+if TYPE_CHECKING:
+    pass
+
+
+class MeanOracle(Declared):
+    """A mechanism for one number in [lower, upper] a person. What ``decode`` reads is that number on average."""
+
+    __slots__ = ()
+
+    epsilon: float
+    lower: float
+    upper: float
+
+    @property
+    @abstractmethod
+    def changed(self) -> Change:
+        """What changes between the two values that are easiest to tell apart, ``lower`` and ``upper``."""
+
+    @property
+    @abstractmethod
+    def letters(self) -> int:
+        """How many different reports there are: they are whole numbers from 0."""
+
+    @property
+    def report_bits(self) -> int:
+        """How many bits a report needs."""
+        return (self.letters - 1).bit_length()
+
+    @abstractmethod
+    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+        """One report for each of ``values``, shape [n]; raises ``InputError`` unless all lie in [lower, upper]."""
+
+    @abstractmethod
+    def decode(self, reports: ArrayLike) -> Floats:
+        """Numbers whose expectation is the value of the person who reported, shape [n]."""
+
+    @abstractmethod
+    def _variance_at(self, value: float) -> float:
+        """Variance of ``decode`` of a report of somebody with this value, which lies in [lower, upper]."""
+
+    def variance_at(self, value: float) -> float:
+        """The same; raises ``InputError`` unless the value lies in [lower, upper]."""
+        if not self.lower <= finite("value", value) <= self.upper:
+            raise InputError("value", value, f"a number in [{self.lower:g}, {self.upper:g}]")
+        return self._variance_at(value)
+
+    @property
+    def worst_variance(self) -> float:
+        """The largest of them; all of them are largest at an end or in the middle."""
+        return max(self.variance_at(value) for value in (self.lower, (self.lower + self.upper) / 2, self.upper))
+
+    def estimate(self, reports: ArrayLike, *, confidence: float = 0.95) -> Shares:
+        """The mean, without bias, with an interval; each of shape []. See ``estimate_tally``."""
+        return self.estimate_tally(self.tally(reports), confidence=confidence)
+
+    def estimate_tally(self, tally: Tally, *, confidence: float = 0.95) -> Shares:
+        """The mean from how often each report occurs, without bias, with an interval from the spread of the reports.
+
+        The interval speaks of the population that people come from; for the people themselves it is a little too wide.
+        Normal: it needs some hundred reports. Reports that happen to agree have no spread: the variance is taken to be
+        at least what the mechanism adds (``least_spread``). Raises ``InputError`` for fewer than two.
+        """
+        self.check_tally(tally)
+        seen = np.flatnonzero(tally.counts)
+        decoded, times = self.decode(seen), tally.counts[seen]
+        value = float(np.sum(decoded * times) / tally.users)
+        variance = float(np.sum((decoded - value) ** 2 * times) / (tally.users - 1))
+        half = deviations(confidence) * math.sqrt(max(variance, self.least_spread(value)) / tally.users)
+        return Shares(np.asarray(value), np.asarray(value - half), np.asarray(value + half), tally.users, confidence)
+
+    def check_tally(self, tally: Tally) -> None:
+        """``InputError`` unless it counts at least two reports of this mechanism: one has no spread."""
+        if tally.users < 2 or len(tally.counts) != self.letters:
+            expected = f"of at least 2 reports, each one of {self.letters}"
+            raise InputError("tally", (tally.users, len(tally.counts)), expected, "one report has no spread")
+
+    def least_spread(self, value: float) -> float:
+        """Variance of a decoded report when all people have this value, or the end next to it: with the same mean no
+        population has less, since V(x) + x² is convex.
+        """
+        return self._variance_at(min(max(value, self.lower), self.upper))
+
+    def tally(self, reports: ArrayLike) -> Tally:
+        """How often each report occurs; raises ``InputError`` for reports that nobody can have made."""
+        counts = self.counts(reports)
+        return self.tally_of(int(counts.sum()), counts)
+
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        """How often each report occurs, shape [letters]: counts of disjoint reports add up."""
+        return occurrences(categories("reports", reports, self.letters), self.letters)
+
+    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+        """The tally of so many reports with these ``counts``."""
+        return Tally(users, users, counts)
+
+    def places(self, values: ArrayLike, steps: int, source: Source) -> NDArray[np.int64]:
+        """Values as whole numbers in 0..steps, rounded at random so that they are right on average.
+
+        What is reported depends on the values through these alone, so no rounding here concerns privacy.
+        """
+        checked = reals("values", values, self.lower, self.upper)
+        scaled = np.clip((checked - self.lower) / (self.upper - self.lower), 0.0, 1.0) * steps
+        return rounded(scaled, source.words(len(scaled)))
+
+    def numbers(self, places: Floats, steps: int) -> Floats:
+        """The inverse of ``places``, for any real place."""
+        return np.asarray(self.lower + (self.upper - self.lower) * (places / steps))
+
+
+def rounded(numbers: Floats, words: Words) -> NDArray[np.int64]:
+    """⌊x⌋ or ⌊x⌋ + 1, the latter with chance x − ⌊x⌋ to 2⁻⁶⁴.
+
+    >>> rounded(np.array([2.0, 2.5]), np.array([0, 2**63 - 1], dtype=np.uint64)).tolist()
+    [2, 3]
+    """
+    whole = np.floor(numbers)
+    threshold = ((numbers - whole) * 2.0**64).astype(np.uint64)  # below 2^64: a double below 1 is at most 1 - 2^-53
+    return np.asarray(whole.astype(np.int64) + (words < threshold))

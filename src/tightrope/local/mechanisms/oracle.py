@@ -1,0 +1,164 @@
+"""What every mechanism for categories declares – two probabilities – and what follows: estimates, errors, intervals."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InputError
+from tightrope.local.parts.estimates import Shares, deviations, score_interval, tail_interval
+from tightrope.local.parts.losses import Change, Declared
+from tightrope.local.parts.tally import Tally
+from tightrope.local.parts.values import Floats
+from tightrope.numerics.checks import probability, whole
+from tightrope.randomness.source import Source
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from tightrope.channels import Kernel
+
+FEW = 10
+"""Reports for and against a value from which on a count is as good as normal."""
+
+
+class FrequencyOracle(Declared):
+    """A mechanism for one category in 0..k − 1 a person, collected by somebody who is not trusted.
+
+    Each report *supports* some values: the true one with probability ``keep``, any given other one with ``other``
+    (Wang, Blocki, Li, Jha 2017, "pure protocols"). With C_v the reports of n people that support v and A those that
+    say anything, the share of v is estimated, without bias, by (C_v − b A) / (n (keep − other)), b = other / answered.
+    """
+
+    __slots__ = ()
+
+    epsilon: float
+    k: int
+
+    @property
+    @abstractmethod
+    def keep(self) -> Fraction:
+        """P(a report supports v) for somebody whose value is v; exactly what is sampled."""
+
+    @property
+    @abstractmethod
+    def other(self) -> Fraction:
+        """P(a report supports v) for somebody with any other value; exactly what is sampled."""
+
+    @property
+    def answered(self) -> Fraction:
+        """P(a report says anything)."""
+        return Fraction(1)
+
+    @property
+    @abstractmethod
+    def changed(self) -> Change:
+        """For two people with different values: the probability, under the first, of reports more likely under the
+        first, and of those more likely under the second. All of them have the same odds.
+        """
+
+    @property
+    @abstractmethod
+    def channel(self) -> Kernel:
+        """One report as a channel: inputs are the k values, outputs the different reports, by their number.
+
+        Chances are those that are sampled, to the last place of a float. Raises ``InputError`` where there are more
+        than 2¹⁶ reports or 2²⁴ entries; randomised response has no matrix and no limit.
+        """
+
+    @property
+    @abstractmethod
+    def report_bits(self) -> int:
+        """How many bits a report needs."""
+
+    @abstractmethod
+    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+        """One report for each of ``values``, shape [n]; fresh randomness of the operating system unless given.
+
+        Raises ``InputError`` unless the values are whole numbers in 0..k − 1.
+        """
+
+    @property
+    def letters(self) -> int | None:
+        """How many different reports there are where they are numbers from 0; None where they are rows of k bits."""
+        return None
+
+    @abstractmethod
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        """How often each letter, shape [letters], or each bit, shape [k], occurs: counts of disjoint reports add up.
+
+        Raises ``InputError`` for reports that nobody can have made.
+        """
+
+    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+        """The tally of so many reports with these ``counts``; here each bit is a value that reports support."""
+        return Tally(users, users, counts)
+
+    def tally(self, reports: ArrayLike) -> Tally:
+        """Counts of the values that reports support; raises ``InputError`` for reports that nobody can have made."""
+        counts = self.counts(reports)
+        return self.tally_of(len(np.asarray(reports)), counts)
+
+    @property
+    def variances(self) -> tuple[Fraction, Fraction]:
+        """Variance of one report's part of the estimate of v: from somebody with another value, and with v itself.
+
+        The part is (S − b A) / (p − q) for indicators S ⊂ A, b = q / a: its second moments are q − q²/a and
+        p − 2bp + b²a, its means 0 and 1.
+        """
+        p, q, a = self.keep, self.other, self.answered
+        own = p - 2 * p * q / a + q * q / a - (p - q) ** 2
+        return (q - q * q / a) / (p - q) ** 2, own / (p - q) ** 2
+
+    def variance(self, share: float, users: int) -> float:
+        """Var of the estimate of a value that this ``share`` f of the people have: ((1 − f) v₀ + f v₁) / n.
+
+        Raises ``InputError`` unless 0 ≤ f ≤ 1, and users ≥ 1.
+        """
+        other, own = self.variances
+        exact = Fraction(probability("share", share))
+        return float(((1 - exact) * other + exact * own) / whole("users", users))
+
+    @property
+    def mean_variance(self) -> float:
+        """Variance of one person's report, averaged over all k values: of them k − 1 are others."""
+        other, own = self.variances
+        return float((other * (self.k - 1) + own) / self.k)
+
+    def estimate(self, reports: ArrayLike, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
+        """Unbiased shares of all k values among those who reported, with intervals; see ``estimate_tally``."""
+        return self.estimate_tally(self.tally(reports), confidence=confidence, simultaneous=simultaneous)
+
+    def estimate_tally(self, tally: Tally, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
+        """Shares from counts. Intervals are Wilson's, with the exact variance; normal, so where fewer than ten reports
+        support a value, or fewer than ten do not, and where they are to be simultaneous, they are exact instead
+        (Clopper and Pearson's), a little wide. Raises ``InputError`` where nobody reported.
+        """
+        if tally.users < 1 or len(tally.counts) != self.k:
+            raise InputError("tally", (tally.users, len(tally.counts)), f"of 1 report or more on {self.k} values")
+        value = self._values(tally)
+        ends = self.exact_ends(tally, confidence, self.k) if simultaneous else self._ends(tally, value, confidence)
+        lower, upper = np.minimum(ends[0], value), np.maximum(ends[1], value)
+        return Shares(value, lower, upper, tally.users, confidence, simultaneous)
+
+    def _ends(self, tally: Tally, value: Floats, confidence: float) -> tuple[Floats, Floats]:
+        other, own = self.variances
+        lower, upper = score_interval(value, tally.users, (float(other), float(own)), deviations(confidence))
+        few = np.flatnonzero(np.minimum(tally.counts, tally.users - tally.counts) < FEW)
+        lower[few], upper[few] = self.exact_ends(replace(tally, counts=tally.counts[few]), confidence, 1)
+        return lower, upper
+
+    def exact_ends(self, tally: Tally, confidence: float, of: int) -> tuple[Floats, Floats]:
+        """Ends of intervals that all hold, for ``of`` values that were looked at: from the chances of support."""
+        low, high = tail_interval(tally.counts, tally.users, confidence, of)
+        other, width = float(self.other), float(self.keep - self.other)
+        return (low - other) / width, (high - other) / width
+
+    def _values(self, tally: Tally) -> Floats:
+        base = float(self.other / self.answered * tally.answered)
+        return np.asarray((tally.counts - base) / (tally.users * float(self.keep - self.other)))

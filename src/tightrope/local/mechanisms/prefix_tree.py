@@ -1,0 +1,174 @@
+"""Heavy hitters of a large domain: frequent prefixes first, then the frequent ones among what continues them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.errors import InputError
+from tightrope.local.mechanisms.local_hashing import Hashing, LinearHash, digits_for, hashing, of_digits
+from tightrope.local.parts.counting import occurrences
+from tightrope.local.parts.estimates import Shares
+from tightrope.local.parts.finite_field import field
+from tightrope.local.parts.odds import checked_epsilon
+from tightrope.local.parts.tally import Tally
+from tightrope.local.parts.values import Integers, categories
+from tightrope.numerics.checks import whole
+from tightrope.randomness.integers import below
+from tightrope.randomness.source import Source
+from tightrope.randomness.stream import Stream
+
+if TYPE_CHECKING:
+    from tightrope.certificates import Guarantee
+    from tightrope.privacy.loss import PrivacyLoss
+
+MOST_BITS = 48
+GROWTH = 1 << 12
+"""Continuations of one prefix that are counted together."""
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """Frequent ``values``, the most frequent first, with their ``shares``; the intervals hold for all of ``examined``.
+
+    So they hold for those that are shown because they looked frequent, too. They speak of the population that people
+    come from: there the people of one level tell nothing about those of another. What is frequent may still be missing:
+    a value is lost where one of its prefixes looked rare.
+    """
+
+    values: Numbers
+    shares: Shares
+    examined: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixTree:
+    """Values below 2^``size`` in base g, m digits; ``levels`` ask for the first d₁ < d₂ < … = m of them by hashing.
+
+    A report is a row: the level, which is uniform whatever the value is, and that level's report.
+    """
+
+    epsilon: float
+    size: int
+    levels: tuple[Hashing, ...]
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """One report by hashing: two values differ at the last level at least."""
+        return self.levels[-1].loss
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The realised (ε, 0, η), rounded up."""
+        return self.levels[-1].guarantee
+
+    @property
+    def order(self) -> int:
+        """The base g."""
+        return self.levels[0].linear.order
+
+    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.uint64]:
+        """Rows (level, report), shape [n, 2]; raises ``InputError`` unless values are whole, in 0..2^size − 1."""
+        truth, source = categories("values", values, 1 << self.size).astype(np.int64), source or Stream()
+        out = np.empty((len(truth), 2), dtype=np.uint64)
+        out[:, 0] = below(len(self.levels), len(truth), source)
+        for level, oracle in enumerate(self.levels):
+            chosen = out[:, 0] == level
+            out[chosen, 1] = oracle.perturb(truth[chosen] // self._below(level), source)
+        return out
+
+    def _below(self, level: int) -> int:
+        """How many values continue a prefix of this level."""
+        return int(self.order ** (self.levels[-1].linear.length - self.levels[level].linear.length))
+
+    def find(self, reports: ArrayLike, *, most: int = 32, confidence: float = 0.95) -> Found:
+        """At most ``most`` values, from as many prefixes a level.
+
+        At every level those are kept that are above 0 by more than noise explains, all candidates considered, and the
+        most frequent of these. Shares come from the people of the last level, who had no part in choosing its
+        candidates. Raises ``InputError`` for reports of another shape, or where a level has none.
+        """
+        rows, limit = self._rows(reports), whole("most", most)
+        kept = np.zeros(1, dtype=np.int64)
+        for level in range(len(self.levels)):
+            heard = rows[rows[:, 0] == level, 1].astype(np.int64)
+            found = self._extended(level, heard, kept, limit, confidence)
+            kept = found.values
+        return found
+
+    def _extended(self, level: int, heard: Numbers, prefixes: Numbers, limit: int, confidence: float) -> Found:
+        """The frequent ones among the continuations of the prefixes; none of none."""
+        candidates, counts = self._candidates(level, heard, prefixes)
+        oracle, tally = self.levels[level], Tally(len(heard), len(heard), counts)
+        lower, upper = oracle.exact_ends(tally, confidence, max(1, len(candidates)))
+        real = np.flatnonzero((lower > 0) & (candidates < -(-(1 << self.size) // self._below(level))))
+        best = real[np.argsort(-counts[real], kind="stable")[:limit]]
+        value = (counts[best] / len(heard) - float(oracle.other)) / float(oracle.keep - oracle.other)
+        told = Shares(value, lower[best], upper[best], len(heard), confidence, simultaneous=True)
+        return Found(candidates[best], told, len(candidates))
+
+    def _candidates(self, level: int, heard: Numbers, prefixes: Numbers) -> tuple[Numbers, Numbers]:
+        """All continuations of the prefixes to this level, and how many reports support each, shape [c] each."""
+        linear = self.levels[level].linear
+        before = self.levels[level - 1].linear.length if level else 0
+        tail = LinearHash(self.order, linear.length - before)
+        seeds, answers = np.divmod(heard, self.order)
+        first, last = np.divmod(seeds, tail.seeds)
+        head = LinearHash(self.order, before)
+        counts = [_continued(tail, last, answers, head.of(first, np.array(prefix))) for prefix in prefixes]
+        candidates = prefixes[:, None] * tail.seeds + np.arange(tail.seeds)
+        return candidates.ravel(), np.concatenate([np.zeros(0, dtype=np.int64), *counts])
+
+    def _rows(self, reports: ArrayLike) -> NDArray[np.uint64]:
+        rows = np.asarray(reports)
+        if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
+            expected = "whole numbers of shape [n, 2]"
+            raise InputError("type and shape of reports", (str(rows.dtype), rows.shape), expected)
+        level = categories("levels", rows[:, 0], len(self.levels))
+        for number, oracle in enumerate(self.levels):
+            if not len(categories("reports", rows[level == number, 1], oracle.letters)):
+                raise InputError("reports of a level", 0, "at least 1", "ask more people")
+        return rows
+
+
+def _continued(tail: LinearHash, last: Integers, answers: Numbers, head: Integers) -> Numbers:
+    """Supports of all continuations of one prefix: the hash of a value is that of its head plus that of its tail."""
+    wanted = _differences(tail.order)[answers, head]
+    histogram = occurrences(last * tail.order + wanted, tail.seeds * tail.order)
+    return tail.supports(histogram.reshape(tail.seeds, tail.order))
+
+
+def _differences(order: int) -> Numbers:
+    """Differences in the field, shape [order, order]: at (a, b) the c with b + c = a."""
+    sums = field(order).sums.astype(np.int64)
+    out = np.empty_like(sums)
+    numbers = np.arange(order)
+    out[sums, numbers[:, None]] = numbers
+    return out
+
+
+def heavy_hitters(epsilon: float, bits: int, *, hashes: int | None = None) -> PrefixTree:
+    """Frequent values among all numbers of so many bits, ε-LDP in one report a person.
+
+    Each person reports, by local hashing, a random prefix of the value (Wang, Li, Jha 2021, prefix extending); prefixes
+    grow by some 12 bits a level. Texts are numbers of their bytes: six letters are 48 bits.
+    Raises ``InputError`` unless ε > 0 is finite, 1 ≤ bits ≤ 48, and ``hashes`` is as for ``hashing``.
+
+    >>> mechanism = heavy_hitters(4.0, 20)
+    >>> import numpy as np
+    >>> people = np.where(np.arange(20_000) % 2, 123_456, np.arange(20_000))
+    >>> mechanism.find(mechanism.perturb(people)).values[0]
+    np.int64(123456)
+    """
+    epsilon, size = checked_epsilon(epsilon), whole("bits", bits)
+    if not size <= MOST_BITS:
+        raise InputError("bits", bits, f"at most {MOST_BITS}", "report a hash of the value, and look the value up")
+    order = hashing(epsilon, min(1 << size, GROWTH), hashes=hashes).linear.order
+    length = digits_for(order, 1 << size)
+    step = max(1, digits_for(order, GROWTH + 1) - 1)
+    grown = sorted({*range(step, length, step), length})
+    return PrefixTree(epsilon, size, tuple(of_digits(epsilon, order, digits) for digits in grown))

@@ -1,0 +1,150 @@
+"""Subset selection: report a set of w categories, more often one that holds the own category."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.channels import Channel
+from tightrope.errors import InputError
+from tightrope.local.mechanisms.oracle import FrequencyOracle
+from tightrope.local.parts.bits import Digits, at, checked_rows, clear_spare, column_counts, put, width
+from tightrope.local.parts.matrices import of_sets
+from tightrope.local.parts.odds import WORD, checked_epsilon, favoured
+from tightrope.local.parts.values import Integers, categories, domain
+from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP
+from tightrope.randomness.source import Source, Words
+from tightrope.randomness.stream import Stream
+
+MOST_CATEGORIES = 1 << 20
+BLOCK = 1 << 19
+"""Words of reports handled at once: enough people that their last corrections share a step."""
+START_DIGITS = 6
+"""Binary digits of the chance that sets begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetSelection(FrequencyOracle):
+    """A set of ``size`` categories with the own one in it with chance own_weight / 2⁶⁴, otherwise uniform.
+
+    A report is a row of k packed bits, see ``bits``.
+    """
+
+    epsilon: float
+    k: int
+    size: int
+    own_weight: int
+
+    @property
+    def keep(self) -> Fraction:
+        return Fraction(self.own_weight, WORD)
+
+    @property
+    def other(self) -> Fraction:
+        """Of the k − 1 others, w − 1 are in a set with the own category, and w in one without."""
+        return (self.keep * (self.size - 1) + (1 - self.keep) * self.size) / (self.k - 1)
+
+    @property
+    def changed(self) -> tuple[Fraction, Fraction]:
+        """Sets that hold the first person's category and not the second's, and the other way round."""
+        p, w, others = self.keep, self.size, self.k - 1
+        return p * (self.k - w) / others, (1 - p) * w / others
+
+    @property
+    def channel(self) -> Channel:
+        """Sets in the order of ``itertools.combinations(range(k), size)``, at most 2¹⁶ of them."""
+        return of_sets(self.k, self.size, self.keep)
+
+    @property
+    def report_bits(self) -> int:
+        return self.k
+
+    def perturb(self, values: ArrayLike, source: Source | None = None) -> Words:
+        """Rows of packed bits, shape [n, ⌈k/64⌉]; raises ``InputError`` unless values are whole, in 0..k − 1."""
+        truth, source = categories("values", values, self.k), source or Stream()
+        out = np.empty((len(truth), width(self.k)), dtype=np.uint64)
+        step = max(1, BLOCK // out.shape[1])
+        for start in range(0, len(truth), step):
+            out[start : start + step] = self._block(truth[start : start + step], source)
+        return out
+
+    def _block(self, values: Integers, source: Source) -> Words:
+        """Independent bits are uniform among the sets of their size; one more or less at random keeps them so."""
+        rows = self._started(len(values), source)
+        put(rows, values, source.words(len(values)) < np.uint64(self.own_weight))
+        lacking = self.size - np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
+        waiting: Integers = np.flatnonzero(lacking)
+        while len(waiting):
+            waiting = self._corrected(rows, values, lacking, waiting, source)
+        return rows
+
+    def _started(self, people: int, source: Source) -> Words:
+        columns, digits = width(self.k), starting_digits(self.size / self.k)
+        rows = digits.rows(source.words(people * columns * digits.length), people, columns)
+        clear_spare(rows, self.k)
+        return rows
+
+    def _corrected(
+        self, rows: Words, values: Integers, lacking: Integers, waiting: Integers, source: Source
+    ) -> Integers:
+        """Each waiting row tries a uniform place: one of the others that lacks what the row lacks is flipped."""
+        places = source.words(len(waiting)) >> np.uint64(64 - self.k.bit_length())
+        word, mask = at(np.minimum(places, np.uint64(self.k - 1)))
+        is_set = (rows[waiting, word] & mask) != 0
+        fits = (places < np.uint64(self.k)) & (places != values[waiting].astype(np.uint64))
+        flip = fits & (is_set == (lacking[waiting] < 0))
+        chosen = waiting[flip]
+        rows[chosen, word[flip]] ^= mask[flip]
+        lacking[chosen] -= np.sign(lacking[chosen])
+        return np.asarray(waiting[lacking[waiting] != 0])
+
+    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
+        """How often each category is in a set; raises ``InputError`` where a set has another size."""
+        rows = checked_rows("reports", reports, self.k)
+        sizes = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
+        if np.any(sizes != self.size):
+            wrong = int(sizes[sizes != self.size][0])
+            raise InputError("size of a reported set", wrong, str(self.size), "use the mechanism that made the reports")
+        return column_counts(rows, self.k)
+
+
+def starting_digits(share: float) -> Digits:
+    """A chance of few binary digits near ``share`` (of more digits where it is small), neither 0 nor 1."""
+    length = START_DIGITS + max(0, math.floor(-math.log2(share)) - 1)
+    numerator = min(max(1, round(share * (1 << length))), (1 << length) - 1)
+    odd = numerator & -numerator
+    return Digits(numerator // odd, length - odd.bit_length() + 1)
+
+
+def subset_selection(epsilon: float, k: int, *, size: int | None = None) -> SubsetSelection:
+    """Uniform sets of w categories, those with the own one e^ε times as likely (Ye, Barg 2018), ε-LDP.
+
+    By default w is the size with the least variance, near k / (e^ε + 1). ε above 40 is taken as 40.
+    Raises ``InputError`` unless ε > 0 is finite, 2 ≤ k ≤ 2²⁰ and 1 ≤ w < k.
+
+    >>> mechanism = subset_selection(1.0, 1024)
+    >>> mechanism.size, round(float(mechanism.keep), 6)
+    (275, 0.499508)
+    """
+    epsilon = checked_epsilon(epsilon)
+    categories_ = domain(k, MOST_CATEGORIES, "hash the categories: local.hashing")
+    if size is not None:
+        return _with_size(epsilon, categories_, _checked_size(size, categories_))
+    near = int(categories_ / (math.exp(min(epsilon, LARGEST_STEP)) + 1))
+    sizes = range(max(1, near - 1), min(categories_ - 1, near + 2) + 1)
+    return min((_with_size(epsilon, categories_, w) for w in sizes), key=lambda way: way.mean_variance)
+
+
+def _with_size(epsilon: float, k: int, size: int) -> SubsetSelection:
+    """P(own in the set) = p with p (k − w) / ((1 − p) w) ≤ e^ε."""
+    return SubsetSelection(epsilon, k, size, favoured(epsilon, Fraction(k - size, size)))
+
+
+def _checked_size(size: object, k: int) -> int:
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < k:
+        raise InputError("size", size, f"a whole number in 1..{k - 1}", "leave it out for the best one")
+    return size

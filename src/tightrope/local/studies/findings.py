@@ -1,0 +1,182 @@
+"""What a collector may say when the reports are in: estimates, what they took, what they tell about each person."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.local.mechanisms.means import MeanOracle
+from tightrope.local.parts.estimates import Shares
+from tightrope.local.parts.simplex import Biased, on_simplex
+from tightrope.local.parts.tally import Tally
+from tightrope.local.studies.planning import plan
+from tightrope.local.studies.study import Study
+
+DELTA = 1e-6
+"""The δ at which the ε of several reports is stated."""
+REPEATED = (1, 10, 100)
+"""Numbers of fresh reports of one person."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """Estimates from ``tally``: ``shares`` of the categories, or the mean alone; ``consistent`` ones are biased."""
+
+    study: Study
+    tally: Tally
+    shares: Shares
+    consistent: Biased | None = None
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        tally: Tally,
+        *,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+        consistent: bool = False,
+    ) -> Self:
+        """Estimates from the counts of all reports, with intervals; see ``FrequencyOracle.estimate_tally``.
+
+        The interval of a mean is exact for one bit a person, normal else. ``consistent`` adds shares ≥ 0 that add up to
+        1, which are biased. Raises ``InputError`` for too few reports, and for these options on a mean.
+
+        >>> study = Study("distribution", 1.0, categories=("yes", "no"))
+        >>> found = Findings.of(study, study.mechanism.tally([0] * 700 + [1] * 300))
+        >>> found.shares.value.round(3).tolist()
+        [0.933, 0.067]
+        """
+        mechanism = study.mechanism
+        if isinstance(mechanism, MeanOracle):
+            _refuse_for_a_mean(simultaneous=simultaneous, consistent=consistent)
+            return cls(study, tally, mechanism.estimate_tally(tally, confidence=confidence))
+        shares = mechanism.estimate_tally(tally, confidence=confidence, simultaneous=simultaneous)
+        return cls(study, tally, shares, on_simplex(shares) if consistent else None)
+
+    def to_data(self) -> dict[str, Any]:
+        """All of it as plain data, for JSON and for the report."""
+        return {
+            "title": self.study.title,
+            "question": self.study.question,
+            "between": self.study.between and list(self.study.between),
+            "reports": self.tally.users,
+            "answered": self.tally.answered,
+            "confidence": self.shares.confidence,
+            "simultaneous": self.shares.simultaneous,
+            "estimates": self._estimates(),
+            "effort": effort(self.study, self.tally.users),
+            "privacy": privacy(self.study),
+            "mechanism": facts(self.study),
+        }
+
+    def _estimates(self) -> list[dict[str, Any]]:
+        """One entry a category, in the order of the study; one without a category for a mean."""
+        ends = (self.shares.value, self.shares.lower, self.shares.upper)
+        columns = zip(*map(np.atleast_1d, ends), strict=True)
+        rows: list[dict[str, Any]] = [
+            {"value": float(value), "lower": float(lower), "upper": float(upper)} for value, lower, upper in columns
+        ]
+        if self.study.question == "distribution":
+            names = zip(self.study.categories, rows, strict=True)
+            rows = [{"category": name, **row, "people": row["value"] * self.tally.users} for name, row in names]
+        if self.consistent is not None:
+            shapes = zip(rows, self.consistent.value, strict=True)
+            rows = [{**row, "consistent": float(value)} for row, value in shapes]
+        return rows
+
+
+def _refuse_for_a_mean(**options: bool) -> None:
+    for name, value in options.items():
+        if value:
+            raise InputError(name, value, "left out", "a mean is one number: it is for shares of several categories")
+
+
+def effort(study: Study, users: int) -> dict[str, Any]:
+    """The error that so many people give, for the worst population, and how many it would take others (``local.plan``).
+
+    ``error``: root mean squared, of a share or of the mean in its own units. No mechanism whatsoever with the study's ε
+    and total variation, in which people do not see each other's reports, reaches it with fewer than ``least_users``;
+    the best one that is known takes ``best_users``.
+    """
+    error = math.sqrt(_variance(study) / users)
+    eta = study.total_variation
+    planned = plan(study.question, epsilon=study.epsilon, error=error, k=study.k, total_variation=eta)
+    return {
+        "users": users,
+        "error": error * study.unit,
+        "least_users": planned.least_users,
+        "best": planned.option.name,
+        "best_users": min(planned.users, users),
+    }
+
+
+def _variance(study: Study) -> float:
+    """Of one person, drawn from the population for which it is largest, in units of the plan."""
+    mechanism = study.mechanism
+    if isinstance(mechanism, MeanOracle):
+        middle = (mechanism.lower + mechanism.upper) / 2
+        ends = (mechanism.lower, middle, mechanism.upper)
+        return max(mechanism.variance_at(x) + (x - middle) ** 2 for x in ends) / study.unit**2
+    return mechanism.mean_variance + (1 - 1 / mechanism.k) / mechanism.k
+
+
+def privacy(study: Study) -> dict[str, Any]:
+    """What one report says about a person, and what several *fresh* ones of the same person do (exact composition)."""
+    one = study.guarantee
+    return {
+        "epsilon": one.epsilon,
+        "delta": one.delta,
+        "total_variation": one.total_variation,
+        "attack_success": one.attack_success,
+        "repeated": [_repeated(study, count) for count in REPEATED],
+    }
+
+
+def _repeated(study: Study, count: int) -> dict[str, Any]:
+    loss = count * study.mechanism.loss
+    eta = loss.total_variation()
+    return {
+        "reports": count,
+        "epsilon": loss.epsilon(DELTA),
+        "delta": DELTA,
+        "total_variation": eta,
+        "attack_success": (1 + eta) / 2,
+    }
+
+
+def facts(study: Study) -> dict[str, Any]:
+    """The mechanism by name, with the probabilities that are sampled as exact fractions."""
+    mechanism = study.mechanism
+    return {
+        "name": study.settled.choice,
+        "report_bits": mechanism.report_bits,
+        "probabilities": [_chance(meaning, exact) for meaning, exact in _chances(study).items()],
+    }
+
+
+def _chances(study: Study) -> Mapping[str, Fraction]:
+    mechanism = study.mechanism
+    up, down = mechanism.changed
+    changed = {
+        "of two different values, a report that speaks for the first, under the first": up,
+        "the same report, under the second": down,
+    }
+    if isinstance(mechanism, MeanOracle):
+        return changed
+    return {
+        "a report supports the own category": mechanism.keep,
+        "a report supports any one other category": mechanism.other,
+        "a report says anything": mechanism.answered,
+        **changed,
+    }
+
+
+def _chance(meaning: str, exact: Fraction) -> dict[str, Any]:
+    return {"meaning": meaning, "exact": f"{exact.numerator}/{exact.denominator}", "value": float(exact)}

@@ -1,0 +1,105 @@
+"""Before anybody is asked: the best mechanism for a question, what it reaches, and what no mechanism can."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from tightrope.certificates.guarantee import Guarantee
+from tightrope.errors import InputError
+from tightrope.local.limits import frequencies, mean
+from tightrope.local.mechanisms.means import MeanOracle
+from tightrope.local.studies.capped import options_within
+from tightrope.local.studies.comparison import Option, compare
+from tightrope.numerics.checks import positive, probability, whole
+
+SCOPE = "(The limit is for people who do not see each other's reports.)"
+"""Non-interactive mechanisms: what ``least_users`` and ``least_error`` speak of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A study: the mechanism, how many people it takes for an error or what error it has, and the proven limits.
+
+    People are drawn from a population, and its shares or its mean are asked for. ``error`` is the root mean squared
+    error of one share, averaged over the categories, or of the mean of numbers in [−1, 1], for the worst population:
+    what the mechanism adds and what drawing people adds. With fewer people than ``least_users`` no mechanism whatsoever
+    reaches it; with ``users`` people none has a smaller one than ``least_error``: no mechanism in which people do not
+    see each other's reports, though each may run another one (non-interactive).
+    """
+
+    question: str
+    option: Option
+    users: int
+    error: float
+    least_users: int
+    least_error: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.option.name}: {self.users:,} people for an error of {self.error:.4g}; "
+            f"no mechanism whatsoever can do it with fewer than {self.least_users:,}\n{SCOPE}"
+        )
+
+
+def plan(
+    question: str,
+    *,
+    epsilon: float,
+    users: int | None = None,
+    error: float | None = None,
+    k: int | None = None,
+    total_variation: float | None = None,
+) -> Plan:
+    """The study with the least variance: give ``users`` or ``error``, the other one follows.
+
+    ``question`` is "distribution" (shares of ``k`` categories) or "mean" (of numbers in [−1, 1]). A
+    ``total_variation`` is kept by silence (response with erasure, ``duchi``) or by the largest ε that keeps it,
+    whichever has less variance. Variances are exact, of what is sampled; limits as in ``local.limits`` (non-interactive
+    mechanisms). Neighbours: one person's whole value. Raises ``InputError`` unless exactly one of ``users`` and
+    ``error`` is given.
+
+    >>> print(plan("mean", epsilon=1.0, error=0.02))
+    duchi: 11,707 people for an error of 0.02; no mechanism whatsoever can do it with fewer than 11,033
+    (The limit is for people who do not see each other's reports.)
+    """
+    if (users is None) == (error is None):
+        raise InputError("users", users, "either users or error", "the other one follows")
+    options = _options(question, positive("epsilon", epsilon), k, total_variation)
+    option = min((_drawn(one, question, k) for one in options), key=lambda one: (one.variance, one.bits))
+    if users is None:
+        wanted = positive("error", error)
+        asked = option.users(wanted)
+    else:
+        asked = whole("users", users)
+        wanted = option.error(asked)
+    eta = 1.0 if total_variation is None else total_variation
+    privacy = Guarantee(epsilon, 0.0, min(eta, math.tanh(epsilon / 2)))
+    limit = mean(privacy, between=(-1.0, 1.0)) if question == "mean" else frequencies(privacy, k=whole("k", k, 2))
+    parts = 1 if question == "mean" else whole("k", k, 2)
+    least = math.sqrt(limit.risk(asked) / parts)
+    return Plan(question, option, asked, wanted, limit.people(parts * wanted**2), least)
+
+
+def _options(question: str, epsilon: float, k: int | None, total_variation: float | None) -> list[Option]:
+    """All mechanisms that keep both promises."""
+    if total_variation is None:
+        return compare(question, epsilon=epsilon, k=k)
+    eta = probability("total_variation", total_variation)
+    if not 0 < eta < 1:
+        raise InputError("total_variation", total_variation, "between 0 and 1, both excluded", "leave it out for none")
+    if question not in ("distribution", "mean"):
+        raise InputError("question", question, "'distribution' or 'mean'")
+    return options_within(question, epsilon, eta, k)
+
+
+def _drawn(option: Option, question: str, k: int | None) -> Option:
+    """With the variance of drawing the person: from a uniform population, or from one around 0.
+
+    These are the worst: Σ r (1 − r) is concave in the rates of reports, and E V(X) + X² is largest at 0 or at an end.
+    """
+    mechanism = option.mechanism
+    if isinstance(mechanism, MeanOracle):
+        return replace(option, variance=max(mechanism.variance_at(x) + x * x for x in (-1.0, 0.0, 1.0)))
+    size = whole("k", k, 2)
+    return replace(option, variance=option.variance + (1 - 1 / size) / size)

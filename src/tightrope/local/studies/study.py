@@ -1,0 +1,158 @@
+"""A study: what the people who are asked and the collector agree on before anybody reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Literal
+
+from tightrope.engines.labels import Labels, Name
+from tightrope.engines.schema import listed, nearest
+from tightrope.errors import InputError
+from tightrope.local.mechanisms.duchi import duchi
+from tightrope.local.mechanisms.hybrid import hybrid
+from tightrope.local.mechanisms.means import MeanOracle
+from tightrope.local.mechanisms.piecewise import piecewise
+from tightrope.local.mechanisms.response import response_with_erasure
+from tightrope.local.parts.odds import checked_epsilon
+from tightrope.local.parts.values import between as checked_between
+from tightrope.local.studies.capped import capped
+from tightrope.local.studies.comparison import DISTRIBUTION, MEAN, Oracle
+from tightrope.local.studies.planning import plan
+from tightrope.numerics.checks import inner_probability
+
+if TYPE_CHECKING:
+    from tightrope.certificates import Guarantee
+
+Question = Literal["distribution", "mean"]
+BEST = "best"
+ERASURE = "response_with_erasure"
+ONE_BIT = "duchi"
+NUMERIC: Mapping[str, Callable[..., MeanOracle]] = {"duchi": duchi, "piecewise": piecewise, "hybrid": hybrid}
+CHOICES: Mapping[str, tuple[str, ...]] = {"distribution": (BEST, *DISTRIBUTION, ERASURE), "mean": (BEST, *MEAN)}
+"""The mechanisms of each question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What is asked and how: shares of ``categories``, or the mean of numbers ``between`` two bounds.
+
+    ``choice`` names a mechanism; "best" is the one with the least exact variance (``local.plan``). ``epsilon`` and,
+    where it is given, ``total_variation`` bound what one report says: silence keeps the latter in
+    ``response_with_erasure`` and ``duchi``, a smaller ε in the others. Raises ``InputError`` for anything that is no
+    study.
+
+    >>> study = Study("distribution", 1.0, categories=("tea", "coffee", "water"))
+    >>> study.settled.choice, study.guarantee.epsilon <= 1.0
+    ('k_randomized_response', True)
+    """
+
+    question: str
+    epsilon: float
+    categories: tuple[Name, ...] = ()
+    between: tuple[float, float] | None = None
+    choice: str = BEST
+    total_variation: float | None = None
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.question, str) or self.question not in CHOICES:
+            raise InputError("question", self.question, "'distribution' or 'mean'")
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        if self.total_variation is not None:
+            eta = inner_probability("total_variation", self.total_variation, "leave it out for no such bound")
+            object.__setattr__(self, "total_variation", eta)
+        self._check_answers()
+        self._check_choice()
+
+    def _check_answers(self) -> None:
+        if self.question == "distribution":
+            _refuse("between", self.between, "the bounds of a mean")
+            object.__setattr__(self, "categories", _checked(self.categories))
+        else:
+            _refuse("categories", self.categories or None, "the answers to a question for shares")
+            object.__setattr__(self, "between", checked_between(self.between))
+
+    def _check_choice(self) -> None:
+        known = CHOICES[self.question]
+        if not isinstance(self.choice, str) or self.choice not in known:
+            raise InputError("mechanism", self.choice, f"one of {listed(known)}", nearest(self.choice, known))
+        if self.choice == ERASURE and self.total_variation is None:
+            remedy = "say how much one report may tell two values apart, for example 0.2"
+            raise InputError("total_variation", None, f"given with the mechanism '{ERASURE}'", remedy)
+
+    @property
+    def k(self) -> int | None:
+        """How many categories there are; None for a mean."""
+        return len(self.categories) or None
+
+    @property
+    def unit(self) -> float:
+        """Half the width of the bounds, in which the errors of a planned mean are stated; 1 for shares."""
+        return 1.0 if self.between is None else (self.between[1] - self.between[0]) / 2
+
+    @property
+    def settled(self) -> Study:
+        """The same study with the best mechanism by its name: to be shared, since a later version may know a better."""
+        return self if self.choice != BEST else replace(self, choice=_best(self))
+
+    @property
+    def mechanism(self) -> Oracle:
+        """What each person runs, and what the collector reads reports with."""
+        return _built(self.settled)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report says about a person: the realised (ε, 0, η), rounded up."""
+        return self.mechanism.guarantee
+
+
+def _refuse(name: str, value: object, what: str) -> None:
+    if value is not None:
+        raise InputError(name, value, "left out", f"it is for {what}")
+
+
+def _checked(categories: object) -> tuple[Name, ...]:
+    """Two names or more: all text or all whole numbers of 64 bits, none twice."""
+    remedy = "list every answer that somebody may give, once, for example ['yes', 'no']"
+    if not isinstance(categories, (list, tuple)) or len(categories) < 2:
+        raise InputError("categories", categories, "a list of two names or more", remedy)
+    try:
+        names = Labels.of(categories).names
+    except InputError as error:
+        raise InputError("categories", error.value, error.expected, remedy) from None
+    if not all(map(_storable, names)):
+        raise InputError("categories", len(names), "text in Unicode, or whole numbers of 64 bits", remedy)
+    return names
+
+
+def _storable(name: Name) -> bool:
+    """Whether a table can hold the name: half a surrogate pair is no character."""
+    if isinstance(name, int):
+        return -(1 << 63) <= name < 1 << 63
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _best(study: Study) -> str:
+    eta = study.total_variation
+    found = plan(study.question, epsilon=study.epsilon, users=1, k=study.k, total_variation=eta)
+    return found.option.name  # the variance of one person: it does not depend on how many there are
+
+
+@lru_cache(maxsize=64)
+def _built(study: Study) -> Oracle:
+    """The mechanism of a settled study."""
+    eta = study.total_variation
+    if study.choice == ERASURE and eta is not None:
+        return response_with_erasure(study.epsilon, eta, len(study.categories))
+    if study.choice == ONE_BIT and study.between is not None:
+        return duchi(study.epsilon, between=study.between, total_variation=eta)
+    make = partial(_made, study)
+    return make(study.epsilon) if eta is None else capped(make, study.epsilon, eta)
+
+
+def _made(study: Study, epsilon: float) -> Oracle:
+    if study.between is not None:
+        return NUMERIC[study.choice](epsilon, between=study.between)
+    return DISTRIBUTION[study.choice](epsilon, len(study.categories))

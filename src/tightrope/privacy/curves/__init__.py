@@ -1,0 +1,1 @@
+"""What follows from a profile: ε at a δ, trade-off, attacks, the Gaussian limit; knows no law by name."""

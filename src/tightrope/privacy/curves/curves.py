@@ -1,0 +1,159 @@
+"""What a profile says about attacks: trade-off, true-positive rate, best accuracy, Bayes risk; each with bounds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.errors import InputError
+from tightrope.privacy.curves.bounds import Bounds
+from tightrope.privacy.curves.elementwise import each, each_of_two
+from tightrope.privacy.curves.overlap import Directed, both_orders
+from tightrope.privacy.curves.tradeoff import type_two_error
+from tightrope.privacy.laws.law import Ends, Floats
+
+HALF = 0.5
+ROUNDING = 1e-15
+FEW = 0.1
+VAGUE = 1e-9
+"""Less than the first and known no better than the second, what is missed is computed for itself, not as a rest."""
+
+
+class Curves(ABC):
+    """Everything that follows from brackets of δ(ε) and of the true-positive rate."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper bounds on δ, shape [n]."""
+
+    @abstractmethod
+    def _caught(self, rate: float) -> tuple[float, float]:
+        """Bounds on the true-positive rate at one false-positive rate."""
+
+    @abstractmethod
+    def _directions(self) -> list[Directed]:
+        """Each direction with the engine that answers for it."""
+
+    def total_variation(self) -> float:
+        """Upper bound on η = δ(0) = TV(P, Q): how much better than a coin an attacker can do.
+
+        >>> from tightrope import gaussian
+        >>> round(gaussian(scale=1).loss.total_variation(), 9)
+        0.382924923
+        """
+        return float(self._brackets(np.zeros(1))[1][0])
+
+    def total_variation_bounds(self) -> Bounds:
+        """``Bounds(lower, upper)`` around η; see ``total_variation``."""
+        lower, upper = self._brackets(np.zeros(1))
+        return Bounds(float(lower[0]), float(upper[0]))
+
+    @overload
+    def attack_success(self, prior: float = ...) -> float: ...
+    @overload
+    def attack_success(self, prior: Floats | list[float]) -> Floats: ...
+    def attack_success(self, prior: ArrayLike = HALF) -> float | Floats:
+        """Upper bound on how often a guess about membership is right, for an attacker who believes ``prior`` before.
+
+        1 − π + π δ(log((1−π)/π)), the worse direction; (1 + η)/2 at π = ½. Raises ``InputError`` unless 0 < π < 1.
+
+        >>> from tightrope import gaussian
+        >>> round(gaussian(scale=1).loss.attack_success(), 9), round(gaussian(scale=1).loss.attack_success(0.01), 9)
+        (0.691462461, 0.990000038)
+        """
+        return each("prior", prior, lambda p: _rest(self._risk(p)[0])[1])
+
+    @overload
+    def bayes_risk(self, prior: float = ...) -> float: ...
+    @overload
+    def bayes_risk(self, prior: Floats | list[float]) -> Floats: ...
+    def bayes_risk(self, prior: ArrayLike = HALF) -> float | Floats:
+        """Lower bound on how often the best guess about membership is wrong: 1 − ``attack_success``."""
+        return each("prior", prior, lambda p: self._risk(p)[0])
+
+    def bayes_risk_bounds(self, prior: ArrayLike = HALF) -> Bounds:
+        """``Bounds(lower, upper)`` around the Bayes risk; see ``bayes_risk``."""
+        return Bounds(*each_of_two("prior", prior, self._risk))
+
+    def _risk(self, prior: Floats) -> tuple[Floats, Floats]:
+        """π (1 − δ(log((1−π)/π))), from below and above."""
+        if not np.all((prior > 0) & (prior < 1)):
+            raise InputError("prior", prior.tolist(), "probabilities strictly between 0 and 1", "0.5 is a fair coin")
+        odds = np.log1p(-prior) - np.log(prior)
+        lower, upper = self._brackets(odds)
+        # 1 − δ grows by no more than its share of ε, and ε is off by its roundings.
+        room = ROUNDING * (1 + np.abs(odds) + np.abs(np.log1p(-prior)))
+        least, most = (
+            prior * (np.nextafter(1 - upper, 0.0)) * (1 - room),
+            prior * np.nextafter(1 - lower, 1.0) * (1 + room),
+        )
+        return np.maximum(np.nextafter(least, -1.0), 0.0), np.minimum(np.nextafter(most, 2.0), prior)
+
+    @overload
+    def tradeoff(self, false_positive_rate: float) -> float: ...
+    @overload
+    def tradeoff(self, false_positive_rate: Floats | list[float]) -> Floats: ...
+    def tradeoff(self, false_positive_rate: ArrayLike) -> float | Floats:
+        """Lower bound on the type-II error of every attack with this type-I error (the trade-off function).
+
+        f(t) = sup_ε 1 − δ(ε) − e^ε t for each direction, the smaller of the two (theory §1), to relative accuracy also
+        where next to nothing is missed. Raises ``InputError`` unless 0 ≤ t ≤ 1.
+
+        >>> from tightrope import gaussian
+        >>> round(gaussian(scale=1).loss.tradeoff(0.05), 6)
+        0.740489
+        """
+        return each("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[1][0])
+
+    def tradeoff_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
+        """``Bounds(lower, upper)`` around f(t); see ``tradeoff``."""
+        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[1]))
+
+    @overload
+    def true_positive_rate(self, false_positive_rate: float) -> float: ...
+    @overload
+    def true_positive_rate(self, false_positive_rate: Floats | list[float]) -> Floats: ...
+    def true_positive_rate(self, false_positive_rate: ArrayLike) -> float | Floats:
+        """Upper bound on how often an attack with this false-positive rate is right about a member.
+
+        1 − f(t) = inf_ε δ(ε) + e^ε t, to full relative accuracy however small t is; see ``tradeoff``.
+
+        >>> from tightrope import gaussian
+        >>> print(f"{gaussian(scale=1).loss.true_positive_rate(1e-12):.6e}")
+        7.973580e-10
+        """
+        return each("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[0][1])
+
+    def true_positive_rate_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
+        """``Bounds(lower, upper)`` around the true-positive rate; see ``true_positive_rate``."""
+        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[0]))
+
+    def _errors(self, rates: Floats) -> tuple[Ends, Ends]:
+        """Bounds on what is caught and on what is missed; where that is little, it is what is computed."""
+        if not np.all((rates >= 0) & (rates <= 1)):
+            raise InputError("false_positive_rate", rates.tolist(), "probabilities in [0, 1]")
+        low, high = (np.array(ends) for ends in zip(*(self._caught(rate) for rate in rates.tolist()), strict=True))
+        least, most = _rest(high)[0], _rest(low)[1]
+        for i in np.flatnonzero((least < FEW) & (most - least > VAGUE * most)):
+            lower, upper = self._missed(float(rates[i]))
+            least[i], most[i] = max(least[i], lower), min(most[i], upper)
+        return (np.maximum(low, _rest(most)[0]), np.minimum(high, _rest(least)[1])), (least, most)
+
+    def _missed(self, rate: float) -> tuple[float, float]:
+        """Bounds on the type-II error, the smaller of both directions."""
+        known = self._directions()
+        orders = [both_orders(directed, known) for directed in known]
+        found = [(0.0, 1.0) if pair is None else type_two_error(*pair, rate) for pair in orders]
+        return min(low for low, _ in found), min(high for _, high in found)
+
+
+def _rest(chances: Floats) -> Ends:
+    """1 − p from below and above; as it is where nothing was rounded."""
+    rest = 1.0 - chances
+    rounded = (1.0 - rest) != chances
+    return np.where(rounded, np.nextafter(rest, 0.0), rest), np.where(rounded, np.nextafter(rest, 1.0), rest)

@@ -1,0 +1,134 @@
+"""The central limit of composition: many small losses look like one Gaussian (GI Thm 3), and how nearly so.
+
+T = Σ L_i is nearly normal under P and under Q. Berry and Esseen bound how nearly (0.56 Σ E|L − EL|³ / s³), and so the
+trade-off curve lies between two Gaussian ones (Dong–Roth–Su Thm 3.4, here also for pairs with unequal directions).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from tightrope.errors import InputError
+from tightrope.privacy.curves.bounds import Bounds
+from tightrope.privacy.curves.elementwise import each
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.law import Floats, LossLaw
+
+BERRY_ESSEEN = 0.56
+FINE = 20_000
+"""Cells that the widest part of a law is cut into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Of a sum: mean from below and above, deviation from below and above, the Berry–Esseen distance to a normal."""
+
+    mean: tuple[float, float]
+    deviation: tuple[float, float]
+    distance: float
+
+    @classmethod
+    def of(cls, total: Composition) -> Self:
+        """Bounds from fine cells: no loss is moved by more than the widest."""
+        steps = [(*_moments(law), n) for law, n in zip(total.laws, total.counts, strict=True)]
+        mean = math.fsum(n * m for m, *_, n in steps)
+        drift = math.fsum(n * width**2 * math.exp(min(width, 700.0)) / 2 for *_, width, n in steps)
+        least = math.sqrt(math.fsum(n * max(0.0, s - width) ** 2 for _, s, _, width, n in steps))
+        most = math.sqrt(math.fsum(n * (s + width) ** 2 for _, s, _, width, n in steps))
+        third = math.fsum(n * (root + 2 * width) ** 3 for *_, root, width, n in steps)
+        return cls((mean - drift, mean), (least, most), BERRY_ESSEEN * third / least**3 if least else math.inf)
+
+
+def _moments(law: LossLaw) -> tuple[float, float, float, float]:
+    """Mean, deviation and cube root of the third absolute central moment of the ends of cells; the widest cell."""
+    outline = law.cells(0.25)
+    held = outline.p > 1e-40
+    width = float(np.max(outline.upper[held]) - np.min(outline.lower[held]))
+    cells = law.cells(max(width / FINE, 1e-300))
+    losses, masses = cells.ends()
+    losses, masses = losses[masses > 0], masses[masses > 0]
+    mean = float(np.dot(masses, losses))
+    spread = np.abs(losses - mean)
+    widest = float(np.max((cells.upper - cells.lower)[cells.p > 0], initial=0.0))
+    return mean, math.sqrt(float(masses @ spread**2)), float(masses @ spread**3) ** (1 / 3), widest
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One direction: the sum of losses under P, and that of their opposites under Q."""
+
+    under_p: Moments
+    under_q: Moments
+
+    @classmethod
+    def of(cls, total: Composition) -> Self:
+        """Of one direction of a loss; ``InputError`` where there is no limit."""
+        if not total.laws or total.infinite_mass > 0:
+            value = total.infinite_mass if total.laws else "no step at all"
+            raise InputError("loss", value, "one with delta(inf) = 0", "a Gaussian has no infinite loss (GI Thm 3)")
+        side = cls(Moments.of(total), Moments.of(total.reverse()))
+        if not side.under_p.deviation[1] > 0:
+            raise InputError("loss", 0.0, "one that is not always 0", "nothing is lost: there is nothing to compare")
+        return side
+
+    @property
+    def mu(self) -> float:
+        """(E_P L − E_Q L) / s."""
+        least, most = self.under_p.deviation
+        return (self.under_p.mean[1] + self.under_q.mean[1]) / math.sqrt(least * most)
+
+    def tradeoff(self, level: Floats, *, worst: bool) -> Floats:
+        """Φ((s_Q Φ⁻¹(level) − a − b) / s_P), every bound taken on the side asked for."""
+        p, q = self.under_p, self.under_q
+        quantile = ndtri(np.clip(level, 0.0, 1.0))
+        apart = p.mean[1] + q.mean[1] if worst else p.mean[0] + q.mean[0]
+        ends = [(scale * quantile - apart) / other for scale in q.deviation for other in p.deviation]
+        return np.asarray(ndtr(np.min(ends, axis=0) if worst else np.max(ends, axis=0)))
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianLimit:
+    """The Gaussian that a composition tends to.
+
+    ``mu``: it is nearly μ-GDP (the worse direction), μ = 2 Σ KL / s for equal directions, which is √(2 Σ ε_i η_i) in
+    the limit. ``distance``: the Berry–Esseen bound γ; ``tradeoff_bounds`` says something where it is well below ½.
+    """
+
+    mu: float
+    distance: float
+    sides: tuple[Side, ...]
+
+    @classmethod
+    def of(cls, *directions: Composition) -> Self:
+        """The limit of one direction, or of both."""
+        sides = tuple(Side.of(total) for total in directions)
+        distance = max(max(side.under_p.distance, side.under_q.distance) for side in sides)
+        return cls(max(side.mu for side in sides), distance, sides)
+
+    def tradeoff_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
+        """Bounds on the type-II error f(t): Φ(r Φ⁻¹(1 − t ∓ γ_Q) − μ) ∓ γ_P, r the ratio of the deviations.
+
+        >>> from tightrope import approx_dp
+        >>> loss = 10_000 * approx_dp(0.01).loss
+        >>> bounds = loss.gaussian_limit().tradeoff_bounds(0.1)
+        >>> bool(bounds.lower <= loss.tradeoff(0.1) <= bounds.upper)
+        True
+        """
+        lower = each("false_positive_rate", false_positive_rate, lambda t: self._bound(t, worst=True))
+        return Bounds(lower, each("false_positive_rate", false_positive_rate, lambda t: self._bound(t, worst=False)))
+
+    def _bound(self, t: Floats, *, worst: bool) -> Floats:
+        if not np.all((t >= 0) & (t <= 1)):
+            raise InputError("false_positive_rate", t.tolist(), "probabilities in [0, 1]")
+        sign = -1 if worst else 1
+        curves = [
+            side.tradeoff(1 - t + sign * side.under_q.distance, worst=worst) + sign * side.under_p.distance
+            for side in self.sides
+        ]
+        return np.asarray(np.clip(np.min(curves, axis=0), 0.0, 1 - t))

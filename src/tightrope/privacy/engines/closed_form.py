@@ -1,0 +1,85 @@
+"""A single law that knows its profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from tightrope.privacy.engines.engine import Engine
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.enclosed import mirrored
+from tightrope.privacy.laws.interval import Interval
+from tightrope.privacy.laws.law import Ends, Floats, LossLaw
+
+
+class Side(NamedTuple):
+    """One order of the pair: its law, the ε from which on only its infinite mass is left, and that mass."""
+
+    law: LossLaw
+    last: float
+    infinite: Interval
+
+    @classmethod
+    def of(cls, law: LossLaw) -> Self:
+        """Of a law, whose largest loss may be off by its slack."""
+        return cls(law, float(np.nextafter(law.largest + law.slack, np.inf)), Composition.of(law).infinite_bounds)
+
+    def deltas(self, epsilons: Floats) -> Ends:
+        """Bounds on δ(ε); at ε ≥ 0 unless the law is finite."""
+        found = self.law.deltas((epsilons, epsilons)) or (np.zeros_like(epsilons), np.ones_like(epsilons))
+        beyond = epsilons >= self.last
+        if not beyond.any():
+            return found
+        low, high = (np.where(beyond, end, other) for end, other in zip(self.infinite, found, strict=True))
+        return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedForm(Engine):
+    """A single law with a formula."""
+
+    law: LossLaw
+    name: str = "closed form"
+    mirror: Callable[[], LossLaw | None] | None = None
+    """The law of the reverse order, if it is known better than from ``law``: None where it is not known."""
+    sides: dict[bool, Side | None] = field(default_factory=dict, repr=False, compare=False)
+    """The order asked for, and the reverse one, once they were needed."""
+
+    def delta(self, epsilon: float) -> Interval:
+        low, high = self.deltas(np.array([epsilon]))
+        return float(low[0]), float(high[0])
+
+    def deltas(self, epsilons: Floats) -> Ends:
+        """Below 0 by the mirror 1 − e^ε + e^ε δ'(−ε), δ' of the reverse order: sums of positive terms.
+
+        A finite law whose reverse has lost masses to underflow is summed as it is.
+        """
+        negative = epsilons < 0
+        back = self._side(ahead=False) if negative.any() else None
+        if back is None:
+            return self._known.deltas(epsilons)
+        below = mirrored(np.minimum(epsilons, 0.0), back.deltas(np.maximum(-epsilons, 0.0)))
+        if negative.all():
+            return below
+        above = self._known.deltas(np.maximum(epsilons, 0.0))
+        low, high = (np.where(negative, less, more) for less, more in zip(below, above, strict=True))
+        return low, high
+
+    @property
+    def _known(self) -> Side:
+        return self._side(ahead=True) or Side.of(self.law)
+
+    def _side(self, *, ahead: bool) -> Side | None:
+        if ahead not in self.sides:
+            law = self.law if ahead else self._reverse()
+            self.sides[ahead] = None if law is None else Side.of(law)
+        return self.sides[ahead]
+
+    def _reverse(self) -> LossLaw | None:
+        if self.mirror is not None:
+            return self.mirror()
+        return None if isinstance(self.law, Atoms) and not self.law.reversible else self.law.reverse()

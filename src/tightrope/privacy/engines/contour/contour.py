@@ -1,0 +1,239 @@
+"""The contour integral as an engine: the law is trimmed as far as the answer allows, and another engine stands behind.
+
+Where losses have a heavy tail, as those of Gaussians sampled at a small rate, K rises like a wall behind which the
+saddle hides, and the integral cancels. Mass far out that no longer counts beside δ is counted as infinite: from above
+it is added, from below it is left away, and the wall is gone (theory §3.1, ``docs/proofs/contour.md``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tightrope.errors import PrecisionError
+from tightrope.privacy.engines.contour.contour_integral import Integral
+from tightrope.privacy.engines.contour.jumps import MOST, Bodies, Jumps
+from tightrope.privacy.engines.contour.line_integral import LineIntegral
+from tightrope.privacy.engines.contour.real_axis import FINENESS
+from tightrope.privacy.engines.engine import Engine
+from tightrope.privacy.engines.saddle import Guess
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.interval import Interval, outward
+
+MANY = 10**6
+ROUND_OFF = 2.0**-53
+FAR, FARTHEST = 3e5, 1e12
+"""By this Im z the integrand must have died for the integral to be tried; of losses as small as a rate, the second."""
+TRIMMED = 1e-20
+"""Mass that is trimmed at first, all steps together."""
+SEEN = 1e-11
+"""Part of δ that may be left out."""
+NARROW = 1e-10
+"""Relative width of a bracket that is good enough not to trim less."""
+FEW = 10**4
+"""Of more steps a grid says little, and takes long to say it."""
+FINE = 1e-8
+"""Beyond this one the other way is tried, too."""
+MOST_TRIES = 4
+NEAR = 16.0
+"""Tails chosen for a δ within this factor serve as well."""
+WIDE = 1e-5
+"""Beyond this relative width the other engine is asked, too."""
+SUBNORMAL = 1e-290
+
+
+def applies(total: Composition) -> bool:
+    """Whether every moment is known and the integrand dies in the end.
+
+    Of very many steps grids say little: there Chernoff's bounds, which need the moments alone, are the last resort.
+    """
+    if not total.laws or total.log_moment(np.array([1.0 + 0j])) is None:
+        return False
+    heavy = any(one is not other for one, other in zip(total.trimmed(TRIMMED).laws, total.laws, strict=True))
+    return sum(total.counts) > MANY or total.log_decay(0.01, FARTHEST if heavy else FAR) < -34
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contour(Engine):
+    """The integral, or another engine where it keeps no digit."""
+
+    total: Composition
+    instead: Engine
+    levels: dict[float, Level] = field(default_factory=dict)
+    aims: list[float] = field(default_factory=list)
+    """The last δ that was found by way of jumps."""
+    troubles: dict[float, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """With the engine that stood in, once it has."""
+        return f"contour (with {self.instead.name} and Chernoff's bound)" if self.troubles else "contour"
+
+    def delta(self, epsilon: float) -> Interval:
+        if epsilon >= self.total.largest + self.total.slack:
+            return self.total.infinite_bounds
+        low, high, trouble = self._by_levels(epsilon)
+        if high - low <= WIDE * high or high - self.total.infinite_mass <= SUBNORMAL:
+            return low, high
+        low, high = self._otherwise(epsilon, (low, high))
+        if high - low > WIDE * high:
+            self.troubles[epsilon] = trouble
+        return low, high
+
+    def _by_levels(self, epsilon: float) -> tuple[float, float, str]:
+        """As it is where K rises gently; with the tails apart where it has a wall; both where one is not enough."""
+        ways = (self._as_it_is, self._by_jumps) if self._trims else (self._as_it_is,)
+        if self._trims and (self.aims or self._walled(epsilon)):
+            ways = ways[::-1]
+        low, high, troubles = self.total.infinite_bounds[0], 1.0, []
+        for way in ways:
+            below, above, trouble = way(epsilon)
+            low, high = max(low, below), min(high, above)
+            if high - low <= FINE * high:
+                break
+            troubles.append(trouble)
+        return low, high, "; ".join(dict.fromkeys(troubles))
+
+    def _by_jumps(self, epsilon: float) -> tuple[float, float, str]:
+        """With tails so heavy apart that paths with three losses from them just do not count."""
+        low, high = self.total.infinite_bounds[0], 1.0
+        aim = self.aims[0] if self.aims else self._about(epsilon)
+        for _ in range(MOST_TRIES):
+            try:
+                below, above = self._jumping(epsilon, aim)
+            except PrecisionError as caught:
+                self.aims.clear()
+                return low, high, str(caught)
+            low, high = max(low, below), min(high, above)
+            found = max(above - self.total.infinite_bounds[0], 1e-300)
+            self.aims[:] = [found]
+            if high - low <= NARROW * high or aim / NEAR < found < aim * NEAR:
+                break
+            aim = found
+        return low, high, "the integral cancels"
+
+    def _as_it_is(self, epsilon: float) -> tuple[float, float, str]:
+        """The bracket of the law with nothing apart."""
+        try:
+            return *self._level(0.0).body.delta(epsilon), "the integral cancels"
+        except PrecisionError as caught:
+            return self.total.infinite_bounds[0], self.ceiling(epsilon), str(caught)
+
+    def _walled(self, epsilon: float) -> bool:
+        """Whether K rises like a wall beyond the saddle: like a square it would grow by e there, and not fourfold."""
+        axis = self._level(0.0).body.lines.right
+        try:
+            saddle = axis.saddle(epsilon)
+        except PrecisionError:
+            return True
+        return self._wall_at(saddle)
+
+    def _wall_at(self, saddle: int) -> bool:
+        around = np.array([saddle, saddle + FINENESS // 2])
+        here, there = self._level(0.0).body.lines.right.cumulants(around).tolist()
+        return not 0 < there < 4 * here
+
+    def _about(self, epsilon: float) -> float:
+        """δ by the saddle-point formula, where next to nothing is trimmed."""
+        lines = self._level(TRIMMED).body.lines
+        try:
+            return max(math.exp(lines.estimate(epsilon, lines.right.saddle(epsilon))), 1e-300)
+        except PrecisionError:
+            return 1.0
+
+    @property
+    def _trims(self) -> bool:
+        return self._level(TRIMMED).body.total is not self.total
+
+    def _jumping(self, epsilon: float, high: float) -> Interval:
+        """Bodies, and up to two losses from the tails, for a δ of about ``high``."""
+        below, above = self._level(_rounded(_apart(high))).delta(epsilon, math.log(high))
+        least, most = self.total.infinite_bounds
+        return outward(least + below, 4 * ROUND_OFF * below)[0], outward(most + above, 4 * ROUND_OFF * above)[1]
+
+    def _level(self, mass: float) -> Level:
+        if mass not in self.levels:
+            self.levels[mass] = Level.of(self.total, mass)
+        return self.levels[mass]
+
+    def _otherwise(self, epsilon: float, known: Interval) -> Interval:
+        """By the other engine and by Chernoff's bounds, beside what the integral says."""
+        low, high = self._level(0.0).body.chernoff(epsilon)
+        low, high = max(low, known[0]), min(high, known[1], self.ceiling(epsilon))
+        if sum(self.total.counts) > FEW:
+            return low, max(low, high)
+        try:
+            below, above = self.instead.delta(epsilon)
+        except PrecisionError:
+            return low, max(low, high)
+        low = max(low, below)
+        return low, max(low, min(high, above))
+
+    def ceiling(self, epsilon: float) -> float:
+        """Chernoff's bound, of the law trimmed by next to nothing where that says more."""
+        return min(self._level(mass).body.ceiling(epsilon) for mass in ((0.0, TRIMMED) if self._trims else (0.0,)))
+
+    def why(self, epsilon: float) -> str:
+        return self.troubles.get(epsilon, "")
+
+    def guess(self, target: float) -> Guess | None:
+        """From the saddle point; where K has a wall, from that of the bodies: jumps add a little."""
+        rest = target - self.total.infinite_mass
+        if not rest > 0:
+            return None
+        found = self._first_guess(self._level(0.0).body.lines, rest)
+        if self._trims and (found is None or self._wall_at(found[1])):
+            self.aims[:] = [rest]
+            level = self._level(_rounded(_apart(rest)))
+            found = self._first_guess(level.body.lines, rest)
+        return None if found is None or not found[0] > 0 else Guess(found[0], math.exp(found[1] / FINENESS))
+
+    @staticmethod
+    def _first_guess(lines: LineIntegral, target: float) -> tuple[float, int] | None:
+        try:
+            return lines.right.guess(math.log(target))
+        except PrecisionError:
+            return None
+
+
+def _apart(delta: float) -> float:
+    """The mass t of tails for which paths with more jumps, t³/3!, no longer count beside δ."""
+    return float((math.factorial(MOST + 1) * SEEN * delta) ** (1 / (MOST + 1)))
+
+
+def _rounded(mass: float) -> float:
+    """Down to a power of ten: levels are kept for other ε."""
+    return float(10.0 ** max(math.floor(math.log10(mass)), -300))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """The composition with tails of some mass apart: its body, and the paths with one or two losses from them."""
+
+    body: Integral
+    jumps: LineIntegral | None
+    gone: float
+    """A bound on the mass of all tails."""
+
+    @classmethod
+    def of(cls, total: Composition, mass: float) -> Level:
+        """With tails of no more than this mass."""
+        trimmed = total.trimmed(mass) if mass > 0 else total
+        if all(one is other for one, other in zip(trimmed.laws, total.laws, strict=True)):
+            return cls(Integral.of(total), None, 0.0)
+        gone = math.fsum(
+            count * (one.infinite_mass - other.infinite_mass)
+            for one, other, count in zip(trimmed.laws, total.laws, total.counts, strict=True)
+        )
+        bodies = Bodies(trimmed)
+        return cls(Integral.of(trimmed, bodies), LineIntegral.of(Jumps(bodies)), gone * (1 + 1e-9) + 1e-300)
+
+    def delta(self, epsilon: float, aim: float) -> Interval:
+        """Bounds on δ less the infinite mass, for a δ of about e^{aim}."""
+        value, error = self.body.lines.value(epsilon, between=False, aim=aim)
+        if self.jumps is not None:
+            more, off = self.jumps.value(epsilon, between=False, aim=aim)
+            value, error = value + more, error + off
+        return value - error, value + error + self.gone ** (MOST + 1) / math.factorial(MOST + 1)

@@ -1,0 +1,103 @@
+"""What a trimmed law lacks: the paths with one or two losses from its tails (theory §3.1, ``docs/proofs/contour.md``).
+
+With each step's law split into a body and a far tail, M_i = B_i + T_i, a composition is Σ_j B e_j(T/B), B = Π B_i and
+e_j the elementary symmetric sums over steps: one term for each number j of losses from tails. At small sampling rates
+δ consists of j = 0 and a little of j = 1 and 2, with a saddle of their own; all other paths have mass t³/3! at most, t
+the mass of all tails.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.law import Complexes, Floats
+
+MOST = 2
+"""Jumps that are counted."""
+KEPT = 64
+"""Blocks of real points whose moments are kept, since bodies and jumps ask for the same ones."""
+STEEPEST = 300.0
+"""Logs of ratios and errors beyond this say nothing, and are cut: products of two stay finite."""
+Each = list[tuple[Complexes, Floats]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bodies:
+    """Source of moments of a trimmed composition: no loss comes from a tail."""
+
+    total: Composition
+    kept: dict[bytes, Each] = field(default_factory=dict)
+
+    @property
+    def slack(self) -> float:
+        return self.total.slack
+
+    def each(self, z: Complexes) -> Each:
+        """K of every law, and its error."""
+        key = z.tobytes()
+        if key in self.kept:
+            return self.kept[key]
+        found = [law.enclosed(z) for law in self.total.laws]
+        known = [one for one in found if one is not None]
+        if not np.any(z.imag):
+            while len(self.kept) >= KEPT:
+                self.kept.pop(next(iter(self.kept)))
+            self.kept[key] = known
+        return known
+
+    def moments(self, z: Complexes) -> tuple[Complexes, Floats]:
+        value, error = np.zeros(len(z), dtype=np.complex128), np.zeros(len(z))
+        for (one, off), count in zip(self.each(z), self.total.counts, strict=True):
+            value, error = value + count * one, error + count * off
+        return value, error
+
+    def log_decay(self, c: float, y: float) -> float:
+        return self.total.log_decay(c, y)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Jumps:
+    """Source of moments of the paths with one or two losses from tails: K = log B + log(e_1 + e_2)."""
+
+    bodies: Bodies
+
+    @property
+    def slack(self) -> float:
+        return self.bodies.slack
+
+    def moments(self, z: Complexes) -> tuple[Complexes, Floats]:
+        """The error of log(e_1 + e_2) is that of a sum relative to what is left of it."""
+        total, error = self.bodies.moments(z)
+        ratios, wrong, counts = self._ratios(z)
+        top = np.max(ratios.real, axis=0)
+        parts = np.exp(ratios - top)
+        sizes = np.abs(parts)
+        single, square, size = counts @ parts, counts @ parts**2, counts @ sizes
+        off = np.sum(sizes * wrong * counts[:, None], axis=0) + 1e-14 * size
+        scale = np.exp(np.minimum(top, STEEPEST))
+        value = single + scale * (single**2 - square) / 2
+        lost = off * (1 + scale * size)
+        relative = lost / np.maximum(np.abs(value), 1e-300)
+        log = np.log(np.where(value == 0, 1e-300, value)) + top
+        beyond = (relative >= 0.5) | (top >= STEEPEST)
+        return total + log, error + np.where(beyond, np.inf, -np.log1p(-np.where(beyond, 0.0, relative)))
+
+    def _ratios(self, z: Complexes) -> tuple[Complexes, Floats, Floats]:
+        """Of the laws, log T_i/B_i [laws, n], their relative errors, and counts."""
+        ratios, errors, counts = [], [], []
+        for law, count, body in zip(self.bodies.total.laws, self.bodies.total.counts, self.bodies.each(z), strict=True):
+            tail = law.tail(z)
+            if tail is not None:
+                ratios.append(tail[0] - body[0])
+                errors.append(np.expm1(np.minimum(tail[1] + body[1], STEEPEST)))
+                counts.append(float(count))
+        return np.array(ratios), np.array(errors), np.array(counts)
+
+    def log_decay(self, c: float, y: float) -> float:
+        """A tail's moment is largest on the real axis; the two bodies that it may stand for no longer die."""
+        each = [math.log(max(law.decay(c, y), 5e-324)) for law in self.bodies.total.laws]
+        return min(0.0, self.bodies.log_decay(c, y) - MOST * min(each))

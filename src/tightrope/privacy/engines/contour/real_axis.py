@@ -1,0 +1,153 @@
+"""K on the real axis, at points that are kept: for saddles, for the plan of a line and for Chernoff's bounds.
+
+For c > 0 δ₀(ε) ≤ e^{K(c) − cε} c^c/(1+c)^{1+c}; for −1 < c < 0 1 − δ(ε) ≤ e^{K(c) − cε} (``docs/proofs/contour.md``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from tightrope.errors import PrecisionError
+from tightrope.privacy.laws.law import Complexes, Floats
+
+ROUND_OFF = 2.0**-53
+FINENESS = 16
+"""Points are c = e^{i/16}; between the poles c = −1/(1 + e^{−(i + ½)/16})."""
+FARTHEST = 40 * FINENESS
+BLOCK = FINENESS
+"""So many neighbours are computed at once."""
+STRIDES = (FINENESS, 4, 1)
+"""A saddle is looked for in strides of so many points, one after the other."""
+Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class Source(Protocol):
+    """What a contour integral asks for: of a composition, or of a part of one."""
+
+    @property
+    def slack(self) -> float:
+        """A bound on the rounding error of the summed loss, in nats."""
+
+    def moments(self, z: Complexes) -> tuple[Complexes, Floats]:
+        """K on a line of equal Re z, or at real z, and a bound on its error at each."""
+
+    def log_decay(self, c: float, y: float) -> float:
+        """Log of a bound on |M(c + iy')| / M(c) for |y'| ≥ y."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RealAxis:
+    """One half of it: c > 0, or ``between`` the poles −1 and 0."""
+
+    source: Source
+    between: bool
+    known: dict[int, tuple[float, float]] = field(default_factory=dict)
+    latest: list[int] = field(default_factory=list)
+
+    def points(self, indices: Indices) -> Floats:
+        """The c that belong to indices [n]."""
+        if self.between:
+            return np.asarray(-1 / (1 + np.exp(-(indices + 0.5) / FINENESS)))
+        return np.exp(indices / FINENESS)
+
+    def cumulants(self, indices: Indices) -> Floats:
+        """K there [n]; ∞ where it is not finite or cannot be had."""
+        self._learn(indices)
+        return np.array([self.known[i][0] for i in indices.tolist()])
+
+    def _learn(self, indices: Indices) -> None:
+        """Whole blocks of neighbours at once: they share what they cost."""
+        new = {i // BLOCK for i in indices.tolist() if i not in self.known}
+        for block in sorted(new):
+            self._learn_all(np.arange(block * BLOCK, (block + 1) * BLOCK))
+
+    def _learn_all(self, new: Indices) -> None:
+        try:
+            found, error = self.source.moments(self.points(new).astype(np.complex128))
+        except PrecisionError:
+            if len(new) > 1:
+                for half in np.array_split(new, 2):
+                    self._learn_all(half)
+                return
+            found, error = np.array([complex(math.inf)]), np.zeros(1)
+        good = np.isfinite(found.real) & np.isfinite(error)
+        values = np.where(good, found.real, np.inf)
+        self.known.update(zip(new.tolist(), zip(values.tolist(), error.tolist(), strict=True), strict=True))
+
+    def heights(self, indices: Indices, epsilon: float) -> Floats:
+        """K(c) − cε − log |c| − log(1 + c): the logarithm of the integrand at c; convex."""
+        c = self.points(indices)
+        return np.asarray(self.cumulants(indices) - c * epsilon - np.log(np.abs(c)) - np.log1p(c))
+
+    def saddle(self, epsilon: float) -> int:
+        """Where that is least: from the last one, in strides, then between the strides."""
+        here = self.latest[0] if self.latest else 0
+        for stride in STRIDES:
+            here = self._descended(here, stride, epsilon)
+        if not math.isfinite(float(self.heights(np.array([here]), epsilon)[0])):
+            raise PrecisionError(f"no saddle point was found at epsilon={epsilon!r}")
+        self.latest[:] = [here]
+        return here
+
+    def _descended(self, here: int, stride: int, epsilon: float) -> int:
+        while True:
+            around = here + stride * np.arange(-2, 3)
+            around = around[np.abs(around) <= FARTHEST]
+            heights = self.heights(around, epsilon)
+            best = int(around[np.argmin(heights)])
+            if best == here or not np.min(heights) < heights[around == here][0]:
+                return here
+            here = best
+
+    def guess(self, log_target: float) -> tuple[float, int] | None:
+        """About the ε where the saddle-point formula says e^{log_target}, and the index of its saddle; None if none.
+
+        ε(c) = K'(c) − 1/c − 1/(1+c) has its saddle at c, and there the formula falls as c grows.
+        """
+        block = self.latest[0] // BLOCK if self.latest else 0
+        seen: dict[int, tuple[Floats, Floats]] = {}
+        while abs(block) <= FARTHEST // BLOCK:
+            if block not in seen:
+                seen[block] = self._formula(block * BLOCK + np.arange(BLOCK + 1))
+            epsilons, logs = seen[block]
+            if not np.all(np.isfinite(logs)):
+                return None
+            if logs[-1] <= log_target <= logs[0]:
+                place = float(np.interp(-log_target, -logs, np.arange(BLOCK + 1)))
+                return float(np.interp(place, np.arange(BLOCK + 1), epsilons)), block * BLOCK + round(place)
+            step = 1 if logs[-1] > log_target else -1
+            if block + step in seen:
+                return None
+            block += step
+        return None
+
+    def _formula(self, indices: Indices) -> tuple[Floats, Floats]:
+        """ε(c) and log of the saddle-point formula at indices [n], by differences of K in log c."""
+        values = self.cumulants(np.arange(indices[0] - 1, indices[-1] + 2))
+        c = self.points(indices)
+        with np.errstate(invalid="ignore", divide="ignore"):  # K may be infinite beyond a wall
+            slope = (values[2:] - values[:-2]) * FINENESS / 2
+            bend = (values[2:] - 2 * values[1:-1] + values[:-2]) * FINENESS**2
+            epsilons = slope / c - 1 / c - 1 / (1 + c)
+            curvature = (bend - slope) / c**2 + 1 / c**2 + 1 / (1 + c) ** 2
+            logs = values[1:-1] - c * epsilons - np.log(c) - np.log1p(c) - np.log(2 * math.pi * curvature) / 2
+        return np.asarray(epsilons), np.asarray(logs)
+
+    def chernoff(self, epsilon: float) -> float:
+        """The logarithm of the best of Chernoff's bounds that was found; ∞ where there is none."""
+        try:
+            return float(self.log_bounds(np.array([self.saddle(epsilon)]), epsilon)[0])
+        except PrecisionError:
+            return math.inf
+
+    def log_bounds(self, indices: Indices, epsilon: float) -> Floats:
+        """Logarithms of Chernoff's bounds [n], rounding and the slack of the losses included."""
+        c, cumulants = self.points(indices), self.cumulants(indices)
+        errors = np.array([self.known[i][1] for i in indices.tolist()])
+        peaks = np.zeros_like(c) if self.between else c * np.log(c) - (1 + c) * np.log1p(c)
+        rounding = 16 * ROUND_OFF * (np.abs(cumulants) + np.abs(c * epsilon) + np.abs(c) + 64)
+        return np.asarray(cumulants - c * epsilon + peaks + errors + np.abs(c) * self.source.slack + rounding)

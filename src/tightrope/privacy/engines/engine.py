@@ -1,0 +1,44 @@
+"""What every engine answers: an interval that holds δ(ε)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from tightrope.privacy.engines.saddle import Guess
+from tightrope.privacy.laws.interval import Interval
+from tightrope.privacy.laws.law import Floats
+
+
+class Engine(ABC):
+    """Computes δ(ε) of one composed direction as an interval that holds the truth."""
+
+    name: str
+
+    @abstractmethod
+    def delta(self, epsilon: float) -> Interval: ...
+
+    def upper(self, epsilon: float) -> float:
+        """The upper end alone, where that is cheaper: it may be less tight than that of ``delta``, never unsafe."""
+        return self.delta(epsilon)[1]
+
+    def ceiling(self, epsilon: float) -> float:
+        """An upper bound on δ(ε) that costs next to nothing; 1 where there is none."""
+        del epsilon
+        return 1.0
+
+    def why(self, epsilon: float) -> str:
+        """What kept the bracket at ε from being narrower, where that is known."""
+        del epsilon
+        return ""
+
+    def guess(self, target: float) -> Guess | None:
+        """About where δ(ε) is ``target``; None where nothing is known."""
+        del target
+        return None
+
+    def deltas(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Both ends at many ε."""
+        ends = np.array([self.delta(epsilon) for epsilon in epsilons.tolist()]).reshape(-1, 2)
+        return ends[:, 0], ends[:, 1]

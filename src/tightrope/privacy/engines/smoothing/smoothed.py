@@ -1,0 +1,184 @@
+"""Laws whose moments are known but never die out: the integral of a loss that was smoothed a little, once for all.
+
+Adding a normal loss of variance μ² to the sum (the loss of a μ-private Gaussian) raises δ by at most
+μ/√(2π) · E e^{−x/2 − x²/2μ²}, x = L − ε, which the same nodes give: of order μ² times the density near ε, whatever the
+number of losses (``docs/proofs/smoothed.md``). Heavy atoms of a few losses with densities are set apart and summed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tightrope.errors import PrecisionError
+from tightrope.privacy.engines.closer import closer
+from tightrope.privacy.engines.engine import Engine
+from tightrope.privacy.engines.saddle import Guess
+from tightrope.privacy.engines.smoothing.apart import Apart, set_apart
+from tightrope.privacy.engines.smoothing.chernoff import Chernoff, Place, at
+from tightrope.privacy.engines.smoothing.nodes import on_line, uniform_slack
+from tightrope.privacy.engines.smoothing.smooth_line import Part, SmoothLine, smooth_line
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.interval import Interval, outward
+
+ROUND_OFF = 2.0**-53
+FINEST = 1e-10
+"""Relative gain aimed at."""
+COARSEST = 1e-2
+MOST_NODES = 1 << 19
+DEAREST = 1 << 27
+"""Nodes times atoms."""
+MOST_KEPT = 4
+WIDE = 1e-6
+"""Relative width from which on another engine is asked, too."""
+SUBNORMAL = 1e-290
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """One line: K(c), what that is off by, the smoothed sums and their aliases."""
+
+    place: Place
+    cumulant: float
+    error: float
+    deviation: float
+    step: float
+    smooth: float
+    sums: SmoothLine
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Smoothed(Engine):
+    """``instead`` answers where this one does not, and helps where it is wide."""
+
+    total: Composition
+    instead: Engine
+    apart: Apart | None
+    bounds: Chernoff
+    lines: dict[Place, Line] = field(default_factory=dict)
+    mirror: list[Smoothed] = field(default_factory=list)
+    name = "smoothed contour"
+
+    @classmethod
+    def of(cls, total: Composition, instead: Engine) -> Smoothed:
+        return cls(total, instead, set_apart(total), Chernoff(total))
+
+    def delta(self, epsilon: float) -> Interval:
+        low, high = self._alone(epsilon)
+        if high - low <= WIDE * high:
+            return low, high
+        try:
+            other = self.instead.delta(epsilon)
+        except PrecisionError:
+            return low, high
+        return max(low, other[0]), min(high, other[1])
+
+    def upper(self, epsilon: float) -> float:
+        return self._alone(epsilon)[1]
+
+    def _alone(self, epsilon: float) -> Interval:
+        """Without the other engine; both bounds that always hold where nothing else is known."""
+        if epsilon >= self.total.largest + self.total.slack:
+            return self.total.infinite_bounds
+        least, most = self.total.infinite_bounds[0], self.ceiling(epsilon)
+        if most - self.total.infinite_mass <= SUBNORMAL:
+            return least, most
+        try:
+            low, high = self._within(epsilon)
+        except PrecisionError:
+            return least, most
+        return max(low, least), min(high, most)
+
+    def ceiling(self, epsilon: float) -> float:
+        return self.bounds.above(epsilon)
+
+    def guess(self, target: float) -> Guess | None:
+        rough = self.bounds.guess(target)
+        return rough and closer(self.upper, rough, target, self.total.largest)
+
+    def _within(self, epsilon: float) -> Interval:
+        """From a deviation below the mean loss on δ; then 1 − δ; towards the mean under Q the reverse direction's δ."""
+        pairs = zip(self.total.laws, self.total.counts, strict=True)
+        slack = math.fsum(n * uniform_slack(law) for law, n in pairs) + 2 * ROUND_OFF * abs(epsilon)
+        least, most = self.bounds.middle
+        if epsilon >= most:
+            low, high = self._finite(epsilon + slack)[0], self._finite(epsilon - slack)[1]
+            infinite, error = self.total.infinite_mass, self._infinite_error
+            return outward(infinite + low, error)[0], outward(infinite + high, error)[1]
+        if epsilon > min(0.0, least):
+            kept = self._finite(epsilon + slack, between=True)[1], self._finite(epsilon - slack, between=True)[0]
+            return outward(1 - kept[0], 4 * ROUND_OFF)[0], outward(1 - kept[1], 4 * ROUND_OFF)[1]
+        if not self.mirror:
+            self.mirror.append(Smoothed.of(self.total.reverse(), self.instead))
+        low, high = self.mirror[0]._within(-epsilon)
+        base, factor = -math.expm1(epsilon), math.exp(epsilon)
+        return outward(base + factor * low, 8 * ROUND_OFF)[0], outward(base + factor * high, 8 * ROUND_OFF)[1]
+
+    @property
+    def _infinite_error(self) -> float:
+        """Of the infinite mass, and of adding to it."""
+        return self.total.infinite_bounds[1] - self.total.infinite_mass + 4 * ROUND_OFF * self.total.infinite_mass
+
+    def _finite(self, epsilon: float, *, between: bool = False) -> Interval:
+        """δ − δ_∞, or 1 − δ between the poles."""
+        line = self._line(epsilon, between=between)
+        (value, off), (gain, wide) = line.sums.sums(epsilon)
+        alias = math.exp(self.bounds.alias(line.place, epsilon, line.step, line.smooth))
+        gain = max(gain, 0.0) + wide
+        below, above = (off + alias, off + gain) if between else (off + alias + gain, off)
+        height = line.cumulant - at(line.place) * epsilon
+        if not height < 600:
+            raise PrecisionError(f"the integrand is as large as e^{height:.4g} at epsilon={epsilon!r}")
+        low, high = (math.exp(height) * max(end, 0.0) for end in (value - below, value + above))
+        error = line.error + ROUND_OFF * (8 + 4 * abs(height) + 4 * abs(line.cumulant))
+        low, high = low * (1 - min(error, 1.0)), high * math.exp(min(error, 600.0))
+        if self.apart is None:
+            return low, high
+        exact, error = self.apart.kept(epsilon) if between else self.apart.delta(epsilon)
+        return low + exact * (1 - error), high + exact * (1 + error)
+
+    def _line(self, epsilon: float, *, between: bool) -> Line:
+        """A kept line with few aliases, or a new one."""
+        place = self.bounds.saddle(epsilon, between=between)
+        known = self.lines.get(place)
+        if known is not None and self.bounds.passes(place, epsilon, known.step, known.deviation):
+            return known
+        if len(self.lines) >= MOST_KEPT:
+            self.lines.clear()
+        self.lines[place] = self._made(place, epsilon)
+        return self.lines[place]
+
+    def _made(self, place: Place, epsilon: float) -> Line:
+        """Smoothed as little as can be paid for."""
+        c = at(place)
+        laws = [on_line(law, c) for law in self.total.laws]
+        cumulant = math.fsum(n * law.cumulant for law, n in zip(laws, self.total.counts, strict=True))
+        error = math.fsum(n * law.error for law, n in zip(laws, self.total.counts, strict=True))
+        deviation = math.sqrt(math.fsum(n * law.variance for law, n in zip(laws, self.total.counts, strict=True)))
+        step = self.bounds.step(place, epsilon, deviation)
+        apart = None if self.apart is None else self.apart.part(c, cumulant)
+        parts = Part(laws, self.total.counts, 0.0), apart
+        relative = FINEST
+        while relative <= COARSEST:
+            try:
+                smooth = math.sqrt(relative / (abs(c) * (1 + c)))
+                sums = smooth_line(c, parts, step, smooth, self._most)
+                return Line(place, cumulant, error, deviation, step, smooth, sums)
+            except PrecisionError:
+                relative *= 4
+        raise PrecisionError(f"the sum of {sum(self.total.counts)} losses needs too many nodes at epsilon={epsilon!r}")
+
+    @property
+    def _most(self) -> int:
+        """Nodes that can be paid for."""
+        price = sum(40 + (len(law.losses) if isinstance(law, Atoms) else 100) for law in self.total.laws)
+        return min(MOST_NODES, DEAREST // price)
+
+
+def smoothed(total: Composition, instead: Engine) -> Engine:
+    """The engine, where every law knows its moments; else the other one."""
+    known = all(isinstance(law, Atoms) or law.log_moment(np.array([1.0 + 0j])) is not None for law in total.laws)
+    return Smoothed.of(total, instead) if known else instead

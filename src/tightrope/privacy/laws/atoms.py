@@ -1,0 +1,179 @@
+"""A privacy-loss law with finitely many atoms: what every integer mechanism and every list of points has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.privacy.laws.enclosed import LEAST, around, widened
+from tightrope.privacy.laws.law import Complexes, Ends, Floats, LossLaw
+from tightrope.privacy.laws.loss_cells import Cells
+
+CHUNK = 1 << 21
+"""Cells of an (atoms × nodes) table held at once: 32 MiB of complex numbers."""
+
+ROUND_OFF = 2.0**-53
+SEEN = 1e-12
+"""Masses that add up to one but for this, or less, do so but for their rounding."""
+SUBNORMAL = 1e-290
+"""Masses below this have lost digits, or will where they are multiplied."""
+SMALLEST = 1e-300
+"""A sum that vanishes is taken as this: its logarithm stays finite."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atoms(LossLaw):
+    """Finite losses (ascending, distinct) with their masses under P, and the two infinite masses.
+
+    Masses under Q follow as ``masses * exp(-losses)``. ``slack`` bounds the rounding error of each loss (nats): a
+    bound on δ at ε is evaluated at ε ∓ slack.
+    """
+
+    losses: Floats
+    masses: Floats
+    infinite_mass: float = 0.0
+    opposite_mass: float = 0.0
+    slack: float = 0.0
+    inexact: float = 0.0
+    """Relative rounding error of the infinite masses, and of the others beyond a few units in the last place."""
+    slacks: Floats | None = None
+    """Bounds on the rounding error of each loss by itself, where the largest of them says too little."""
+    formula: LossLaw | None = None
+    """The same law, where it knows its δ at ε ≥ 0 better than these rounded losses do."""
+
+    @classmethod
+    def gather(
+        cls,
+        losses: Floats,
+        masses: Floats,
+        *,
+        infinite_mass: float = 0.0,
+        opposite_mass: float = 0.0,
+        slack: float = 0.0,
+    ) -> Self:
+        """Atoms from unsorted losses; equal losses are added up and empty ones dropped."""
+        keep = masses > 0
+        distinct, where = np.unique(losses[keep], return_inverse=True)
+        added = np.bincount(where, weights=masses[keep], minlength=len(distinct)).astype(np.float64)
+        return cls(distinct, added, infinite_mass, opposite_mass, slack)
+
+    @classmethod
+    def of_pair(cls, p: Floats, q: Floats, *, slack: float = 0.0, inexact: float = 0.0) -> Self:
+        """Atoms of the pair of distributions ``p``, ``q`` of shape [n] (same outcomes, in the same order).
+
+        ``inexact``: relative error of the masses given.
+        """
+        both = (p > 0) & (q > 0)
+        with np.errstate(over="ignore", divide="ignore"):
+            ratio = p[both] / q[both]
+        plain = (ratio > 1e-300) & (ratio < 1e300)
+        losses = np.where(plain, np.log(np.where(plain, ratio, 1.0)), np.log(p[both]) - np.log(q[both]))
+        infinite, opposite = math.fsum(p[(q == 0)]), math.fsum(q[(p == 0)])
+        summed = max(np.count_nonzero(p[q == 0]), np.count_nonzero(q[p == 0])) > 1
+        slack += 4e-16 * (1 + float(np.max(np.abs(losses), initial=0.0)))
+        found = cls.gather(losses, p[both], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
+        return replace(found, inexact=inexact + (ROUND_OFF if summed else 0.0))
+
+    def __post_init__(self) -> None:
+        if self.losses.shape != self.masses.shape or self.losses.ndim != 1:
+            raise InputError("masses", self.masses.shape, f"one mass a loss, shape {self.losses.shape}")
+
+    @property
+    def infinite_error(self) -> float:
+        return self.inexact
+
+    @property
+    def largest(self) -> float:
+        return float(self.losses[-1]) if len(self.losses) else -math.inf
+
+    def log_moment(self, z: Complexes) -> Complexes:
+        """Log Σ p_i e^{z l_i}, with the largest exponent pulled out."""
+        flat = np.asarray(z, dtype=np.complex128).ravel()
+        rows = max(1, CHUNK // max(1, len(self.losses)))
+        parts = [self._log_moment(flat[i : i + rows]) for i in range(0, len(flat), rows)]
+        return np.concatenate(parts).reshape(np.shape(z))
+
+    def _log_moment(self, z: Complexes) -> Complexes:
+        peak = np.max(z.real[:, None] * self.losses, axis=1)
+        total = np.exp(z[:, None] * self.losses - peak[:, None]) @ self.masses
+        return np.asarray(np.log(np.where(total == 0, SMALLEST, total)) + peak, dtype=np.complex128)
+
+    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+        """One rounding of the sum, and of its largest exponent, and what masses are off, relative to what is left."""
+        top = float(self.log_moment(z.real[:1].astype(np.complex128))[0].real)
+        size = float(np.max(np.abs(self.losses), initial=0.0))
+        return np.asarray(
+            (self.inexact + 1e-15 * (1 + np.abs(z) * size)) * np.exp(np.minimum(top - moment.real, 700.0))
+        )
+
+    def cells(self, step: float) -> Cells:
+        """Cells of width zero: a finite law needs no cutting."""
+        del step
+        return Cells.atoms(self.losses, self.masses, self.infinite_mass, self.opposite_mass, self.slack)
+
+    @property
+    def opposite(self) -> Floats:
+        """Masses under Q: p e^{−loss}, no more than one; by halves, as e^{−loss} alone may leave double precision."""
+        half = np.exp(np.minimum(-self.losses / 2, 700.0))
+        return np.asarray(np.minimum(self.masses * half * half, 1.0))
+
+    @property
+    def absent(self) -> float:
+        """The mass under Q of outcomes whose mass under P is no double: nothing here says what they lose."""
+        missing = 1 - self.opposite_mass - math.fsum(self.opposite)
+        return missing if missing > SEEN + self.inexact + math.expm1(min(self.slack, 1.0)) else 0.0
+
+    @property
+    def reversible(self) -> bool:
+        """Whether the masses say those of the reverse: none has left double precision, or begun to."""
+        return float(np.min(self.masses, initial=1.0)) >= SUBNORMAL and not self.absent
+
+    def raised(self) -> Atoms:
+        """The same masses with every loss raised by the slack: an upper bound that needs no slack."""
+        return Atoms(self.losses + self.slack, self.masses, self.infinite_mass, self.opposite_mass)
+
+    def reverse(self) -> Atoms:
+        """The other order of the pair; a loss that is off by the slack puts its mass under Q off by as much.
+
+        What is absent is lost for certain: a pair that says all of it dominates.
+        """
+        masses, inexact = self.opposite, self.inexact + math.expm1(min(self.slack, 1.0)) + 4e-16
+        formula = None if self.formula is None else self.formula.reverse()
+        slacks = None if self.slacks is None else self.slacks[::-1]
+        infinite = (min(1.0, self.opposite_mass + self.absent), self.infinite_mass)
+        return Atoms(-self.losses[::-1], masses[::-1], *infinite, self.slack, inexact, slacks, formula)
+
+    def profile(self, epsilon: Floats) -> Floats:
+        """δ(ε) = δ_∞ + Σ_{l>ε} p (1 − e^{ε−l}): only positive terms."""
+        flat = np.atleast_1d(np.asarray(epsilon, dtype=np.float64)).ravel()
+        return np.array([self._delta(float(e))[0] for e in flat]).reshape(np.shape(epsilon))
+
+    def profile_error(self, epsilon: Floats) -> Floats:
+        """Of the terms, and of their sum, which is by halves."""
+        return np.full(np.shape(epsilon), ROUND_OFF * (20 + min(len(self.losses), 40)) + self.inexact)
+
+    def deltas(self, epsilon: Ends) -> Ends | None:
+        """At any ε: all terms are positive. Those that underflow are off by half the least double each."""
+        if self.formula is not None and bool(np.all(epsilon[0] >= 0)):
+            return self.formula.deltas(epsilon)
+        least, most = widened(epsilon, self.slack)
+        low, lost = self._sums(most)
+        high, gone = (low, lost) if least is most else self._sums(least)
+        error = float(self.profile_error(np.zeros(())))
+        return np.maximum(around(low, error)[0] - lost, 0.0), np.minimum(around(high, error)[1] + gone, 1.0)
+
+    def _sums(self, epsilon: Floats) -> Ends:
+        """δ at each ε, shape [n], and what underflow may have taken from it."""
+        found = [self._delta(e) for e in epsilon.tolist()]
+        values, terms = (np.array(column) for column in zip(*found, strict=True))
+        return values, terms * LEAST
+
+    def _delta(self, epsilon: float) -> tuple[float, int]:
+        """δ, and how many finite losses are above ε."""
+        first = int(np.searchsorted(self.losses, epsilon, side="right"))
+        gains = -np.expm1(epsilon - self.losses[first:])
+        return self.infinite_mass + float(np.sum(self.masses[first:] * gains)), len(gains)

@@ -1,0 +1,147 @@
+"""A loss law cut into cells: intervals of loss, each with the P-masses at its two ends that keep both masses of it.
+
+Everything without a closed form passes through here. Two atoms at a < b with P-masses x and y stand for outcomes in
+[a, b] with P-mass x + y and Q-mass x e^{−a} + y e^{−b}: the law of the ends dominates (``docs/proofs/chords.md``).
+An atom is a cell of width zero. Masses at the ends, unlike Q-masses, never leave double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightrope.privacy.laws.law import Floats
+
+HALF = 0.5
+"""Below minus this, log1p of what was rounded is off by more than a rounding."""
+MOST = 1 << 19
+"""Cells that a law is cut into at most: wider ones keep bounds valid, only less tight."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Shape [n] each: ends of the intervals of loss and the P-masses put there; the two infinite masses."""
+
+    lower: Floats
+    upper: Floats
+    low: Floats
+    high: Floats
+    infinite_mass: float
+    opposite_mass: float
+    slack: float = 0.0
+
+    @classmethod
+    def atoms(
+        cls, losses: Floats, masses: Floats, infinite_mass: float, opposite_mass: float, slack: float = 0.0
+    ) -> Cells:
+        """Cells of width zero."""
+        return cls(losses, losses, masses, np.zeros_like(masses), infinite_mass, opposite_mass, slack)
+
+    @property
+    def p(self) -> Floats:
+        """P-masses of the cells."""
+        return self.low + self.high
+
+    @property
+    def q(self) -> Floats:
+        """Q-masses of the cells; at most 1, and 0 where they are below double precision."""
+        return _tilted(self.low, self.lower) + _tilted(self.high, self.upper)
+
+    def ends(self) -> tuple[Floats, Floats]:
+        """Losses and P-masses [2n] of the dominating atoms."""
+        return np.concatenate([self.lower, self.upper]), np.concatenate([self.low, self.high])
+
+    def joined(self, other: Cells) -> Cells:
+        """The cells of both; the infinite masses of this one."""
+        return replace(
+            self,
+            lower=np.concatenate([self.lower, other.lower]),
+            upper=np.concatenate([self.upper, other.upper]),
+            low=np.concatenate([self.low, other.low]),
+            high=np.concatenate([self.high, other.high]),
+        )
+
+    def scaled(self, factor: float) -> Cells:
+        """All masses times a factor."""
+        masses = (factor * self.low, factor * self.high, factor * self.infinite_mass, factor * self.opposite_mass)
+        return Cells(self.lower, self.upper, *masses, self.slack)
+
+    def mirrored(self) -> Cells:
+        """The cells of log dQ/dP under Q."""
+        low, high = _tilted(self.low, self.lower), _tilted(self.high, self.upper)
+        return Cells(-self.upper, -self.lower, high, low, self.opposite_mass, self.infinite_mass, self.slack)
+
+    def part(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Cells:
+        """The chosen cells alone, with the same infinite masses."""
+        return replace(
+            self, lower=self.lower[chosen], upper=self.upper[chosen], low=self.low[chosen], high=self.high[chosen]
+        )
+
+    def poisson_remove(self, rate: float) -> Cells:
+        """Cells of ((1−q)A + qB, A) from those of (B, A): l → log(1−q+qe^l), its mass under B joined by A's."""
+        low = rate * self.low + (1 - rate) * _tilted(self.low, self.lower)
+        high = rate * self.high + (1 - rate) * _tilted(self.high, self.upper)
+        kept = self.opposite_mass if rate == 1 else 0.0
+        mapped = Cells(
+            _mapped(self.lower, rate), _mapped(self.upper, rate), low, high, rate * self.infinite_mass, kept, self.slack
+        )
+        return _with_absent(mapped, (1 - rate) * self.opposite_mass, math.log1p(-rate) if rate < 1 else -math.inf)
+
+    def poisson_add(self, rate: float) -> Cells:
+        """Cells of (A, (1−q)A + qB) from those of (A, B): l → −log(1−q+qe^{−l})."""
+        kept = self.infinite_mass if rate == 1 else 0.0
+        mapped = Cells(
+            -_mapped(-self.lower, rate),
+            -_mapped(-self.upper, rate),
+            self.low,
+            self.high,
+            kept,
+            rate * self.opposite_mass,
+            self.slack,
+        )
+        return _with_absent(mapped, self.infinite_mass, -math.log1p(-rate) if rate < 1 else math.inf)
+
+
+def multiples(low: float, high: float, step: float) -> Floats:
+    """Multiples of the step from ``low`` to ``high``, 0 among them; of several steps where they would be too many."""
+    if not math.isfinite(step):
+        return np.zeros(1)
+    step *= max(1, math.ceil((high - low) / step / MOST))
+    return np.asarray(step * np.arange(math.ceil(min(low, 0.0) / step), math.floor(max(high, 0.0) / step) + 1))
+
+
+def _tilted(masses: Floats, losses: Floats) -> Floats:
+    """Masses times e^{−loss}, at most 1: masses under Q."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.exp(np.minimum(np.log(masses) - losses, 0.0)))
+
+
+def _mapped(loss: Floats, rate: float) -> Floats:
+    """log(1 − q + q e^l), exact near l = 0 and without overflow."""
+    keep = math.log1p(-rate) if rate < 1 else -math.inf
+    return np.where(loss > 30, np.logaddexp(math.log(rate) + loss, keep), mixed_loss(loss, rate))
+
+
+def mixed_loss(loss: Floats, rate: float) -> Floats:
+    """log(1 − q + q e^l) for l up to 700: by log1p near 0, and by a sum of positive terms where that would cancel.
+
+    >>> mixed_loss(np.array([-50.0, 0.0, 1e-20]), 1 - 2.0**-30).round(9).tolist()
+    [-20.794415417, 0.0, 0.0]
+    """
+    held = np.minimum(loss, 700.0)
+    growth = rate * np.expm1(held)
+    if rate <= HALF:
+        return np.asarray(np.log1p(growth))
+    small = growth > -HALF
+    return np.where(
+        small, np.log1p(np.where(small, growth, 0.0)), np.log(np.where(small, 1.0, (1 - rate) + rate * np.exp(held)))
+    )
+
+
+def _with_absent(cells: Cells, mass: float, loss: float) -> Cells:
+    """Joined by the atom of outcomes that only one of A, B gives."""
+    if not (mass > 0 and math.isfinite(loss)):
+        return cells
+    return cells.joined(Cells.atoms(np.array([loss]), np.array([mass]), 0.0, 0.0))

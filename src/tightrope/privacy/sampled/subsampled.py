@@ -1,0 +1,171 @@
+"""Poisson sampling of any law: each record takes part with probability q, independently (theory §2, add-remove).
+
+A is the output law without the record, B with it. Removing it compares (1−q)A + qB with A; adding it compares A
+with (1−q)A + qB. The two directions compose separately; the worse is taken at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightrope.privacy.laws.enclosed import by_sign, middle, spread, times
+from tightrope.privacy.laws.law import Ends, Floats, LossLaw
+from tightrope.privacy.laws.loss_cells import Cells, mixed_loss, multiples
+from tightrope.privacy.sampled.mixing import INNER, asked_above, asked_below, mixed, slope
+
+SEEN = 1e-12
+"""Masses that add up to one but for this, or less, do so but for their rounding."""
+STEEP = 30.0
+"""Losses of cells beyond this are mapped by a sum of logarithms, with their own rounding."""
+Map = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonRemove(LossLaw):
+    """Law of ((1−q)A + qB, A), from ``base``, the law of (B, A)."""
+
+    base: LossLaw
+    rate: float
+
+    @property
+    def infinite_mass(self) -> float:
+        return self.rate * self.base.infinite_mass
+
+    @property
+    def opposite_mass(self) -> float:
+        return self.base.opposite_mass if self.rate == 1 else 0.0
+
+    @property
+    def largest(self) -> float:
+        top = self.base.largest
+        return top if math.isinf(top) or self.rate == 1 else float(mixed(np.array(top), self.rate))
+
+    @property
+    def infinite_error(self) -> float:
+        return self.base.infinite_error + 4e-16
+
+    @property
+    def slack(self) -> float:
+        """A loss moves by a share of what the base's does, the larger the loss, and is rounded."""
+        return slope(self.base.largest, self.rate) * self.base.slack + rounding_of(self.largest, self.base.largest)
+
+    def deltas(self, epsilon: Ends) -> Ends | None:
+        """E_γ((1−q)A + qB ‖ A) = q E_γ'(B ‖ A) with γ' = (γ − 1 + q)/q, for γ ≥ 1."""
+        base = self.base.deltas(asked_above(epsilon, self.rate))
+        return None if base is None else times(base, self.rate * (1 - INNER), self.rate * (1 + INNER))
+
+    def profile(self, epsilon: Floats) -> Floats | None:
+        return middle(by_sign(epsilon, self.deltas, self.reverse().deltas))
+
+    def profile_error(self, epsilon: Floats) -> Floats:
+        return spread(by_sign(epsilon, self.deltas, self.reverse().deltas), np.shape(epsilon))
+
+    def cells(self, step: float) -> Cells:
+        """Cut where the sampled loss is a multiple of the step, l = log(1 + (e^λ − 1)/q); other laws as they come."""
+        return _complete(cut_for(self, step)).poisson_remove(self.rate)
+
+    def reverse(self) -> LossLaw:
+        return PoissonAdd(self.base.reverse(), self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonAdd(LossLaw):
+    """Law of (A, (1−q)A + qB), from ``base``, the law of (A, B)."""
+
+    base: LossLaw
+    rate: float
+
+    @property
+    def infinite_mass(self) -> float:
+        return self.base.infinite_mass if self.rate == 1 else 0.0
+
+    @property
+    def opposite_mass(self) -> float:
+        return self.rate * self.base.opposite_mass
+
+    @property
+    def largest(self) -> float:
+        """−log(1−q), or less where the base's loss is bounded."""
+        if self.rate == 1:
+            return self.base.largest
+        top = math.inf if self.base.infinite_mass > 0 else self.base.largest
+        return -math.log1p(-self.rate) if top == math.inf else -float(mixed(np.array(-top), self.rate))
+
+    @property
+    def infinite_error(self) -> float:
+        return self.base.infinite_error + 4e-16
+
+    @property
+    def slack(self) -> float:
+        """A loss moves by a share of what the base's does, the larger the more it is below 0, and is rounded."""
+        steepest = slope(self.base.reverse().largest, self.rate)
+        return steepest * self.base.slack + rounding_of(self.largest, self.base.largest)
+
+    def deltas(self, epsilon: Ends) -> Ends | None:
+        """E_γ(A ‖ (1−q)A + qB) = w E_γ'(A ‖ B) with w = 1 − γ(1−q) and γ' = γq/w; 0 where w ≤ 0.
+
+        For fixed ε and q it is the largest of w A(S) − γq B(S) over events S, so it falls with w as with ε.
+        """
+        weights, inner = asked_below(epsilon, self.rate)
+        base = self.base.deltas(inner)
+        return None if base is None else times(base, *weights)
+
+    def profile(self, epsilon: Floats) -> Floats | None:
+        return middle(by_sign(epsilon, self.deltas, self.reverse().deltas))
+
+    def profile_error(self, epsilon: Floats) -> Floats:
+        return spread(by_sign(epsilon, self.deltas, self.reverse().deltas), np.shape(epsilon))
+
+    def cells(self, step: float) -> Cells:
+        """Cut where the sampled loss is a multiple of the step; the map is that of removing, mirrored."""
+        mirrored = _cut(
+            self.base, step, lambda loss: -_mapped(-loss, self.rate), lambda loss: -_unmapped(-loss, self.rate)
+        )
+        return mirrored.poisson_add(self.rate)
+
+    def reverse(self) -> LossLaw:
+        return PoissonRemove(self.base.reverse(), self.rate)
+
+
+def rounding_of(largest: float, base: float) -> float:
+    """What losses up to a largest one, mapped from the base's, are off by; one that has no end is not off."""
+    if not math.isfinite(largest):
+        return 0.0
+    return INNER * (abs(largest) + (base if STEEP < base < math.inf else 0.0))
+
+
+def cut_for(law: PoissonRemove, step: float) -> Cells:
+    """The base of a sampled law, cut where the sampled loss is a multiple of the step, and at 0."""
+    return _cut(law.base, step, lambda loss: _mapped(loss, law.rate), lambda loss: _unmapped(loss, law.rate))
+
+
+def _complete(cells: Cells) -> Cells:
+    """The same, with what is missing of Q as an outcome that P never gives: this dominates.
+
+    A cell whose mass under P is no double holds none of Q either, though all of it may lie there.
+    """
+    missing = 1 - cells.opposite_mass - math.fsum(cells.q)
+    return replace(cells, opposite_mass=cells.opposite_mass + missing) if missing > SEEN else cells
+
+
+def _cut(base: LossLaw, step: float, there: Map, back: Map) -> Cells:
+    """The base cut where its mapped loss is a multiple of the step."""
+    outline = base.cells(math.inf)
+    ends = there(np.array([np.min(outline.lower), np.max(outline.upper)]))
+    edges = back(multiples(float(ends[0]), float(ends[1]), step))
+    cut = base.cut(np.append(edges[np.isfinite(edges)], 0.0))
+    return base.cells(step) if cut is None else cut
+
+
+def _mapped(loss: Floats, rate: float) -> Floats:
+    return mixed_loss(np.minimum(loss, 600.0), rate)
+
+
+def _unmapped(loss: Floats, rate: float) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        small = np.log1p(np.expm1(np.minimum(loss, 600.0)) / rate)
+    return np.where(np.isnan(small), -np.inf, small)

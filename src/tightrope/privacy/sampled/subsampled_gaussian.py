@@ -1,0 +1,173 @@
+"""Poisson-sampled Gaussian: the step of DP-SGD (theory §2, §3, §3.1; add-remove).
+
+With A = N(0, 1), B = N(μ, 1) and l(x) = log g(x), g = 1 − q + q e^{μx − μ²/2}, removing a record compares (1−q)A + qB
+with A (loss l) and adding one compares A with (1−q)A + qB (loss −l). So M(z) is ∫ φ g^{z+1} or ∫ φ g^{−z}, taken on a
+line beside the real one (``shifted_line``). ``docs/proofs/sampled-gaussian.md`` bounds what is off, and the modulus far
+out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from tightrope.privacy.laws.gaussian import GaussianLaw
+from tightrope.privacy.laws.law import Complexes, Floats, LossLaw
+from tightrope.privacy.laws.loss_cells import Cells, mixed_loss
+from tightrope.privacy.sampled.lifted_path import LiftedPath
+from tightrope.privacy.sampled.line_moment import Enclosed, MomentLine
+from tightrope.privacy.sampled.shifted_line import Power, line, tail_line
+from tightrope.privacy.sampled.subsampled import PoissonAdd, PoissonRemove
+
+Places = NDArray[np.intp]
+ALIKE = 3.0
+"""Real powers within this factor share their nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonGaussian(LossLaw):
+    """One direction; ``remove`` says which."""
+
+    mu: float
+    rate: float
+    remove: bool
+    end: float = math.inf
+    """What lies beyond it counts as infinite loss; only where removing."""
+
+    @property
+    def infinite_mass(self) -> float:
+        return float((1 - self.rate) * special.ndtr(-self.end) + self.rate * special.ndtr(self.mu - self.end))
+
+    def trimmed(self, mass: float) -> PoissonGaussian:
+        """The same with no more than this mass of its largest losses counted as infinite, if any are unbounded."""
+        return replace(self, end=cut_for(mass, self.mu, self.rate)) if self.remove else self
+
+    @property
+    def opposite_mass(self) -> float:
+        return 0.0
+
+    @property
+    def largest(self) -> float:
+        return math.inf if self.remove else -math.log1p(-self.rate)
+
+    def reverse(self) -> PoissonGaussian:
+        """The other direction of the same pair: log A/((1−q)A+qB) under A, or its opposite."""
+        return PoissonGaussian(self.mu, self.rate, not self.remove)
+
+    def loss(self, x: Floats) -> Floats:
+        """l(x), without overflow and exact near zero."""
+        exponent = self.mu * x - self.mu**2 / 2
+        near = mixed_loss(exponent, self.rate)
+        return np.where(exponent > 30, np.logaddexp(math.log(self.rate) + exponent, math.log1p(-self.rate)), near)
+
+    @property
+    def _plain(self) -> PoissonRemove | PoissonAdd:
+        base = GaussianLaw(self.mu)
+        return PoissonRemove(base, self.rate) if self.remove else PoissonAdd(base, self.rate)
+
+    def profile(self, epsilon: Floats) -> Floats | None:
+        """A single step in closed form."""
+        return None if self.end < math.inf else self._plain.profile(epsilon)
+
+    def profile_error(self, epsilon: Floats) -> Floats:
+        """See ``subsampled``."""
+        return self._plain.profile_error(epsilon)
+
+    @property
+    def sign(self) -> int:
+        """Of the power of g in z: p = z + 1 or −z."""
+        return 1 if self.remove else -1
+
+    def tail(self, z: Complexes) -> Enclosed:
+        """Log ∫ φ g^{z+1} beyond the cut, for z that are real or share their real part."""
+        if not np.any(z.imag):
+            widest = float(np.max(z.real))
+            return tail_line(self.power(widest), None).cumulants(z + 1)
+        return _tail(self, float(z.real[0])).cumulants(z + 1)
+
+    def power(self, c: float) -> Power:
+        """What M(c + iy) is the integral of."""
+        return Power(self.mu, self.rate, c + 1 if self.remove else -c, self.sign, self.end)
+
+    def log_moment(self, z: Complexes) -> Complexes:
+        """K(z), any shape; see ``enclosed``."""
+        return self.enclosed(z)[0]
+
+    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+        """See ``enclosed``."""
+        del moment
+        return self.enclosed(z)[1]
+
+    def enclosed(self, z: Complexes) -> Enclosed:
+        """K(z) and a bound on its error, z of any shape: conjugates below the real axis, line by line above it."""
+        flat = np.asarray(z, dtype=np.complex128).ravel()
+        values, errors = np.empty_like(flat), np.empty(len(flat))
+        real = flat.imag == 0
+        for chosen in alike(flat.real, np.flatnonzero(real)):
+            values[chosen], errors[chosen] = self._on_axis(flat[chosen])
+        for c in np.unique(flat.real[~real]).tolist():
+            chosen = np.flatnonzero(~real & (flat.real == c))
+            upper = c + 1j * np.abs(flat.imag[chosen])
+            found, errors[chosen] = _line(self, c).cumulants(upper + 1 if self.remove else -upper)
+            values[chosen] = np.where(flat.imag[chosen] > 0, found, found.conj())
+        return values.reshape(np.shape(z)), errors.reshape(np.shape(z))
+
+    def _on_axis(self, z: Complexes) -> Enclosed:
+        """For real z that share their nodes: those of the largest power, whichever sign it has."""
+        widest = float(z.real[np.argmax(np.abs(z.real))])
+        return line(self.power(widest), None).cumulants(z + 1 if self.remove else -z)
+
+    def decay(self, c: float, y: float) -> float:
+        """See ``lifted_path``."""
+        return math.exp(_beyond(self, c, y)) if y > 0 else 1.0
+
+    def cells(self, step: float) -> Cells:
+        return self._plain.cells(step)
+
+
+def cut_for(mass: float, mu: float, rate: float) -> float:
+    """The x beyond which (1 − q) N(0, 1) + q N(μ, 1) has at most this mass."""
+    return max(-float(special.ndtri(mass / 2)), mu - float(special.ndtri(min(0.5, mass / 2 / rate))))
+
+
+def alike(real: Floats, places: Places) -> list[Places]:
+    """Places of real z in groups of one sign and like size."""
+    if len(places) <= 1:
+        return [places] if len(places) else []
+    size = np.abs(real[places])
+    classes = np.where(real[places] < 0, -1000, 0) + np.ceil(np.log(np.maximum(size, 1.0)) / math.log(ALIKE))
+    return [places[classes == kind] for kind in np.unique(classes)]
+
+
+@lru_cache(maxsize=4096)
+def _at(law: PoissonGaussian, c: float) -> tuple[float, float]:
+    """K(c) and its error."""
+    value, error = law.enclosed(np.array([complex(c)]))
+    return float(value[0].real), float(error[0])
+
+
+@lru_cache(maxsize=512)
+def _line(law: PoissonGaussian, c: float) -> MomentLine:
+    return line(law.power(c), _at(law, c)[0])
+
+
+@lru_cache(maxsize=512)
+def _path(law: PoissonGaussian, c: float) -> LiftedPath:
+    power = law.power(c)
+    return LiftedPath.of(power, (power.real,), _at(law, c)[0] - _at(law, c)[1])
+
+
+@lru_cache(maxsize=8192)
+def _beyond(law: PoissonGaussian, c: float, y: float) -> float:
+    return _path(law, c).log_bound(y)
+
+
+@lru_cache(maxsize=512)
+def _tail(law: PoissonGaussian, c: float) -> MomentLine:
+    value, error = law.tail(np.array([complex(c)]))
+    return tail_line(law.power(c), float(value[0].real + error[0]))

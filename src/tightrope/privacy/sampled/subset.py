@@ -1,0 +1,94 @@
+"""Subset sampling: m of n records without replacement, p = m/n, replace-one neighbours (GI Prop. 1, theory §2).
+
+For a symmetric loss, δ_p(ε) = p δ(log(1 + (e^ε − 1)/p)) for ε ≥ 0, mirrored below 0. Losses above 0 come from outcomes
+whose law is pP + (1−p)Q against Q; losses below are their mirror; what is left is an atom at 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.enclosed import by_sign, middle, spread
+from tightrope.privacy.laws.law import Ends, Floats, LossLaw
+from tightrope.privacy.laws.loss_cells import Cells
+from tightrope.privacy.sampled.subsampled import PoissonRemove, cut_for
+
+
+@dataclass(frozen=True, slots=True)
+class Subset(LossLaw):
+    """The law of a symmetric ``base`` run on a subset; its own reverse."""
+
+    base: LossLaw
+    rate: float
+
+    @property
+    def _above(self) -> PoissonRemove:
+        """Above 0 the pair is that of removing a record from a Poisson sample."""
+        return PoissonRemove(self.base, self.rate)
+
+    @property
+    def infinite_mass(self) -> float:
+        return self.rate * self.base.infinite_mass
+
+    @property
+    def opposite_mass(self) -> float:
+        return self.infinite_mass
+
+    @property
+    def largest(self) -> float:
+        return self._above.largest
+
+    @property
+    def infinite_error(self) -> float:
+        return self.base.infinite_error + 4e-16
+
+    @property
+    def slack(self) -> float:
+        return self._above.slack
+
+    def reverse(self) -> Subset:
+        return self
+
+    def deltas(self, epsilon: Ends) -> Ends | None:
+        return self._above.deltas(epsilon)
+
+    def profile(self, epsilon: Floats) -> Floats | None:
+        return middle(by_sign(epsilon, self.deltas, self.deltas))
+
+    def profile_error(self, epsilon: Floats) -> Floats:
+        return spread(by_sign(epsilon, self.deltas, self.deltas), np.shape(epsilon))
+
+    def cells(self, step: float) -> Cells:
+        """Cells of the base with an edge at 0, so that each is on one side."""
+        return _both_sides(cut_for(self._above, step), self.rate)
+
+
+def subset(law: LossLaw, rate: float) -> LossLaw:
+    """The law of a symmetric loss run on a subset; finite laws stay finite."""
+    if not isinstance(law, Atoms):
+        return Subset(law, rate)
+    cells = _both_sides(law.cells(0.0), rate)
+    infinite = cells.infinite_mass
+    sampled = Subset(law, rate)
+    found = Atoms.gather(cells.lower, cells.p, infinite_mass=infinite, opposite_mass=infinite, slack=sampled.slack)
+    inexact = law.inexact + math.expm1(min(law.slack, 1.0)) + 8e-16
+    return replace(found, inexact=inexact, formula=sampled if law.reversible else None)
+
+
+def _both_sides(base: Cells, rate: float) -> Cells:
+    """Cells above 0, sampled; their mirror; and the rest at 0.
+
+    With b and a the masses above 0 under both laws of the base and c that at 0, the rest is c + (1−p)(b − a + δ_∞), as
+    all masses add up to one and the base is symmetric.
+    """
+    infinite = rate * base.infinite_mass
+    positive = replace(base.part((base.lower >= 0) & (base.upper > 0)), opposite_mass=0.0)
+    above = replace(positive.poisson_remove(rate), infinite_mass=infinite, opposite_mass=infinite)
+    gained = positive.low * -np.expm1(-positive.lower) + positive.high * -np.expm1(-positive.upper)
+    middle = math.fsum(base.p[(base.lower == 0) & (base.upper == 0)])
+    rest = middle + (1 - rate) * (math.fsum(gained) + base.infinite_mass)
+    return above.joined(above.mirrored()).joined(Cells.atoms(np.zeros(1), np.array([rest]), 0.0, 0.0))

@@ -1,0 +1,1 @@
+"""What can be asked, what it needs from the engine and how accurate it is; knows no session."""

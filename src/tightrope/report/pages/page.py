@@ -1,0 +1,79 @@
+"""The page: one HTML file that needs nothing beside itself, not even a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from tightrope.errors import InputError, MissingExtraError
+from tightrope.report.pages.page_model import page_view
+from tightrope.report.pages.study_page import study_view
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATE, STUDY = "report.html.j2", "study.html.j2"
+
+
+def html(document: Mapping[str, object]) -> str:
+    """The report of a release as one self-contained HTML page.
+
+    ``document`` is the JSON object that ``tightrope release --json`` prints; any field may be missing or null,
+    unknown ones are ignored, and every text in it is escaped. The same document gives the same bytes.
+    Raises InputError where ``document`` is no mapping, MissingExtraError where jinja2 is not installed.
+
+    >>> "right at most 65 % of the time" in html({"certificate": {"total_variation": 0.3}})
+    True
+    """
+    _check(document, "tightrope release --json")
+    return _environment().get_template(TEMPLATE).render(page=page_view(document))
+
+
+def study_html(document: Mapping[str, object]) -> str:
+    """The report of a study in which nobody was trusted, as one self-contained HTML page.
+
+    ``document`` is the JSON object that ``tightrope local estimate --json`` prints; as patient, and with the same
+    errors, as ``html``.
+
+    >>> "right at most <strong>65 %</strong>" in study_html({"privacy": {"total_variation": 0.3}})
+    True
+    """
+    _check(document, "tightrope local estimate --json")
+    return _environment().get_template(STUDY).render(page=study_view(document)).lstrip()
+
+
+def _check(document: object, command: str) -> None:
+    if not isinstance(document, Mapping):
+        raise InputError("document", document, "a mapping", f"pass json.loads() of what `{command}` prints")
+
+
+def _environment() -> Environment:
+    """Templates of this package, everything escaped, an undefined name being an error."""
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError as missing:
+        raise MissingExtraError("jinja2", "release") from missing
+    environment = Environment(
+        autoescape=True,
+        loader=FunctionLoader(_source),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["at"] = _at
+    return environment
+
+
+def _source(name: str) -> str:
+    return (resources.files("tightrope.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _at(position: float) -> str:
+    """A position in a chart, to a hundredth of a percent.
+
+    >>> _at(33.3333), _at(50.0)
+    ('33.33%', '50%')
+    """
+    return f"{position:.2f}".rstrip("0").rstrip(".") + "%"

@@ -1,0 +1,171 @@
+"""What the template is given: one frozen value a section, so that the template only places text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tightrope.report.pages.table import Line, lines, narrower_than_dots
+from tightrope.report.pictures import curves
+from tightrope.report.pictures.dots import AxisChart, ListChart, axis_chart, list_chart
+from tightrope.report.pictures.scale import Scale
+from tightrope.report.words import attacker, wording
+from tightrope.report.words.answers import Answer, read_answers
+from tightrope.report.words.digits import UP, percent, significant
+from tightrope.report.words.document import Json, number, part, parts, text
+from tightrope.report.words.promise import Promise, promise
+
+MOST_LINES = 2_000  # more make the page heavy, and nobody reads them
+DENSE_FROM = 25
+SCROLLS_FROM = {"beside a chart": 11, "as a chart": 61}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """One answer: its words, its chart (along an axis, or inside the table) and its table."""
+
+    name: str
+    heading: str
+    asked: str
+    by: tuple[str, ...]
+    groups: int
+    lines: list[Line]
+    axis: AxisChart | None
+    listed: ListChart | None
+    hidden_intervals: bool
+    cut_whiskers: bool
+    withheld: int
+    statement: str
+    typical_error: str
+    costs: list[wording.Cost]
+    noise: list[dict[str, str]]
+    notes: tuple[str, ...]
+
+    @property
+    def scrolls(self) -> bool:
+        """Whether the table is too long to stand in full on a screen."""
+        return len(self.lines) >= SCROLLS_FROM["beside a chart" if self.axis else "as a chart"]
+
+    @property
+    def dense(self) -> bool:
+        """Whether lines stand close together."""
+        return len(self.lines) >= DENSE_FROM
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyView:
+    """How the privacy was computed."""
+
+    tradeoff: curves.Curve | None
+    profile: curves.Curve | None
+    catches: list[dict[str, str]]
+    alternatives: list[dict[str, str | float]]
+    mechanisms: list[dict[str, str]]
+    exact: list[tuple[str, str]]
+    argument: str
+    versions: list[tuple[str, str]]
+    ledger: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The whole page."""
+
+    title: str
+    promise: Promise
+    answers: list[AnswerView]
+    privacy: PrivacyView
+
+
+def page_view(document: Json) -> Page:
+    """Everything the page shows of a document."""
+    certificate = part(document, "certificate")
+    answers = [answer_view(answer, place) for place, answer in enumerate(read_answers(document), 1)]
+    return Page(text(document, "title"), promise(certificate), answers, privacy_view(certificate))
+
+
+def answer_view(answer: Answer, place: int) -> AnswerView:
+    """One answer as it is shown, the ``place``-th of the page."""
+    groups, answer = len(answer.rows), replace(answer, rows=answer.rows[:MOST_LINES])
+    axis = axis_chart(answer)
+    listed = None if axis else list_chart(answer, f"grid-{place}")
+    dots = [placed.dot for placed in axis.dots] if axis else listed.dots if listed else []
+    return AnswerView(
+        name=answer.name,
+        heading=wording.heading(answer),
+        asked=wording.asked(answer),
+        by=answer.by,
+        groups=groups,
+        lines=lines(answer, listed.dots if listed else ()),
+        axis=axis,
+        listed=listed,
+        hidden_intervals=narrower_than_dots(dots),
+        cut_whiskers=any(dot is not None and (dot.cut_lower or dot.cut_upper) for dot in dots),
+        withheld=answer.withheld,
+        statement=text(answer.error, "statement"),
+        typical_error=wording.typical_error(answer.error),
+        costs=wording.costs(answer.error),
+        noise=wording.noise_lines(answer),
+        notes=answer.notes,
+    )
+
+
+def privacy_view(certificate: Json) -> PrivacyView:
+    """The section on how the privacy was computed."""
+    computed, versions = part(certificate, "computed"), part(certificate, "versions")
+    return PrivacyView(
+        tradeoff=curves.tradeoff(certificate),
+        profile=curves.privacy_profile(certificate),
+        catches=[_catch(catch) for catch in attacker.catches(certificate)],
+        alternatives=_alternatives(certificate),
+        mechanisms=[_mechanism(source) for source in parts(certificate, "mechanisms")],
+        exact=_exact(certificate),
+        argument=text(computed, "argument"),
+        versions=[(str(name), text(versions, name)) for name in sorted(versions, key=str) if text(versions, name)],
+        ledger=text(certificate, "ledger"),
+    )
+
+
+def _catch(catch: attacker.Catch) -> dict[str, str]:
+    return {
+        "false": percent(catch.false_positive_rate),
+        "true": percent(catch.true_positive_rate, UP),
+        "times": significant(catch.times_chance, 2, UP),
+    }
+
+
+def _alternatives(certificate: Json) -> list[dict[str, str | float]]:
+    """Families from the best to the worst, with the length of their bars in percent."""
+    found = [(text(item, "family"), number(item, "relative_error")) for item in parts(certificate, "alternatives")]
+    known = sorted((error, family) for family, error in found if family and error is not None and error > 0)
+    if not known:
+        return []
+    scale = Scale(0.0, known[-1][0])
+    return [{"family": family, "length": scale.at(error), "error": _more(error)} for error, family in known]
+
+
+def _more(relative: float) -> str:
+    """How much more error than the chosen family.
+
+    >>> _more(1.0), _more(1.61)
+    ('chosen', '61 % more error')
+    """
+    return "chosen" if relative <= 1 else f"{significant(100 * (relative - 1), 2)} % more error"
+
+
+def _mechanism(source: Json) -> dict[str, str]:
+    return {key: text(source, key) for key in ("answer", "statistic", "family", "sensitivity")}
+
+
+def _exact(certificate: Json) -> list[tuple[str, str]]:
+    """The numbers of the guarantee as the certificate writes them."""
+    budget = part(certificate, "budget")
+    named = [
+        ("ε, exact", text(certificate, "epsilon_exact")),
+        ("δ, exact", text(certificate, "delta_exact")),
+        ("Total variation", significant(number(certificate, "total_variation"), 4, UP)),
+        ("Budget ε", text(budget, "epsilon")),
+        ("Budget δ", text(budget, "delta")),
+        ("Neighbours", text(part(certificate, "neighbours"), "relation")),
+        ("Engine", text(part(certificate, "computed"), "engine")),
+    ]
+    return [(name, value) for name, value in named if value and value != "–"]

@@ -1,0 +1,55 @@
+"""The table of one answer: keys, value, ± and interval, rounded outwards to the digits that the noise leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tightrope.report.pictures.dots import Dot
+from tightrope.report.words.answers import Answer, Row
+from tightrope.report.words.digits import DOWN, MISSING, UP, fixed
+
+WITHHELD = "withheld"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One group as it is written. ``first``: where a new first key begins in a table of several keys."""
+
+    keys: tuple[str, ...]
+    value: str
+    half_width: str
+    lower: str
+    upper: str
+    dot: Dot | None
+    withheld: bool
+    first: bool
+
+
+def lines(answer: Answer, dots: Sequence[Dot | None] = ()) -> list[Line]:
+    """One line a group, in the order of the keys, each with its dot where there is a list chart."""
+    decimals, drawn = answer.decimals, dots or [None] * len(answer.rows)
+    before = [None, *(row.keys[:1] for row in answer.rows)]
+    return [
+        _line(row, decimals, dot, row.keys[:1] != previous)
+        for row, dot, previous in zip(answer.rows, drawn, before, strict=False)
+    ]
+
+
+def narrower_than_dots(dots: Sequence[Dot | None]) -> bool:
+    """Whether most intervals hide behind their dots, which a reader should be told."""
+    drawn = [dot for dot in dots if dot is not None]
+    return bool(drawn) and sum(dot.upper - dot.lower < 1.5 for dot in drawn) > len(drawn) / 2
+
+
+def _line(row: Row, decimals: int, dot: Dot | None, first: bool) -> Line:
+    return Line(
+        keys=row.labels,
+        value=WITHHELD if row.value is None else fixed(row.value, decimals),
+        half_width=MISSING if row.half_width is None else fixed(row.half_width, decimals, UP),
+        lower=fixed(row.lower, decimals, DOWN),
+        upper=fixed(row.upper, decimals, UP),
+        dot=dot,
+        withheld=row.value is None,
+        first=first,
+    )

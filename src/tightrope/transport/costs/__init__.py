@@ -1,0 +1,1 @@
+"""Laws on points, and what it costs to move mass between these; know no solver."""

@@ -1,0 +1,86 @@
+"""The parts of a coupling mechanism of least loss: laws, their target, a plan for each group, and its tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.errors import InputError
+from tightrope.numerics.checks import non_negative
+from tightrope.transport.exact.exact_laws import TOLERANCE, Law
+from tightrope.transport.exact.exact_plan import ExactPlan, exact_plan
+from tightrope.transport.exact.row_tables import RowTables
+from tightrope.transport.solvers import solving
+
+NEGLIGIBLE = 2e-12
+"""Mass that does not count in a largest cost: W_∞ is solved but for 1e−12 of it."""
+
+Objective = Literal["expected", "worst"]
+ORDERS = {"expected": 1.0, "worst": math.inf}
+Group = Any
+
+
+def laws_of(groups: Mapping[Group, ArrayLike], size: int) -> dict[Group, Law]:
+    """Each group's law over ``size`` points. Raises ``InputError`` where one is none."""
+    if not isinstance(groups, Mapping) or not groups:
+        raise InputError("groups", groups, "a mapping from the name of each group to its law")
+    return {group: Law.of(f"law of {group!r}", law, size) for group, law in groups.items()}
+
+
+def order_of(objective: str) -> float:
+    """The order p of the W_p that an objective means. Raises ``InputError`` for unknown ones."""
+    if not isinstance(objective, str) or objective not in ORDERS:
+        raise InputError("objective", objective, f"one of {list(ORDERS)}", "expected is W_1, worst is W_infinity")
+    return ORDERS[objective]
+
+
+def shares_of(laws: Mapping[Group, Law], weights: Mapping[Group, float] | None) -> list[float]:
+    """How much each group counts, divided by their sum."""
+    if weights is None:
+        return [1 / len(laws)] * len(laws)
+    if not isinstance(weights, Mapping) or set(weights) != set(laws):
+        raise InputError("weights", weights, f"one weight for each of {list(laws)}")
+    found = [non_negative(f"weight of {group!r}", weights[group]) for group in laws]
+    if not sum(found) > 0:
+        raise InputError("weights", weights, "weights with a positive sum")
+    return [weight / sum(found) for weight in found]
+
+
+def target_of(target: Any, laws: Mapping[Group, Law], cost: Any, weights: list[float]) -> Law:
+    """The law that was given, or the one of least total expected cost to the groups' laws.
+
+    Raises ``InputError`` for what is no law over the target points of ``cost``.
+    """
+    size = solving.sizes(cost)[1]
+    if target is None or (isinstance(target, str) and target == "barycenter"):
+        found = np.maximum(solving.centre([law.floats for law in laws.values()], cost, weights), 0.0)
+        return Law.of("barycenter", np.where(found < TOLERANCE / (1000 * size), 0.0, found), size)
+    if isinstance(target, str):
+        raise InputError("target", target, "a law, 'barycenter' or None")
+    return Law.of("target", target, size)
+
+
+def plan_of(law: Law, target: Law, cost: Any, order: float) -> ExactPlan:
+    """An optimal coupling of two laws, its marginals exact."""
+    return exact_plan(solving.plan(law.floats, target.floats, cost, order), law, target)
+
+
+def loss_of(plan: ExactPlan, cost: Any, order: float) -> float:
+    """The mean cost of the exact plan, or its largest cost but for 2e−12 of the mass, where rounding may be."""
+    pairs = np.array(list(plan.entries), dtype=np.int64)
+    costs = solving.distances(cost, pairs[:, 0], pairs[:, 1])
+    shares = np.array([weight / plan.total for weight in plan.entries.values()])
+    if order == 1:
+        return math.fsum((costs * shares).tolist())
+    dearest = np.argsort(-costs, kind="stable")
+    return float(costs[dearest][np.cumsum(shares[dearest]) > NEGLIGIBLE][0])
+
+
+def tables_of(plan: ExactPlan, law: Law, target: Law) -> RowTables:
+    """The plan's rows; a point without mass has the target itself."""
+    whole = dict(enumerate(target.masses))
+    return RowTables.of([row or whole for row in plan.rows(len(law))], len(target))

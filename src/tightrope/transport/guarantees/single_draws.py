@@ -1,0 +1,159 @@
+"""What one draw of a coupling mechanism tells where the groups' laws are known only nearly (theory §6, KM Thm 3).
+
+``docs/proofs/transport.md`` has the corrected argument.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from tightrope.errors import InputError
+from tightrope.mechanisms.pairs import approx_dp
+from tightrope.numerics.checks import non_negative, probability
+from tightrope.privacy.loss import PrivacyLoss
+from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.transport.exact.exact_laws import Law
+from tightrope.transport.guarantees.distribution_checks import distribution_privacy
+from tightrope.transport.guarantees.divergences import divergence as divergence_of
+from tightrope.transport.guarantees.divergences import raised
+
+STEEPEST = 700.0
+"""e^709 is the largest double; from here on a factor e^ε counts as infinite."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneDraw:
+    """Any two groups' outputs are (ε, δ)-indistinguishable with total variation η: a bound on **one draw a value**.
+
+    ``loss`` composes over independent draws only: other people's values, or a value that was itself drawn anew. Draws
+    for the *same* value are not independent given the group, and no multiple of this loss covers them: with laws known
+    exactly (ε = η = 0), k draws for one value can have total variation 1 − 2^{1−k} (theory §6). Release a value once,
+    or let ``apply`` remember it (``person``).
+    """
+
+    epsilon: float
+    delta: float
+    total_variation: float
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The dominating pair of the triple (ε, δ, η); neighbours: another group, with everything else fixed."""
+        return approx_dp(self.epsilon, delta=self.delta, total_variation=self.total_variation).loss
+
+    def divergence(self, name: str) -> float:
+        """Upper bound on an f-divergence of two groups' outputs, rounded up; ∞ where δ > 0 and f is unbounded.
+
+        η (f(e^ε) + e^ε f(e^{−ε})) / (e^ε − 1), which is εη for both "kl" and "reverse_kl", 2η sinh ε for "chi2",
+        η tanh(ε/4) for "hellinger", η for "total_variation"; ε for "max". With δ > 0, η for "hellinger".
+
+        >>> round(OneDraw(0.2, 0.0, 0.05).divergence("kl"), 12)
+        0.01
+        """
+        if name not in BOUNDS:
+            raise InputError("name", name, f"one of {list(BOUNDS)}")
+        if not self.delta:
+            return raised(BOUNDS[name](self.epsilon, self.total_variation)) if self.total_variation else 0.0
+        return raised(self.total_variation) if name in ("total_variation", "hellinger") else math.inf
+
+
+BOUNDS: dict[str, Callable[[float, float], float]] = {
+    "kl": lambda epsilon, eta: epsilon * eta,
+    "reverse_kl": lambda epsilon, eta: epsilon * eta,
+    "chi2": lambda epsilon, eta: 2 * eta * math.sinh(epsilon) if epsilon <= STEEPEST else math.inf,
+    "hellinger": lambda epsilon, eta: eta * math.tanh(epsilon / 4),
+    "total_variation": lambda epsilon, eta: eta,
+    "max": lambda epsilon, eta: epsilon,
+}
+
+
+def one_draw(
+    *,
+    epsilon: float,
+    total_variations: tuple[float, float] = (1.0, 1.0),
+    deltas: tuple[float, float] = (0.0, 0.0),
+) -> OneDraw:
+    """(2ε, δ⁺ + e^ε δ⁻, η) with η = min{largest of a (2ε, δ) pair, TV₀ + TV₁} (theory §6).
+
+    For every group, the law λ̂ that the mechanism was fitted with and the true λ satisfy P(λ ∈ A) ≤ e^ε P(λ̂ ∈ A) + δ⁺
+    and the reverse with δ⁻ (``deltas``; 0 where D_∞ ≤ ε both ways). ``total_variations``: TV(λ_s, λ̂_s) of the two
+    groups, the two largest where there are more.
+
+    >>> round(one_draw(epsilon=0.1, total_variations=(0.02, 0.03)).total_variation, 12)
+    0.05
+    """
+    epsilon = non_negative("epsilon", epsilon)
+    first, second = (probability("total_variations", value) for value in total_variations)
+    up, down = (probability("deltas", value) for value in deltas)
+    delta = _chained(up, epsilon, down)
+    ceiling = delta + (1 - delta) * math.tanh(epsilon)
+    return OneDraw(2 * epsilon, delta, min(1.0, raised(min(ceiling, first + second))))
+
+
+def _chained(up: float, epsilon: float, down: float) -> float:
+    """δ⁺ + e^ε δ⁻, rounded up; at most 1."""
+    if not down:
+        return up
+    return min(1.0, raised(up + math.exp(epsilon) * down)) if epsilon <= STEEPEST else 1.0
+
+
+def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, ArrayLike]) -> OneDraw:
+    """``one_draw`` for the laws that the groups really have: ε = max D_∞ both ways, η from their total variations.
+
+    ``actual``: for every group the law of its values. What the tables' rounding adds is added. Where a law has mass
+    that the fitted one lacks, or the reverse, no ε is finite: the bound is then (0, η, η), by the total variations
+    alone. Raises ``InputError`` unless there is a law for every group.
+
+    >>> laws = {"a": [0.5, 0.5], "b": [0.25, 0.75]}
+    >>> mechanism = CouplingMechanism.fit(laws, [[0, 1], [1, 0]], target=[0.4, 0.6])
+    >>> near = approximate_knowledge(mechanism, {"a": [0.55, 0.45], "b": [0.25, 0.75]})
+    >>> round(near.epsilon, 6), round(near.total_variation, 6)
+    (0.210721, 0.05)
+    """
+    if not isinstance(actual, Mapping) or set(actual) != set(mechanism.groups):
+        raise InputError("actual", actual, f"a law for each of {list(mechanism.groups)}")
+    pairs = [
+        (_shares(fitted), _shares(Law.of(f"law of {group!r}", actual[group], len(fitted))))
+        for group, fitted in mechanism.groups.items()
+    ]
+    epsilon = max(max(divergence_of("max", p, q), divergence_of("max", q, p)) for p, q in pairs)
+    apart = sorted(min(1.0, divergence_of("total_variation", p, q)) for p, q in pairs)
+    two = (apart[-2:][0], apart[-1])
+    if epsilon < math.inf:
+        return _with_rounding(mechanism, epsilon, two, (0.0, 0.0))
+    return _with_rounding(mechanism, 0.0, two, two)
+
+
+def _shares(law: Law) -> list[Any]:
+    return [law[x] for x in range(len(law))]
+
+
+def _with_rounding(
+    mechanism: CouplingMechanism, epsilon: float, two: tuple[float, float], deltas: tuple[float, float]
+) -> OneDraw:
+    """``one_draw``, and what the tables add: with exact laws two groups' outputs have a ratio e^r and a distance t.
+
+    Then P₀ ≤ e^ε P̂₀ + δ⁺ ≤ e^{ε+r} P̂₁ + δ⁺ ≤ e^{2ε+r} P₁ + δ⁺ + e^{ε+r} δ⁻, or with t added to δ⁻ in place of r where
+    that is infinite; and the total variation grows by at most 2 e^ε t.
+    """
+    pairs = list(combinations(mechanism.groups, 2))
+    if not pairs:
+        return OneDraw(0.0, 0.0, 0.0)
+    ratio = distribution_privacy(mechanism, pairs, "max").epsilon
+    apart = distribution_privacy(mechanism, pairs, "total_variation").epsilon
+    up, down = deltas
+    if ratio == math.inf:
+        ratio, down = 0.0, min(1.0, raised(down + apart))
+    bound = one_draw(epsilon=epsilon, total_variations=two, deltas=(up, down))
+    eta = _chained(bound.total_variation, epsilon, min(1.0, 2 * apart))
+    return OneDraw(_sum_up(bound.epsilon, ratio), _chained(up, epsilon + ratio, down), eta)
+
+
+def _sum_up(first: float, second: float) -> float:
+    """The sum, rounded up."""
+    return raised(first + second) if first and second else first + second

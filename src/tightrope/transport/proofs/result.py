@@ -1,0 +1,105 @@
+"""What a coupling is: the plan, what it costs, and the proof that nothing costs less."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from tightrope.transport.costs.costs import Cost
+from tightrope.transport.costs.laws import Floats, Integers
+from tightrope.transport.proofs.certificates import Cut, Dual
+
+EXACT = 1e-12
+"""Marginals may be off by this much, all points taken together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coupling:
+    """A coupling of least cost.
+
+    ``plan`` [n, m], sparse: the mass that moves from i to j; row and column sums are the laws to 1e−12.
+    ``cost``: Σ plan_ij c_ij^p, and for p = ∞ the largest c_ij with mass. ``dual``: the proof of optimality, a ``Dual``,
+    and for p = ∞ a ``Cut``. ``method``: which algorithm ran.
+    """
+
+    plan: csr_array
+    cost: float
+    dual: Dual | Cut
+    p: float
+    method: str
+
+    @property
+    def distance(self) -> float:
+        """The Wasserstein distance W_p = cost^(1/p)."""
+        return self.cost if math.isinf(self.p) else self.cost ** (1 / self.p)
+
+    @property
+    def gap(self) -> float:
+        """``cost`` minus the proven lower bound, in units of ``cost``."""
+        return self.cost - self.dual.value
+
+
+def plan_of(rows: Integers, columns: Integers, masses: Floats, shape: tuple[int, int]) -> csr_array:
+    """A sparse plan from its entries; entries of one pair are added, entries without mass left out."""
+    moved = masses > 0
+    return csr_array(coo_array((masses[moved], (rows[moved], columns[moved])), shape=shape))
+
+
+def plan_cost(cost: Cost, plan: csr_array) -> float:
+    """Σ plan_ij c_ij."""
+    entries = coo_array(plan)
+    return float((entries.data * cost.pairs(*indices(entries))).sum(dtype=np.longdouble))
+
+
+def indices(entries: coo_array) -> tuple[Integers, Integers]:
+    """Rows and columns of the entries, as 64-bit integers."""
+    return entries.row.astype(np.int64), entries.col.astype(np.int64)
+
+
+def repaired(plan: csr_array, source: Floats, target: Floats) -> csr_array:
+    """``plan`` with the marginals that it should have, where rounding left some of them off.
+
+    Rows are scaled to what they should hold. Where that leaves the columns off by more than 1e−12 in all, rows and
+    columns that hold too much are shrunk and what is missing is filled in by the north-west corner rule (Altschuler,
+    Weed and Rigollet 2017, algorithm 2): as much mass as was off moves; what that costs is in the gap to the dual.
+    """
+    entries = coo_array(plan)
+    rows, columns = indices(entries)
+    held = _sums(rows, entries.data, len(source))
+    masses = entries.data * (source / np.where(held > 0, held, 1.0))[rows]
+    off = np.abs(_sums(columns, masses, len(target)) - target).sum() + source[held == 0].sum()
+    return plan_of(rows, columns, masses, plan.shape) if off <= EXACT else refilled(entries, source, target)
+
+
+def refilled(entries: coo_array, source: Floats, target: Floats) -> csr_array:
+    """Entries shrunk where they hold too much; what is missing then is filled in by the north-west corner rule."""
+    rows, columns = indices(entries)
+    masses = entries.data * _shrink(_sums(rows, entries.data, len(source)), source)[rows]
+    masses = masses * _shrink(_sums(columns, masses, len(target)), target)[columns]
+    more = _fill(source - _sums(rows, masses, len(source)), target - _sums(columns, masses, len(target)))
+    starts, ends, mass = (np.concatenate(pair) for pair in zip((rows, columns, masses), more, strict=True))
+    return plan_of(starts, ends, mass, (len(source), len(target)))
+
+
+def _sums(index: Integers, masses: Floats, count: int) -> Floats:
+    return np.bincount(index, masses, count).astype(np.float64, copy=False)
+
+
+def _shrink(have: Floats, want: Floats) -> Floats:
+    return np.where(have > want, want / np.where(have > 0, have, 1), 1.0)
+
+
+def _fill(supply: Floats, demand: Floats) -> tuple[Integers, Integers, Floats]:
+    """The north-west corner rule on what is left; tiny negative leftovers are roundings."""
+    rows, columns = np.flatnonzero(supply > 0), np.flatnonzero(demand > 0)
+    if not (len(rows) and len(columns)):
+        return rows[:0], columns[:0], np.zeros(0)
+    ends, goals = np.cumsum(supply[rows]), np.cumsum(demand[columns])
+    stops = np.sort(np.concatenate([ends, goals]))
+    stops = stops[stops <= min(ends[-1], goals[-1])]
+    i = np.searchsorted(ends, stops, side="left")
+    j = np.searchsorted(goals, stops, side="left")
+    return rows[i], columns[j], np.diff(stops, prepend=0.0)

@@ -1,0 +1,150 @@
+"""tightrope account: what a list of steps adds up to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import tightrope as tr
+from tightrope.cli.account.steps import PARAMETERS, composed, read_steps
+
+STEPS = """
+[[step]]
+mechanism = "gaussian"
+scale = 20
+count = 100
+[[step]]
+mechanism = "laplace"
+scale = 5.0
+"""
+
+
+@pytest.fixture
+def steps(tmp_path):
+    def write(text: str):
+        path = tmp_path / "steps.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_it_is_the_sum_of_the_steps(run, steps):
+    shown = run("account", steps(STEPS), "--delta", "1e-6", "--epsilon", "1", "--json")
+    data = json.loads(shown.out, parse_constant=lambda name: 1 / 0)
+    loss = 100 * tr.gaussian(scale=20).loss + tr.laplace(scale=5).loss
+    assert data["epsilon_at_delta"][0]["epsilon"] == pytest.approx(loss.epsilon(1e-6), rel=1e-9)
+    assert data["delta_at_epsilon"][0]["delta"] == pytest.approx(loss.delta(1.0), rel=1e-9)
+    for row in (*data["epsilon_at_delta"], *data["delta_at_epsilon"]):
+        assert row["lower"] <= row["upper"]
+    assert data["total_variation"] == pytest.approx(loss.total_variation(), rel=1e-12)
+    assert "fixed in advance" in data["statement"]
+    assert data["steps"][0] == {
+        "mechanism": "gaussian", "parameters": {"scale": 20}, "count": 100, "poisson_rate": None, "subset": None,
+        "erase": None,
+    }  # fmt: skip
+    for row in (*data["epsilon_at_delta"], *data["delta_at_epsilon"]):
+        assert row["relative_width"] == (row["upper"] - row["lower"]) / row["upper"]
+
+
+def test_lists_of_questions(run, steps):
+    words = ("--delta", "1e-6", "--delta", "1e-9", "--epsilon", "1", "--epsilon", "2")
+    data = json.loads(run("account", steps(STEPS), *words, "--json").out)
+    assert [row["delta"] for row in data["epsilon_at_delta"]] == [1e-6, 1e-9]
+    assert [row["epsilon"] for row in data["delta_at_epsilon"]] == [1, 2]
+
+
+def test_text(run, steps):
+    shown = run("account", steps(STEPS))
+    assert (shown.code, shown.err) == (0, "")
+    for words in ("gaussian", "scale 20", "everybody", "100", "Epsilon at delta", "…", "relative width",
+                  "members recognised", "engine",
+                  "Parameters fixed in advance"):  # fmt: skip
+        assert words in shown.out
+    assert "\x1b" not in shown.out
+
+
+def test_a_poisson_rate(steps):
+    path = steps('[[step]]\nmechanism = "gaussian"\nscale = 1.3\npoisson_rate = 0.01\ncount = 50\n')
+    expected = 50 * tr.gaussian(scale=1.3).loss.poisson_sample(0.01)
+    found = composed(read_steps(path))
+    assert found.remove.laws == expected.remove.laws  # δ itself takes seconds
+    assert (found.add.laws, found.add.counts) == (expected.add.laws, expected.add.counts)
+
+
+def test_a_subset_and_an_erasure(run, steps):
+    path = steps('[[step]]\nmechanism = "laplace"\nscale = 2\nsubset = [10, 100]\nerase = 0.25\n')
+    expected = tr.laplace(scale=2).loss.subset_sample(10, 100).erase(0.25)
+    found = composed(read_steps(path))
+    assert (found.remove.laws, found.neighbours) == (expected.remove.laws, expected.neighbours)
+    shown = run("account", path, "--delta", "1e-3")
+    for words in ("10 of 100", "25 %", "replace-one"):
+        assert words in shown.out
+    assert json.loads(run("account", path, "--json").out)["steps"][0]["subset"] == [10, 100]
+
+
+def test_a_pair(steps):
+    path = steps('[[step]]\nmechanism = "from_pair"\np = [0.75, 0.25]\nq = [0.25, 0.75]\n')
+    assert composed(read_steps(path)).total_variation() == pytest.approx(0.5, rel=1e-12)
+
+
+VALUES = {"scale": "2", "epsilon": "0.5", "delta": "1e-6", "points": "[[1, 1e-6], [0.5, 1e-3]]", "sensitivity": "1",
+          "gamma": "0.4", "k": "3", "total_variation": "0.2", "p": "[0.7, 0.3]", "q": "[0.6, 0.4]"}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(PARAMETERS))
+def test_every_mechanism_and_every_parameter(steps, name):
+    lines = [f"{parameter} = {VALUES[parameter]}" for parameter in PARAMETERS[name]]
+    path = steps("\n".join(["[[step]]", f'mechanism = "{name}"', *lines, "count = 2"]))
+    assert 0 < composed(read_steps(path)).total_variation() < 1
+
+
+def test_infinite_epsilon_is_null(run, steps):
+    path = steps('[[step]]\nmechanism = "approx_dp"\nepsilon = 1\ndelta = 1e-3\n')
+    assert json.loads(run("account", path, "--delta", "1e-6", "--json").out)["epsilon_at_delta"][0]["epsilon"] is None
+    assert "∞" in run("account", path, "--delta", "1e-6").out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "[[step]]"),
+        ("[step]\nmechanism = 'gaussian'", "double brackets"),
+        ("[[steps]]\nscale = 1", "did you mean 'step'?"),
+        ("[[step]]\nscale = 1", "step 1 mechanism"),
+        ("[[step]]\nmechanism = 'gausian'\nscale = 1", "did you mean 'gaussian'?"),
+        ("[[step]]\nmechanism = 'gaussian'\nscal = 1", "did you mean 'scale'?"),
+        ("[[step]]\nmechanism = 'gaussian'\nepsilon = 1", "step 1, gaussian"),
+        ("[[step]]\nmechanism = 'gaussian'", "step 1 scale"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 'one'", "step 1 scale='one'"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = -1.5", "scale=-1.5"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = nan", "scale=nan"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\ncount = 0", "count=0"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\ncount = 1.5", "count=1.5"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\npoisson_rate = 2", "step 1 rate=2"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\n[[step]]\nmechanism = 'laplace'\nscale = -1", "step 2 scale=-1"),
+        ("[[step]]\nmechanism = 'from_points'\npoints = 3", "step 1"),
+        ("[[step]]\nmechanism = 'from_points'\npoints = []", "points=[]"),
+        ("[[step]]\nmechanism = 'randomized_response'\nepsilon = 1\npoisson_rate = 0.1", "neighbours"),
+        ("nonsense\nx = 1", "line 1"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = 3", "say subset = [256, 60000]"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = [5, 3]", "step 1 m and n=(5, 3)"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = [1.5, 3]", "step 1 m=1.5"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = [1, 3]\npoisson_rate = 0.1", "the only way"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nerase = 1.5", "step 1 probability=1.5"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nerase = 'no'", "step 1 probability='no'"),
+        ("[[step]]\nmechanism = 'from_pair'\np = [1]", "step 1 q"),
+        ("[[step]]\nmechanism = 'from_pair'\np = [1, 0]\nq = [1]", "step 1 q"),
+        ("[[step]]\nmechanism = 'from_pair'\np = [0.5, 0.1]\nq = [0.5, 0.5]", "sum of p"),
+    ],
+)
+def test_nonsense_in_the_file(run, steps, text, said):
+    run("account", steps(text)).refused_with(said)
+
+
+def test_nonsense_on_the_line(run, steps):
+    run("account", steps(STEPS), "--delta", "2").refused_with("delta", "2")
+    run("account", steps(STEPS), "--delta", "x").refused_with("delta='x'")
+    run("account", steps(STEPS), "--epsilon", "inf").refused_with("epsilon='inf'")
+    run("account", "nowhere.toml").refused_with("nowhere.toml", "[[step]]")

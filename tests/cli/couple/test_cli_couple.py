@@ -1,0 +1,327 @@
+"""tightrope couple: fit, apply and check from the command line, and everything that people type wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from tightrope.cli.couple.check import _number
+
+LAWS = "point,group,mass\nnorth,f,0.5\nsouth,f,0.5\nnorth,m,0.25\neast,m,0.75\n"
+MAP = ("--value", "lat", "--value", "lon", "--group", "sex", "--grid", "3x4", "--between", "0,3", "--between=-2,2")
+HOMES = ("--value", "home", "--group", "sex")
+AGES = ("--value", "age", "--group", "sex", "--bins", "5", "--between", "0,100")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Two thousand people on a map, with ages and homes."""
+    rng, size = np.random.default_rng(5), 2000
+    sex = rng.integers(2, size=size)
+    columns = {
+        "lat": rng.beta(2, 2 + sex) * 3,
+        "lon": rng.normal(0, 1, size),
+        "age": rng.integers(0, 70 + 20 * sex),
+        "home": np.array(["north", "south", "east"])[np.minimum(rng.integers(0, 4, size), 1 + sex)],
+        "sex": np.array(["f", "m"])[sex],
+        "person": np.arange(size) // 2,
+        "flag": sex == 1,
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "people.parquet")
+    return tmp_path / "people.parquet"
+
+
+@pytest.fixture
+def laws(tmp_path: Path) -> Path:
+    place = tmp_path / "laws.csv"
+    place.write_text(LAWS, encoding="utf-8")
+    return place
+
+
+def shares(path: Path, column: str) -> dict[Any, float]:
+    values, counts = np.unique(pyarrow.parquet.read_table(path)[column].to_numpy(), return_counts=True)
+    return dict(zip(values.tolist(), (counts / counts.sum()).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("objective", ["expected", "worst"])
+def test_a_map_from_fit_to_check(run, data, tmp_path, objective):
+    out, drawn, picture = (tmp_path / name for name in ("m.json", "drawn.parquet", "map.svg"))
+    words = ("couple", "fit", data, *MAP, "--objective", objective, "--out", out, "--plot", picture)
+    found = json.loads(run(*words, "--json").out)
+    assert found["points"] == 12
+    assert found["origin"]["kind"] == "table"
+    assert found["target_error"] < 2.0**-120
+    assert [one["group"] for one in found["groups"]] == ["f", "m"]
+    assert all(0 <= one["mean"] <= one["largest"] <= 5 for one in found["groups"])
+    assert picture.read_text(encoding="utf-8").startswith("<?xml")
+    assert {path.stat().st_mode & 0o077 for path in (out, picture)} == {0}
+    assert "as secret as the table" in " ".join(run(*words, "--force").out.split())
+    done = json.loads(run("couple", "apply", out, data, "--out", drawn, "--keep", "person", "--json").out)
+    assert done == {"rows": 2000, "out": str(drawn), "columns": ["lat", "lon", "person"]}
+    assert set(shares(drawn, "lat")) <= {0.5, 1.5, 2.5}
+    checked = json.loads(run("couple", "check", out, "--json").out)
+    assert checked["known_exactly"]["total_variation"] < 1e-30
+    assert checked["loss"] == {
+        one["group"]: one["mean" if objective == "expected" else "largest"] for one in found["groups"]
+    }
+    assert "one draw a value" in run("couple", "check", out).out
+
+
+def test_a_line_and_its_picture(run, data, tmp_path):
+    out, picture = tmp_path / "m.json", tmp_path / "line.png"
+    run("couple", "fit", data, *AGES, "--target", "m", "--out", out, "--plot", picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    checked = json.loads(run("couple", "check", out, "--json").out)
+    assert checked["loss"]["m"] == 0.0
+    assert checked["loss"]["f"] > 0
+    drawn = tmp_path / "drawn.parquet"
+    assert "2,000 rows" in run("couple", "apply", out, data, "--out", drawn).out
+    assert set(shares(drawn, "age")) <= {10.0, 30.0, 50.0, 70.0, 90.0}
+
+
+def test_categories_and_public_laws(run, data, laws, tmp_path):
+    out, drawn = tmp_path / "m.json", tmp_path / "drawn.parquet"
+    words = ("couple", "fit", "--laws", laws, "--value", "home", "--group", "sex", "--target", "uniform", "--out", out)
+    found = json.loads(run(*words, "--json").out)
+    assert (found["points"], found["metric"], found["origin"]["kind"]) == (3, "discrete", "public")
+    run("couple", "apply", out, data, "--out", drawn)
+    assert pyarrow.parquet.read_table(drawn).column_names == ["home"]
+    checked = json.loads(run("couple", "check", out, "--laws", laws, "--json").out)
+    assert checked["actual"]["bound"]["total_variation"] < 1e-30
+    other = tmp_path / "other.csv"
+    other.write_text(LAWS.replace("north,f,0.5", "north,f,0.4").replace("south,f,0.5", "south,f,0.6"), encoding="utf-8")
+    actual = json.loads(run("couple", "check", out, "--laws", other, "--json").out)["actual"]
+    assert 0 < actual["measured"]["total_variation"] <= actual["bound"]["total_variation"] == pytest.approx(0.1)
+    assert "by their distance alone" in " ".join(run("couple", "check", out, "--laws", other).out.split())
+
+
+def test_other_columns_and_csv(run, data, tmp_path):
+    out, drawn = tmp_path / "m.json", tmp_path / "drawn.parquet"
+    lines = tmp_path / "people.csv"
+    lines.write_text("years,who\n" + "10,0\n30,1\n90,1\n" * 5, encoding="utf-8")
+    fitted = run("couple", "fit", lines, "--value", "years", "--group", "who", *AGES[4:], "--out", out)
+    assert fitted.code == 0, fitted.err
+    renamed = tmp_path / "renamed.csv"
+    renamed.write_text("y,w\n5,1\n95,0\n", encoding="utf-8")
+    done = run("couple", "apply", out, renamed, "--value", "y", "--group", "w", "--out", drawn)
+    assert done.code == 0, done.err
+    assert pyarrow.parquet.read_table(drawn).column_names == ["y"]
+    run("couple", "apply", out, renamed, "--value", "y", "--value", "w", "--out", drawn).refused_with("value")
+
+
+def test_learned_privately(run, data, tmp_path):
+    out = tmp_path / "m.json"
+    words = ("couple", "fit", data, *AGES, "--epsilon", "1", "--groups", "f,m", "--person", "person", "--out", out)
+    found = json.loads(run(*words, "--json").out)
+    learning = found["origin"]["learning"]
+    assert (found["origin"]["kind"], learning["epsilon"], learning["person"]) == ("private", 1.0, "person")
+    left = learning["left"]
+    deltas = [one["delta"] for one in left]
+    assert deltas == sorted(deltas, reverse=True)
+    assert deltas[-1] < deltas[0] < 1
+    assert all(one["delta"] <= one["total_variation"] for one in left)
+    for shown in (run(*words, "--force").out, run("couple", "check", out).out):
+        assert "spent epsilon 1" in shown
+        assert "no ledger" in shown
+    homes = ("--value", "home", "--group", "sex", "--points", "north,south,east", "--groups", "f,m")
+    assert run("couple", "fit", data, *homes, "--epsilon", "1", "--out", out, "--force").code == 0
+
+
+def test_sampled_laws(run, data, tmp_path):
+    out = tmp_path / "m.json"
+    run("couple", "fit", data, *AGES, "--out", out)
+    few, many = (
+        json.loads(run("couple", "check", out, "--samples", n, "--json").out)["sampled"] for n in (1000, 10**6)
+    )
+    assert many["total_variation"] < few["total_variation"] < 1
+    run("couple", "check", out, "--samples", "0").refused_with("samples")
+
+
+def test_the_laws_of_a_table(run, data, tmp_path):
+    out = tmp_path / "m.json"
+    run("couple", "fit", data, *AGES, "--out", out)
+    same = json.loads(run("couple", "check", out, "--data", data, "--json").out)["actual"]
+    assert same["measured"]["total_variation"] < 1e-15
+    private = (*AGES, "--epsilon", "1", "--groups", "f,m")
+    run("couple", "fit", data, *private, "--out", out, "--force")
+    near = json.loads(run("couple", "check", out, "--data", data, "--json").out)["actual"]
+    assert 0 < near["measured"]["total_variation"] <= near["bound"]["total_variation"] < 0.1
+    laws = tmp_path / "laws.csv"
+    laws.write_text(LAWS, encoding="utf-8")
+    run("couple", "check", out, "--data", data, "--laws", laws).refused_with("laws")
+
+
+def test_any_channel(run, tmp_path):
+    channel, laws = tmp_path / "channel.csv", tmp_path / "laws.csv"
+    channel.write_text("0.75,0.25\n0.25,0.75\n", encoding="utf-8")
+    laws.write_text("point,group,mass\n0,a,1\n1,b,1\n", encoding="utf-8")
+    found = json.loads(run("couple", "check", channel, "--laws", laws, "--json").out)
+    assert found["measured"]["total_variation"] == pytest.approx(0.5)
+    assert found["measured"]["max"] == pytest.approx(np.log(3))
+    assert "Epsilon between any two inputs" in run("couple", "check", channel, "--laws", laws).out
+    run("couple", "check", channel).refused_with("laws")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--value", "lat", "--group", "sex"), "--grid"),
+        (("--value", "home", "--group", "home"), "another column than --value"),
+        (("--value", "home", "--group", "lat"), "text or whole numbers"),
+        (("--value", "home", "--group", "flag"), "cast"),
+        (("--value", "home", "--group", "six"), "did you mean 'sex'"),
+        (("--value", "hom", "--group", "sex"), "did you mean 'home'"),
+        (("--value", "home", "--value", "age", "--group", "sex"), "one column"),
+        (("--value", "home", "--group", "sex", "--between", "0,1"), "--bins"),
+        (("--value", "home", "--group", "sex", "--bins", "3", "--between", "0,1"), "numeric"),
+        (("--value", "home", "--group", "sex", "--metric", "euclidean"), "discrete"),
+        (("--value", "home", "--group", "sex", "--target", "x"), "barycenter"),
+        (("--value", "home", "--group", "sex", "--objective", "least"), "objective"),
+        (("--value", "home", "--group", "sex", "--epsilon", "1"), "groups"),
+        (("--value", "home", "--group", "sex", "--epsilon", "1", "--groups", "f,m"), "categories"),
+        (("--value", "home", "--group", "sex", "--groups", "f,x"), "at least one row"),
+        (("--value", "home", "--group", "sex", "--groups", "f,f"), "repetitions"),
+        (("--value", "home", "--group", "sex", "--groups", "f"), "at least 2"),
+        (("--value", "home", "--group", "sex", "--plot", "x.gif"), ".png"),
+        (("--value", "home", "--group", "sex", "--table", "t"), "table"),
+        (("--value", "home", "--group", "sex", "--person", "who"), "who"),
+        ((*AGES, "--epsilon", "nan", "--groups", "f,m"), "epsilon"),
+        ((*AGES, "--epsilon", "-1", "--groups", "f,m"), "epsilon"),
+        ((*AGES, "--points", "a"), "points"),
+        ((*AGES, "--between", "0,5"), "columns, each with a --between"),
+        ((*AGES, "--grid", "2x2"), "--bins"),
+        ((*AGES[:-1], "0"), "between"),
+        ((*AGES[:-1], "0,nan"), "finite"),
+        ((*AGES[:-1], "5,1"), "above"),
+        ((*AGES[:-2], "--between", "a,b"), "two numbers"),
+        (("--value", "age", "--group", "sex", "--bins", "0", "--between", "0,1"), "cells"),
+        (("--value", "age", "--group", "sex", "--bins", "x", "--between", "0,1"), "bins"),
+        ((*MAP[:7], "3by4", *MAP[8:]), "ROWSxCOLUMNS"),
+        ((*MAP[:7], "0x4", *MAP[8:]), "cells"),
+        ((*MAP, "--metric", "manhattan"), "cityblock"),
+    ],
+)
+def test_nonsense_for_fit(run, data, tmp_path, words, said):
+    run("couple", "fit", data, *words, "--out", tmp_path / "m.json").refused_with(said)
+    assert not (tmp_path / "m.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("point,group,mass\n", "at least one line"),
+        ("", "columns"),
+        ("place,group,mass\na,b,1\n", "columns"),
+        ("point,group,mass\na,f,0.5\n", "sum of law"),
+        ("point,group,mass\na,f,1.5\nb,f,-0.5\n", ">= 0"),
+        ("point,group,mass\na,f,nan\n", ">= 0"),
+        ("point,group,mass\na,f,x\n", "mass"),
+        ("point,group,mass\na,f\n", "mass"),
+        ("point,group,mass\na,f,1,5\na,m,1\n", "three entries"),
+        ("point,group,mass\na,f,1\na,f,0\n", "only once"),
+        ("point,group,mass\na,f,1\n", "at least 2"),
+    ],
+)
+def test_laws_that_are_none(run, tmp_path, text, said):
+    place = tmp_path / "laws.csv"
+    place.write_text(text, encoding="utf-8")
+    words = ("couple", "fit", "--laws", place, "--value", "v", "--group", "g", "--out", tmp_path / "m.json")
+    run(*words).refused_with(said)
+
+
+def test_what_contradicts(run, data, laws, tmp_path):
+    words = ("couple", "fit", "--value", "home", "--group", "sex", "--out", tmp_path / "m.json")
+    run(*words).refused_with("DATA")
+    run(*words, data, "--laws", laws).refused_with("DATA")
+    run(*words, "--laws", laws, "--epsilon", "1").refused_with("epsilon")
+    run(*words, "--laws", tmp_path / "none.csv").refused_with("laws")
+    run(*words, tmp_path / "none.parquet").refused_with("exists")
+    run(*words, "--laws", laws, "--bins", "3", "--between", "0,1").refused_with("point")
+
+
+def test_noisy_laws_are_no_shares_of_samples(run, data, tmp_path):
+    out = tmp_path / "m.json"
+    run("couple", "fit", data, *AGES, "--groups", "f,m", "--epsilon", "1", "--out", out)
+    run("couple", "check", out, "--samples", "1000").refused_with("noise")
+    assert "as secret as the laws" in run("couple", "check", out, "--data", data).out
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.16617, "0.1662"), (0.12341, "0.1235"), (2.1e-39, "2.1 × 10⁻³⁹"), (math.inf, "∞"), (0, "0")]
+)
+def test_bounds_are_shown_rounded_up(value, shown):
+    assert _number(float(value)) == shown
+
+
+def test_what_is_written_overwrites_nothing_that_is_read(run, data, laws, tmp_path):
+    before = data.read_bytes()
+    told = ("couple", "fit", data, *AGES)
+    run(*told, "--out", data).refused_with("a file of its own")
+    run(*told, "--out", tmp_path).refused_with("a file of its own")
+    run(*told, "--out", tmp_path / "a.svg", "--plot", tmp_path / "a.svg").refused_with("another file than --out")
+    run("couple", "fit", "--laws", laws, *HOMES, "--out", laws).refused_with("a file of its own")
+    assert data.read_bytes() == before
+    assert laws.read_text(encoding="utf-8") == LAWS
+    assert sorted(tmp_path.iterdir()) == sorted([data, laws])
+
+
+def test_a_picture_that_cannot_be_is_known_before_the_laws_are_learned(run, data, tmp_path):
+    (tmp_path / "file").touch()
+    told = ("--groups", "f,m", "--epsilon", "1", "--out", tmp_path / "m.json", "--plot", tmp_path / "file" / "a.svg")
+    run("couple", "fit", data, *AGES, *told).refused_with("folder")
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_a_secret_file_takes_no_rights_from_the_one_before(run, data, tmp_path):
+    out, picture = tmp_path / "m.json", tmp_path / "a.svg"
+    for path in (out, picture):
+        path.touch(mode=0o666)
+    run("couple", "fit", data, *AGES, "--out", out, "--plot", picture, "--force")
+    assert {path.stat().st_mode & 0o077 for path in (out, picture)} == {0}
+
+
+def test_files_that_are_none(run, data, laws, tmp_path):
+    out, drawn = tmp_path / "m.json", tmp_path / "drawn.parquet"
+    run("couple", "fit", "--laws", laws, "--value", "home", "--group", "sex", "--out", out)
+    run("couple", "check", tmp_path / "none.json").refused_with("mechanism")
+    run("couple", "check", data).refused_with("mechanism")
+    run("couple", "check", out, "--laws", data).refused_with("laws")
+    short = tmp_path / "short.csv"
+    short.write_text("point,group,mass\nnorth,f,1\n", encoding="utf-8")
+    run("couple", "check", out, "--laws", short).refused_with("groups")
+    short.write_text("point,group,mass\nnorth,f,1\nwest,m,1\n", encoding="utf-8")
+    run("couple", "check", out, "--laws", short).refused_with("west")
+    run("couple", "apply", out, data, "--out", tmp_path / "drawn.csv").refused_with(".parquet")
+    run("couple", "apply", out, data, "--keep", "sex", "--out", drawn).refused_with("keep")
+    run("couple", "apply", out, data, "--value", "age", "--out", drawn).refused_with("column")
+    run("couple", "apply", out, data, "--group", "home", "--out", drawn).refused_with("unknown groups")
+    run("couple", "apply", out, tmp_path / "none.parquet", "--out", drawn).refused_with("exists")
+    changed = json.loads(out.read_text(encoding="utf-8"))
+    changed["target"][:2] = changed["target"][1::-1]
+    out.write_text(json.dumps(changed), encoding="utf-8")
+    run("couple", "apply", out, data, "--out", drawn).refused_with("fit again")
+    assert not drawn.exists()
+
+
+@pytest.mark.parametrize("command", ["fit", "apply", "check"])
+def test_help_has_an_example(run, command):
+    shown = run("couple", command, "--help").out
+    assert f"tightrope couple {command}" in shown
+    assert "Example" in shown
+
+
+def test_a_mechanism_is_not_replaced_unless_asked(run, data, tmp_path):
+    out = tmp_path / "m.json"
+    assert run("couple", "fit", data, *AGES, "--out", out).code == 0
+    before = out.read_text(encoding="utf-8")
+    run("couple", "fit", data, *AGES, "--target", "uniform", "--out", out).refused_with("--force replaces it")
+    assert out.read_text(encoding="utf-8") == before
+    assert run("couple", "fit", data, *AGES, "--target", "uniform", "--out", out, "--force").code == 0
+    assert out.read_text(encoding="utf-8") != before

@@ -1,0 +1,66 @@
+"""tightrope init: a plan for somebody's own table that runs as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tightrope.release.documents.plan_file import load
+
+
+def test_a_plan_that_loads_and_runs(run, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "plan.toml").unlink()
+    shown = run("init", "visits.parquet", "--person", "user")
+    assert shown.code == 0
+    assert "tightrope plan plan.toml" in shown.out
+    plan = load(folder / "plan.toml")
+    assert [question.name for question in plan.questions] == ["total"]
+    assert plan.settings["person"] == "user"
+    assert run("release", "plan.toml").code == 0
+
+
+def test_paths_are_relative_to_the_plan(run, folder):
+    target = folder / "plans" / "deep" / "first.toml"
+    assert run("init", folder / "visits.parquet", "--each-row", "--out", target).code == 0
+    assert 'path = "../../visits.parquet"' in target.read_text(encoding="utf-8")
+    assert load(target).source.is_file()
+
+
+def test_json(run, folder):
+    target = folder / "other.toml"
+    shown = json.loads(run("init", folder / "visits.parquet", "--person", "user", "--out", target, "--json").out)
+    assert shown["plan"] == str(target)
+    assert {"name": "city", "kind": "text"} in shown["columns"]
+
+
+def test_no_value_of_the_table_is_in_it(run, folder):
+    target = folder / "other.toml"
+    run("init", folder / "visits.parquet", "--person", "user", "--out", target)
+    assert "Oslo" not in target.read_text(encoding="utf-8")
+
+
+def test_a_plan_is_not_overwritten(run, folder):
+    before = (folder / "plan.toml").read_text(encoding="utf-8")
+    words = ("init", folder / "visits.parquet", "--person", "user", "--out", folder / "plan.toml")
+    run(*words).refused_with("plan.toml", "--force")
+    assert (folder / "plan.toml").read_text(encoding="utf-8") == before
+    assert run(*words, "--force").code == 0
+
+
+def test_nonsense(run, folder):
+    data, out = folder / "visits.parquet", ("--out", folder / "new.toml")
+    run("init", data, *out).refused_with("--person", "--each-row", "all rows of one person are hidden together")
+    run("init", data, "--person", "user", "--each-row", *out).refused_with("--each-row")
+    run("init", data, "--person", "usr", *out).refused_with("'usr'", "did you mean 'user'?")
+    run("init", folder / "nothing.parquet", "--each-row", *out).refused_with("nothing.parquet", "exists")
+    run("init", folder / "plan.toml", "--each-row", *out).refused_with(".parquet", ".csv")
+    run("init", data, "--each-row", "--table", "x", *out).refused_with("table", "DuckDB")
+    assert not (folder / "new.toml").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder nobody can write to")
+def test_a_folder_that_cannot_be_written_to(run, folder):
+    run("init", folder / "visits.parquet", "--each-row", "--out", "/proc/self/x/plan.toml").refused_with("/proc/self/x")

@@ -1,0 +1,78 @@
+"""The frontier: limits below costs, and more privacy costs more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tightrope.design.compare.frontier import frontier
+from tightrope.design.compare.gaussian_price import gaussian_price
+from tightrope.errors import InputError
+from tightrope.report.pictures import plots
+
+
+def test_the_error_falls_with_epsilon_and_delta():
+    found = frontier(epsilon=np.array([0.5, 1.0, 2.0]), delta=[1e-9, 1e-3])
+    costs = np.array([point.cost for point in found.points]).reshape(3, 2)
+    assert np.all(np.diff(costs, axis=0) < 0)
+    assert np.all(np.diff(costs, axis=1) < 0)
+    assert all(0 < point.limit <= point.cost for point in found.points)
+
+
+def test_people_and_total_variation():
+    found = frontier(epsilon=1, delta=1e-6, total_variation=[0.2, 0.4], people=[100, 1000], cost="squared")
+    assert [p.asked_total_variation for p in found.points] == [0.2, 0.2, 0.4, 0.4]
+    assert [p.people for p in found.points] == [100, 1000, 100, 1000]
+    assert found.points[0].cost == pytest.approx(3.4346484758853615, rel=1e-9)  # theory's reference
+    assert found.points[1].relative_error == found.points[1].cost / 1000
+    assert found.points[0].total_variation <= 0.2 * (1 + 1e-9)
+    rows = found.to_data()
+    assert len(rows) == 4
+    assert rows[0]["limit"] <= rows[0]["cost"]
+
+
+def test_sensitivity_and_releases():
+    wide = frontier(epsilon=1, delta=1e-6, sensitivity=3)
+    many = frontier(epsilon=1, delta=1e-6, releases=5, cost="squared")
+    assert wide.points[0].cost == pytest.approx(2.860785, rel=1e-6)
+    assert many.points[0].cost < 49.7
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"epsilon": []}, "epsilon"),
+        ({"epsilon": np.geomspace(0.1, 1, 10_001)}, "10000"),
+        ({"epsilon": [1, float("nan")]}, "epsilon"),
+        ({"epsilon": 1, "people": 0}, "people"),
+        ({"epsilon": 1, "people": []}, "people"),
+        ({"epsilon": "1"}, "epsilon"),
+    ],
+)
+def test_nonsense(words, said):
+    with pytest.raises(InputError, match=said):
+        frontier(**{"delta": 1e-6, **words})
+
+
+def test_the_price_of_gaussian_noise():
+    rows = gaussian_price(epsilon=[0.5, 1.0, 4.0], delta=[1e-9, 1e-4], cost="squared")
+    assert [len(row) for row in rows] == [3, 3]
+    for row in rows:
+        for price in row:
+            assert 1 < price.lower <= price.upper < price.lower * 1.03
+    assert rows[0][1].lower > rows[1][1].lower  # a smaller delta makes Gaussian noise dearer
+    with pytest.raises(InputError, match="cost"):
+        gaussian_price(epsilon=[1.0], delta=[1e-6], cost="cubed")
+    with pytest.raises(InputError, match="epsilon"):
+        gaussian_price(epsilon=[], delta=[1e-6])
+
+
+def test_pictures(tmp_path):
+    plots.frontier(frontier(epsilon=[0.5, 1, 2], delta=[1e-6, 1e-3], people=100)).savefig(tmp_path / "frontier.png")
+    plots.gaussian_price(gaussian_price(epsilon=[0.5, 1.0], delta=[1e-6, 1e-3])).savefig(tmp_path / "price.png")
+    plots.noise_laws({"coin": [0.5, 0.25]}).savefig(tmp_path / "laws.png")
+    assert all((tmp_path / f"{name}.png").stat().st_size > 5000 for name in ("frontier", "price", "laws"))
+    with pytest.raises(InputError):
+        plots.noise_laws({})
+    with pytest.raises(InputError):
+        plots.gaussian_price([])

@@ -1,0 +1,120 @@
+"""Heavy hitters of large domains."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.local.mechanisms.channel_definitions import hashed
+from tests.randomness.keyed import InsecureKeyed
+from tightrope import local
+from tightrope.errors import InputError
+from tightrope.local.mechanisms.local_hashing import Hashing
+
+FAMOUS = {0xCAFE_BABE_F00D: 0.3, 0xCAFE_BABE_F00E: 0.15, 0x0000_0000_0001: 0.1}
+
+
+def scattered(count, bits):
+    """Values that nobody shares, all over the domain."""
+    mixed = np.arange(count, dtype=np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)
+    return (mixed >> np.uint64(64 - bits)).astype(np.int64)
+
+
+def people(count, bits=48):
+    """Famous values, and others that nobody shares."""
+    out = scattered(count, bits)
+    start = 0
+    for value, share in FAMOUS.items():
+        out[start : start + int(share * count)] = value % (1 << bits)
+        start += int(share * count)
+    return out
+
+
+@pytest.mark.parametrize("hashes", [None, 3, 4])
+def test_famous_values_are_found_with_intervals(hashes):
+    m = local.heavy_hitters(3.0, 48, hashes=hashes)
+    found = m.find(m.perturb(people(60_000), InsecureKeyed(1)))
+    assert found.values[:3].tolist() == list(FAMOUS)
+    for value, low, high in zip(found.values.tolist(), found.shares.lower, found.shares.upper, strict=True):
+        assert low <= FAMOUS.get(value, 0.0) + 1e-9
+        assert high >= FAMOUS.get(value, 0.0)
+    assert found.examined >= 2 * m.order
+    assert found.shares.simultaneous
+
+
+def test_small_domains_are_one_level():
+    m = local.heavy_hitters(2.0, 8)
+    assert len(m.levels) == 1
+    found = m.find(m.perturb(np.repeat([200, 3], [20_000, 10_000]), InsecureKeyed(2)))
+    assert found.values[:2].tolist() == [200, 3]
+
+
+def test_candidates_are_counted_as_hashing_every_one_would():
+    m = local.heavy_hitters(1.0, 30, hashes=4)
+    reports = m.perturb(people(3000, 30), InsecureKeyed(3))
+    for level, oracle in enumerate(m.levels):
+        heard = reports[reports[:, 0] == level, 1].astype(np.int64)[:200]
+        prefixes = np.array([5, 77]) if level else np.zeros(1, dtype=np.int64)
+        candidates, counts = m._candidates(level, heard, prefixes)
+        for place in (0, 1, len(candidates) // 2, len(candidates) - 1):
+            value = int(candidates[place])
+            by_hand = sum(hashed(oracle, int(r) // 4, value) == int(r) % 4 for r in heard)
+            assert counts[place] == by_hand
+
+
+def test_nothing_frequent_gives_nothing():
+    m = local.heavy_hitters(1.0, 40)
+    spread = scattered(3000, 40)
+    found = [m.find(m.perturb(spread, InsecureKeyed(seed))) for seed in range(20)]
+    assert sum(len(f.values) for f in found) <= 3
+    assert found[0].values.dtype == np.int64
+
+
+def test_most_limits_what_is_kept():
+    m = local.heavy_hitters(3.0, 48)
+    assert len(m.find(m.perturb(people(40_000)), most=1).values) <= 1
+
+
+def test_values_beyond_the_domain_are_never_found():
+    m = local.heavy_hitters(1.0, 3, hashes=5)
+    assert m.levels[-1].k > 8
+    found = m.find(m.perturb(np.repeat(np.arange(8), 5000)), most=100)
+    assert np.all(found.values < 8)
+
+
+def test_the_loss_is_one_report():
+    m = local.heavy_hitters(2.0, 48)
+    assert all(isinstance(oracle, Hashing) for oracle in m.levels)
+    assert len({oracle.changed for oracle in m.levels}) == 1
+    assert m.guarantee.epsilon <= 2.0
+    assert m.loss.delta(2.0) == 0
+    assert m.levels[-1].letters <= 1 << 63
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 40.0])
+@pytest.mark.parametrize("bits", [1, 12, 13, 47, 48])
+def test_every_size_fits_into_words(epsilon, bits):
+    m = local.heavy_hitters(epsilon, bits)
+    assert m.levels[-1].k >= 1 << bits
+    assert m.levels[-1].letters <= 1 << 63
+    top = (1 << bits) - 1
+    assert m.perturb([0, top]).shape == (2, 2)
+
+
+def test_arguments():
+    for bits in (0, 49, 2.0, None):
+        with pytest.raises(InputError, match="bits"):
+            local.heavy_hitters(1.0, bits)
+    with pytest.raises(InputError, match="epsilon"):
+        local.heavy_hitters(math.nan, 8)
+    m = local.heavy_hitters(1.0, 8)
+    with pytest.raises(InputError, match="outside"):
+        m.perturb([256])
+    with pytest.raises(InputError, match="most"):
+        m.find(m.perturb([1, 2]), most=0)
+    with pytest.raises(InputError, match="shape of reports"):
+        m.find([1, 2])
+    with pytest.raises(InputError, match="reports outside"):
+        m.find([[0, 1 << 40]])
+    with pytest.raises(InputError, match="reports of a level"):
+        m.find(np.zeros((0, 2), dtype=np.uint64))

@@ -1,0 +1,227 @@
+"""Plans in files: what they become, and that every mistake is one line that teaches."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from tightrope.errors import InputError, PlanError
+from tightrope.release import count, mean
+from tightrope.release.documents.plan_file import load
+
+HEAD = '[source]\npath = "data.parquet"\n'
+PERSON = '[person]\ncolumn = "nr"\nrows = 8\n'
+BUDGET = "[budget]\nepsilon = 1\ndelta = 1e-8\n"
+COUNT = '[[question]]\nkind = "count"\n'
+MEAN = '[[question]]\nkind = "mean"\ncolumn = "x"\nbetween = [0, 5]\n'
+
+
+@pytest.fixture
+def plan(tmp_path: Path):
+    pyarrow.parquet.write_table(pyarrow.table({"nr": [1, 2], "x": [0.5, 1.5], "k": [0, 1]}), tmp_path / "data.parquet")
+
+    def write(text: str) -> Path:
+        path = tmp_path / "plan.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_everything(plan):
+    text = f"""
+    title = "A title"
+    expected_rows = 500
+    {HEAD}
+    {PERSON}
+    rows_per_group = 1
+    groups = 4
+    {BUDGET}
+    attack_success = 0.6
+    share = 0.5
+    {COUNT}
+    by = ["k", "nr"]
+    keys = [[0, 1], [1, 2]]
+    rows_per_group = 2
+    groups = 3
+    {MEAN}
+    by = "k"
+    keys = [0, 1]
+    weight = 2.5
+    name = "x_by_k"
+    """
+    file = load(plan(text))
+    assert (file.title, file.expected_rows, file.share) == ("A title", 500, Decimal("0.5"))
+    assert file.source == file.folder / "data.parquet"
+    assert {name: file.settings[name] for name in file.settings if name != "budget"} == {
+        "table": None, "types": None, "person": "nr", "rows_per_person": 8, "rows_per_group": 1, "groups_per_person": 4,
+    }  # fmt: skip
+    assert file.settings["budget"].points == ((Decimal(1), Decimal("1e-8")), (Decimal(0), Decimal("0.2")))
+    assert file.questions == (
+        count(by=["k", "nr"], keys=[(0, 1), (1, 2)], rows_per_group=2, groups_per_person=3),
+        mean("x", between=(0, 5), by="k", keys=[0, 1], weight=2.5, name="x_by_k"),
+    )
+    assert file.session().schema.names == ("nr", "x", "k")
+
+
+def test_the_plan_of_a_file_keeps_the_budget(plan):
+    chosen = load(plan("expected_rows = 50\n" + HEAD + PERSON + BUDGET + "share = 0.5\n" + COUNT)).plan()
+    assert chosen.loss.epsilon(5e-9) <= 0.5
+    assert chosen.sizes == (50,)
+
+
+def test_budgets_are_exact_decimals(plan):
+    text = HEAD + PERSON + "[budget]\nepsilon = 0.1\ndelta = 1e-8\npoints = [[0.3, 0.1]]\n" + COUNT
+    assert load(plan(text)).settings["budget"].points == (
+        (Decimal("0.3"), Decimal("0.1")), (Decimal("0.1"), Decimal("1e-8")),
+    )  # fmt: skip
+
+
+def test_each_row(plan):
+    file = load(plan(HEAD + "[person]\neach_row = true\n" + BUDGET + COUNT))
+    assert file.settings["person"] is None
+
+
+def test_keys_of_every_kind(plan):
+    text = HEAD + PERSON + BUDGET + COUNT
+    several = load(plan(text + 'by = ["k", "x"]\nkeys = { k = [0, 1], x = [0.5, "a"] }')).questions[0]
+    assert several.keys == ((0, 0.5), (0, "a"), (1, 0.5), (1, "a"))
+    days = load(plan(text + 'by = "k"\nkeys = [2024-12-31, true, "a", 1]')).questions[0]
+    assert days.keys == ((datetime.date(2024, 12, 31),), (True,), ("a",), (1,))[: len(days.keys)]
+
+
+def test_csv_and_duckdb_settings(plan, tmp_path):
+    (tmp_path / "a.csv").write_text("id,x\n1,2\n", encoding="utf-8")
+    text = '[source]\npath = "a.csv"\n[source.types]\nx = "number"\n[person]\neach_row = true\n' + BUDGET + COUNT
+    assert load(plan(text)).session().schema.column("x").kind == "number"
+    (tmp_path / "a.duckdb").write_bytes(b"")
+    file = load(plan(text.replace('a.csv"\n[source.types]\nx = "number"', 'a.duckdb"\ntable = "t"')))
+    assert file.settings["table"] == "t"
+
+
+def test_an_absolute_path(plan, tmp_path):
+    text = (HEAD + PERSON + BUDGET + COUNT).replace("data.parquet", str(tmp_path / "data.parquet"))
+    assert load(plan(text)).source == tmp_path / "data.parquet"
+
+
+NONSENSE = [
+    ("", "[source] path"),
+    ("[source\n", "line 1"),
+    (HEAD + "pth = 1\n", "did you mean 'path'?"),
+    ("titel = 'a'\n" + HEAD + PERSON + BUDGET + COUNT, "key in the plan ... 'titel'; did you mean 'title'?"),
+    (HEAD + PERSON + BUDGET + "[[questions]]\nkind = 'count'", "did you mean 'question'?"),
+    (HEAD + PERSON + BUDGET + "[question]\nkind = 'count'", "double brackets"),
+    (HEAD + PERSON + BUDGET, "question=None"),
+    (HEAD + PERSON + BUDGET + "[[question]]\n", "question 1 kind=None"),
+    (HEAD + PERSON + BUDGET + COUNT + "[[question]]\nkind = 'avg'", "question 2 kind='avg'"),
+    (HEAD + PERSON + BUDGET + COUNT + "[[question]]\nkind = 'meen'", "did you mean 'mean'?"),
+    (HEAD + PERSON + BUDGET + COUNT + MEAN.replace("between", "betwen"), "question 2 ... did you mean 'between'?"),
+    (HEAD + PERSON + BUDGET + COUNT + "column = 'x'", "question 1, a count"),
+    (HEAD + PERSON + BUDGET + "[[question]]\nkind = 'mean'\nbetween = [0, 1]", "question 1 column"),
+    (HEAD + PERSON + BUDGET + "[[question]]\nkind = 'mean'\ncolumn = 'x'", "question 1 between ... publicly known"),
+    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[5, 0]"), "question 1 between"),
+    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[0, inf]"), "question 1 between"),
+    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[nan, 5]"), "question 1 between"),
+    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "5"), "question 1 between=5"),
+    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "['0', 5]"), "question 1 between"),
+    (HEAD + PERSON + BUDGET + COUNT + "by = 5", "question 1 by=5"),
+    (HEAD + PERSON + BUDGET + COUNT + "by = [5]", "question 1 by=[5]"),
+    (HEAD + PERSON + BUDGET + COUNT + "by = ''", "question 1 by"),
+    (HEAD + PERSON + BUDGET + COUNT + "keys = [0]", "question 1 keys"),
+    (HEAD + PERSON + BUDGET + COUNT + "by = 'k'\nkeys = 5", "question 1 keys=5"),
+    (HEAD + PERSON + BUDGET + COUNT + "by = 'k'\nkeys = []", "question 1 keys=[]"),
+    (HEAD + PERSON + BUDGET + COUNT + "by = 'k'\nkeys = [[[1]]]", "question 1 keys=[[[1]]]"),
+    (HEAD + PERSON + BUDGET + COUNT + "by = 'k'\nkeys = [{ a = 1 }]", "question 1 keys"),
+    (HEAD + PERSON + BUDGET + COUNT + "by = 'k'\nkeys = { x = [1] }", "question 1 keys"),
+    (HEAD + PERSON + BUDGET + COUNT + "by = 'k'\nkeys = { k = [[1]] }", "question 1 keys"),
+    (HEAD + PERSON + BUDGET + COUNT + "weight = 0", "question 1 weight=0"),
+    (HEAD + PERSON + BUDGET + COUNT + "weight = 'a'", "question 1 weight='a'"),
+    (HEAD + PERSON + BUDGET + COUNT + "name = 5", "question 1 name=5"),
+    (HEAD + PERSON + BUDGET + COUNT + "rows_per_group = 0", "question 1 rows_per_group=0"),
+    (HEAD + PERSON + BUDGET + COUNT + "groups = 1.5", "question 1 groups=1.5"),
+    (HEAD + BUDGET + COUNT, "[person] ... all rows of one person are hidden together"),
+    (HEAD + "[person]\neach_row = false\n" + BUDGET + COUNT, "[person]"),
+    (HEAD + "[person]\neach_row = 'yes'\n" + BUDGET + COUNT, "[person] each_row='yes'"),
+    (HEAD + "[person]\ncolumn = 'nr'\neach_row = true\n" + BUDGET + COUNT, "[person]"),
+    (HEAD + "[person]\neach_row = true\nrows = 3\n" + BUDGET + COUNT, "[person]"),
+    (HEAD + "[person]\ncolumn = 'nr'\n" + BUDGET + COUNT, "[person] rows"),
+    (HEAD + "[person]\ncolumn = 'nr'\nrows = 0\n" + BUDGET + COUNT, "[person] rows=0"),
+    (HEAD + "[person]\ncolumn = 'nr'\nrows = '8'\n" + BUDGET + COUNT, "[person] rows='8'"),
+    (HEAD + "[person]\ncolumn = 8\nrows = 1\n" + BUDGET + COUNT, "[person] column=8"),
+    (HEAD + PERSON + COUNT, "[budget] delta"),
+    (HEAD + PERSON + "[budget]\nepsilon = 1\n" + COUNT, "[budget] delta ... number of people"),
+    (HEAD + PERSON + "[budget]\ndelta = 1e-8\n" + COUNT, "[budget]"),
+    (HEAD + PERSON + BUDGET.replace("1\n", "-1.5\n", 1) + COUNT, "[budget] epsilon=-1.5"),
+    (HEAD + PERSON + BUDGET.replace("1\n", "nan\n", 1) + COUNT, "[budget] epsilon=nan"),
+    (HEAD + PERSON + BUDGET.replace("1\n", "true\n", 1) + COUNT, "[budget] epsilon=True"),
+    (HEAD + PERSON + BUDGET.replace("epsilon", "epsilonn") + COUNT, "[budget] ... did you mean 'epsilon'?"),
+    (HEAD + PERSON + BUDGET + "share = 2\n" + COUNT, "[budget] share=2"),
+    (HEAD + PERSON + BUDGET + "share = 'all'\n" + COUNT, "[budget] share='all'"),
+    (HEAD + PERSON + BUDGET + "points = 3\n" + COUNT, "[budget] points=3"),
+    (HEAD + PERSON + BUDGET + "points = [[1]]\n" + COUNT, "[budget] point=[1]"),
+    ("budget = 1\n" + HEAD + PERSON + COUNT, "a table of keys and values ... [budget]=1"),
+    ("title = 3\n" + HEAD + PERSON + BUDGET + COUNT, "title=3"),
+    ("expected_rows = 0\n" + HEAD + PERSON + BUDGET + COUNT, "expected_rows=0"),
+    (HEAD.replace("data", "dta") + PERSON + BUDGET + COUNT, "dta.parquet ... relative to the plan"),
+    (HEAD.replace('"data.parquet"', "3") + PERSON + BUDGET + COUNT, "[source] path=3"),
+    (HEAD + "[source.types]\nx = 3\n" + PERSON + BUDGET + COUNT, "[source.types] x=3"),
+    (HEAD + "types = 3\n" + PERSON + BUDGET + COUNT, "[source.types]=3"),
+    ("a = " + "[" * 5_000, "valid TOML"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), NONSENSE)
+def test_nonsense_is_one_line_that_says_where(plan, text, said):
+    with pytest.raises(PlanError) as caught:
+        load(plan(text))
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith("expected ")
+    assert re.search(".*".join(map(re.escape, said.split(" ... "))), message), message
+    assert "Decimal" not in message
+
+
+def test_what_needs_the_table_is_found_by_its_schema(plan):
+    text = HEAD + PERSON.replace('"nr"', '"nrr"') + BUDGET + COUNT
+    with pytest.raises(InputError, match="did you mean 'nr'"):
+        load(plan(text)).session()
+    with pytest.raises(InputError, match="'y'"):
+        load(plan(HEAD + PERSON + BUDGET + MEAN.replace('"x"', '"y"'))).plan()
+
+
+def test_files_that_are_no_plan(tmp_path):
+    for path in (tmp_path / "nowhere.toml", tmp_path):
+        with pytest.raises(PlanError, match="tightrope init"):
+            load(path)
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(PlanError, match="UTF-8"):
+        load(tmp_path / "binary.toml")
+
+
+def test_the_examples_are_plans():
+    """Their data is written by make demo; everything else in them is checked here."""
+    from tightrope.release.documents import plan_file
+
+    for path in sorted(Path(__file__).parents[3].glob("examples/*/plan.toml")):
+        tables = plan_file.read_toml(path, "")
+        top = plan_file.Section.of("the plan", tables, tuple(tables))
+        assert plan_file._questions(tables["question"])
+        assert plan_file._budget(top)[0].epsilon >= 1
+        assert plan_file._person(top)
+
+
+def test_the_documented_plan_loads(plan, tmp_path):
+    """docs/plan-file.md cannot drift from what is accepted."""
+    page = (Path(__file__).parents[3] / "docs" / "plan-file.md").read_text(encoding="utf-8")
+    whole = re.search(r"```toml\n(title.*?)```", page, re.DOTALL).group(1)
+    file = load(plan(whole.replace("visits.parquet", "data.parquet")))
+    assert [question.name for question in file.questions] == ["count_by_city", "income"]
+    assert len(file.questions[1].keys) == 4
+    for key in ("expected_rows", *("attack_success", "points", "share"), *("each_row", "rows_per_group"), "table"):
+        assert f"`{key}`" in page

@@ -1,0 +1,95 @@
+"""The first plan: it loads and runs as it is, explains itself, and makes no range up."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tightrope.engines.schema import Column, Schema
+from tightrope.errors import SchemaError
+from tightrope.release.documents.plan_file import load
+from tightrope.release.documents.starter import quoted, starter
+
+SCHEMA = Schema(
+    (Column("nr", "integer"), Column("city", "text"), Column("income", "number"), Column("tags", "other"))
+)  # fmt: skip
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+KINDS = st.sampled_from(["integer", "number", "text", "boolean", "date", "timestamp", "other"])
+
+
+def uncommented(text: str, start: str) -> str:
+    """The plan with the example that starts with this comment switched on."""
+    before, _, after = text.partition(start)
+    code = tuple(f"# {key}" for key in ("[[", "kind =", "by =", "column =", "between ="))
+    lines = [line.removeprefix("# ") if line.startswith(code) else line for line in after.splitlines()]
+    return before + start + "\n".join(lines)
+
+
+def test_it_loads_and_runs_as_it_is(tmp_path: Path):
+    table = pyarrow.table({"nr": [1, 2, 2], "city": ["a", "b", "b"], "income": [1.0, 2.0, 3.0]})
+    pyarrow.parquet.write_table(table, tmp_path / "people.parquet")
+    (tmp_path / "plan.toml").write_text(starter(SCHEMA, "people.parquet", "nr"), encoding="utf-8")
+    answers = load(tmp_path / "plan.toml").plan().release()
+    assert [answer.name for answer in answers] == ["total"]
+
+
+def test_examples_ask_for_the_likeliest_columns():
+    text = starter(SCHEMA, "people.parquet", "nr")
+    questions = tomllib.loads(uncommented(text, "# How many rows").replace("?, ?", "0, 1"))["question"]
+    assert questions[1] == {"kind": "count", "by": "city"}
+    assert questions[2] == {"kind": "mean", "column": "income", "between": [0, 1], "by": "city"}
+
+
+def test_no_range_is_made_up():
+    """An example that is switched on without its range is no TOML."""
+    with pytest.raises(tomllib.TOMLDecodeError):
+        tomllib.loads(uncommented(starter(SCHEMA, "people.parquet", "nr"), "# A mean"))
+
+
+def test_every_setting_is_explained():
+    text = starter(SCHEMA, "people.parquet", "nr")
+    for word in ("epsilon:", "delta:", "one over the number of people", "rows_per_group", "groups", "weight", "title",
+                 "attack_success", "expected_rows", "keys", "tightrope plan", "docs/plan-file.md"):  # fmt: skip
+        assert word in text
+    assert max(map(len, text.splitlines())) <= 125
+
+
+def test_each_row_csv_and_duckdb():
+    alone = tomllib.loads(starter(SCHEMA, "a/people.csv", None))
+    assert alone["person"] == {"each_row": True}
+    assert alone["title"] == "people"
+    assert '# "income" = "number"' in starter(SCHEMA, "a/people.csv", None)
+    assert tomllib.loads(starter(SCHEMA, "p.duckdb", "nr", table="t"))["source"] == {"path": "p.duckdb", "table": "t"}
+
+
+def test_a_person_that_cannot_be_one():
+    with pytest.raises(SchemaError, match="did you mean 'nr'"):
+        starter(SCHEMA, "a.parquet", "nrr")
+    with pytest.raises(SchemaError, match="plain values"):
+        starter(SCHEMA, "a.parquet", "tags")
+
+
+@given(names=st.lists(st.tuples(NAMES, KINDS), max_size=8, unique_by=lambda pair: pair[0]), path=NAMES)
+def test_whatever_the_columns_are_called_it_is_toml(names, path):
+    schema = Schema(tuple(Column(name, kind) for name, kind in names))
+    for place in (path, f"{path}.csv"):
+        plan = tomllib.loads(starter(schema, place, None))
+        assert plan["source"]["path"] == place
+        assert len(plan["question"]) == 1
+
+
+@given(NAMES)
+def test_quoted_is_read_back(text):
+    assert tomllib.loads(f"a = {quoted(text)}")["a"] == text
+
+
+def test_hundreds_of_columns_are_not_all_listed():
+    schema = Schema(tuple(Column(f"c{i}", "number") for i in range(1_000)))
+    assert "... and 900 more" in starter(schema, "a.parquet", None)
+    assert "... and 900 more" in starter(schema, "a.csv", None)

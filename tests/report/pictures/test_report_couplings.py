@@ -1,0 +1,79 @@
+"""Pictures of couplings: every kind of support, titles that are text, axes and scales that groups share."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tightrope.engines.axis_cells import Axis
+from tightrope.engines.labels import Labels
+from tightrope.errors import InputError
+from tightrope.report.pictures.couplings import MOST_FLOWS, coupling_picture
+from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.transport.on_tables.provenance import Origin
+from tightrope.transport.on_tables.saved import SavedCoupling
+from tightrope.transport.on_tables.supports import Categories, Cells, Support
+
+MAP = Cells((Axis("lat", 0, 3, 3), Axis("lon", -2, 2, 4)))
+
+
+def saved(support: Support, groups: int = 2) -> SavedCoupling:
+    rng = np.random.default_rng(4)
+    laws = {f"${number}_$": rng.dirichlet(np.ones(len(support))) for number in range(groups)}
+    mechanism = CouplingMechanism.fit(laws, support.cost(), np.full(len(support), 1 / len(support)))
+    return SavedCoupling(mechanism, support, "$group", support.metric, Origin("table", "uniform"))
+
+
+def drawn(figure: Any) -> bytes:
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=40)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("support", "panels"),
+    [
+        (MAP, 5),
+        (Cells((Axis("age", 0, 100, 9),)), 2),
+        (Categories("city", Labels.of(["a$b$", "Łódź", "c"])), 2),
+        (Categories("year", Labels.of(range(40))), 2),
+        (Cells((Axis("tall", 0, 1000, 3), Axis("narrow", 0, 1, 2))), 5),
+    ],
+)
+def test_every_support_is_drawn(support: Support, panels: int) -> None:
+    figure = coupling_picture(saved(support))
+    assert len(figure.axes) == panels
+    assert drawn(figure).startswith(b"\x89PNG")
+
+
+def test_maps_show_laws_on_one_scale_and_the_heaviest_flows() -> None:
+    found = saved(MAP)
+    figure = coupling_picture(found)
+    images = [axes.images[0] for axes in figure.axes[:4]]
+    assert len({id(image.norm) for image in images}) == 1
+    shown = [np.asarray(image.get_array()).ravel() for image in images]
+    for law, picture in zip(found.mechanism.groups.values(), shown[:2], strict=True):
+        assert picture == pytest.approx(law.floats)
+    assert shown[2] == pytest.approx(shown[3])
+    arrows = [axes.collections for axes in figure.axes[:4]]
+    assert [len(one) for one in arrows] == [0, 0, 1, 1]
+    assert 0 < arrows[2][0].N <= MOST_FLOWS
+
+
+def test_nobody_moves() -> None:
+    laws = {"a": np.full(12, 1 / 12)}
+    still = SavedCoupling(
+        CouplingMechanism.fit(laws, MAP.cost(), laws["a"]), MAP, "g", "cityblock", Origin("table", "a")
+    )
+    assert not coupling_picture(still).axes[1].collections
+
+
+def test_six_groups_at_most_and_two_axes() -> None:
+    figure = coupling_picture(saved(Cells((Axis("age", 0, 9, 3),)), groups=8))
+    assert len(figure.axes) == 6
+    assert "6 of 8" in figure.get_suptitle()
+    with pytest.raises(InputError, match="one or two"):
+        coupling_picture(saved(Cells((MAP.axes[0], MAP.axes[1], Axis("z", 0, 1, 2)))))

@@ -1,0 +1,83 @@
+"""Cells on tables: centres of the target's law, only what was asked for, and no row that cannot be hidden."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from tightrope.engines import open_source
+from tightrope.engines.axis_cells import Axis
+from tightrope.engines.labels import Labels
+from tightrope.errors import InputError, SchemaError
+from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.transport.on_tables.cell_collection import DrawnCells, apply_cells
+from tightrope.transport.on_tables.supports import Cells
+
+MAP = Cells((Axis("y", 0, 2, 2), Axis("x", 0, 20, 2)))
+LAWS = {1: [0.5, 0.5, 0.0, 0.0], 2: [0.0, 0.25, 0.25, 0.5]}
+TARGET = [0.1, 0.4, 0.2, 0.3]
+
+
+def mechanism() -> CouplingMechanism:
+    return CouplingMechanism.fit(LAWS, MAP.cost(), TARGET)
+
+
+def rows(size: int) -> dict[str, object]:
+    rng = np.random.default_rng(3)
+    group = rng.integers(1, 3, size)
+    cells = np.array([rng.choice(4, p=LAWS[int(one)]) for one in group])
+    y, x = MAP.centres(cells)
+    return {"y": y + rng.uniform(-0.5, 0.5, size), "x": x + rng.uniform(-5, 5, size), "g": group, "year": group + 2000}
+
+
+def test_every_group_comes_out_with_the_target(tmp_path: Path) -> None:
+    size = 40_000
+    place = tmp_path / "out.parquet"
+    assert apply_cells(mechanism(), open_source(pyarrow.table(rows(size))), MAP, "g", place, keep=["year"]) == size
+    out = pyarrow.parquet.read_table(place)
+    assert out.column_names == ["y", "x", "year"]
+    drawn = MAP.numbers([out["y"].to_numpy(), out["x"].to_numpy()])
+    for year in (2001, 2002):
+        mine = drawn[out["year"].to_numpy() == year]
+        shares = np.bincount(mine, minlength=4) / len(mine)
+        assert np.abs(shares - TARGET).max() < 6 * np.sqrt(0.25 / len(mine))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"y": [0.5, None], "x": [1.0, 1.0], "g": [1, 1]}, "rows without a value"),
+        ({"y": [0.5, float("nan")], "x": [1.0, 1.0], "g": [1, 1]}, "rows without a value"),
+        ({"y": [0.5, 0.5], "x": [1.0, 1.0], "g": [1, 3]}, "rows of unknown groups"),
+        ({"y": [0.5, 0.5], "x": [1.0, 1.0], "g": [1, None]}, "rows of unknown groups"),
+    ],
+)
+def test_rows_that_cannot_be_hidden(change: dict[str, object], words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=words):
+        apply_cells(mechanism(), open_source(pyarrow.table(change)), MAP, "g", tmp_path / "out.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+def test_columns(tmp_path: Path) -> None:
+    table, place = open_source(pyarrow.table({**rows(10), "t": ["a"] * 10})), tmp_path / "out.parquet"
+    for kept in ("y", "g"):
+        with pytest.raises(InputError, match="keep"):
+            apply_cells(mechanism(), table, MAP, "g", place, keep=[kept])
+    with pytest.raises(SchemaError, match="numeric"):
+        apply_cells(mechanism(), table, Cells((Axis("t", 0, 1, 2), MAP.axes[1])), "g", place)
+    with pytest.raises(SchemaError):
+        apply_cells(mechanism(), table, MAP, "missing", place)
+
+
+def test_the_work_travels_without_memory(tmp_path: Path) -> None:
+    """On a cluster it is sent to the workers."""
+    work = DrawnCells(mechanism(), MAP, Labels.of([1, 2]))
+    batch = pyarrow.table({name: rows(50)[name] for name in ("y", "x", "g")}).to_batches()[0]
+    there = pickle.loads(pickle.dumps(work))(batch)  # noqa: S301 - our own bytes
+    assert there.schema == work.schema
+    assert set(there.column(0).to_pylist()) <= {0.5, 1.5}
