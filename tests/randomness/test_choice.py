@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.randomness.scripted import Scripted
 from tightrope.errors import InputError
-from tightrope.randomness.choice import BLOCK, TOTAL, Choice
+from tightrope.randomness.choice import WORDS_AT_ONCE, TOTAL, Choice
 from tightrope.randomness.source import InsecureSeeded
 
 LAST = 2**64 - 1
@@ -101,8 +101,8 @@ def test_one_outcome_and_no_draws():
 
 
 def test_a_draw_takes_one_word():
-    source = Scripted([[1] * BLOCK, [2] * 3])
-    assert len(Choice.of([TOTAL // 4, TOTAL - TOTAL // 4]).draw(BLOCK + 3, source)) == BLOCK + 3
+    source = Scripted([[1] * WORDS_AT_ONCE, [2] * 3])
+    assert len(Choice.of([TOTAL // 4, TOTAL - TOTAL // 4]).draw(WORDS_AT_ONCE + 3, source)) == WORDS_AT_ONCE + 3
     assert source.answers == []
 
 

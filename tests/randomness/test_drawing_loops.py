@@ -14,9 +14,9 @@ from tightrope.mechanisms.integer.widened import Widened
 from tightrope.mechanisms.integer.widened_gaussian import widened_gaussian
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
 from tightrope.randomness import loops
-from tightrope.randomness.choice import BLOCK, TOTAL, Choice
+from tightrope.randomness.choice import WORDS_AT_ONCE, TOTAL, Choice
 
-DRAWS = 3 * BLOCK + 17
+DRAWS = 3 * WORDS_AT_ONCE + 17
 LAWS = {
     "choice": lambda: Choice.of([TOTAL // 3, TOTAL // 2, TOTAL - TOTAL // 3 - TOTAL // 2]).draw,
     "laplace": lambda: discrete_laplace(scale=30).sample,
@@ -91,11 +91,11 @@ def test_small_draws_do_not_load_numba():
 
 
 def test_a_process_compiles_when_it_has_drawn_much(eager, monkeypatch):
-    monkeypatch.setattr(loops, "LARGE", 10 * loops.FEW)
+    monkeypatch.setattr(loops, "LARGE", 10 * loops.FEW_DRAWS)
     monkeypatch.setattr(loops, "_drawn", Counter())
-    assert loops.compiled(loops.choose, 9 * loops.FEW) is None
-    assert loops.compiled(loops.propose, 9 * loops.FEW) is None
-    assert loops.compiled(loops.choose, loops.FEW) is not None
-    assert loops.compiled(loops.choose, loops.FEW) is not None
-    assert loops.compiled(loops.choose, loops.FEW - 1) is None
-    assert loops.compiled(loops.propose, 10 * loops.FEW) is not None
+    assert loops.compiled(loops.choose, 9 * loops.FEW_DRAWS) is None
+    assert loops.compiled(loops.propose, 9 * loops.FEW_DRAWS) is None
+    assert loops.compiled(loops.choose, loops.FEW_DRAWS) is not None
+    assert loops.compiled(loops.choose, loops.FEW_DRAWS) is not None
+    assert loops.compiled(loops.choose, loops.FEW_DRAWS - 1) is None
+    assert loops.compiled(loops.propose, 10 * loops.FEW_DRAWS) is not None

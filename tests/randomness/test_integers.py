@@ -6,7 +6,7 @@ from scipy import stats
 
 from tests.randomness.scripted import Scripted
 from tightrope.errors import InputError
-from tightrope.randomness.integers import LARGEST, below
+from tightrope.randomness.integers import LARGEST_BOUND, below
 from tightrope.randomness.source import InsecureSeeded, OperatingSystem
 
 
@@ -18,7 +18,7 @@ def test_uniform(bound):
     assert bound == 1 or stats.chisquare(counts).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("bound", [LARGEST, LARGEST - 1, 2**62 + 1, 3 * 2**61])
+@pytest.mark.parametrize("bound", [LARGEST_BOUND, LARGEST_BOUND - 1, 2**62 + 1, 3 * 2**61])
 def test_large_bounds(bound):
     draws = below(bound, 4000, OperatingSystem())
     assert 0 <= int(draws.min()) <= int(draws.max()) < bound
@@ -30,7 +30,7 @@ def test_words_at_or_above_the_bound_are_rejected():
     assert below(3, 3, source).tolist() == [2, 1, 0]
 
 
-@pytest.mark.parametrize("bound", [0, -1, 1.0, "3", True, None, float("nan"), LARGEST + 1])
+@pytest.mark.parametrize("bound", [0, -1, 1.0, "3", True, None, float("nan"), LARGEST_BOUND + 1])
 def test_nonsense_bounds(bound):
     with pytest.raises(InputError, match="bound"):
         below(bound, 1)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.randomness.source import CHUNK, InsecureSeeded, OperatingSystem
+from tightrope.randomness.source import BYTES_AT_ONCE, InsecureSeeded, OperatingSystem
 from tightrope.randomness.stream import Stream
 
 
-@pytest.mark.parametrize("n", [0, 1, 5, CHUNK // 8, CHUNK // 8 + 3])
+@pytest.mark.parametrize("n", [0, 1, 5, BYTES_AT_ONCE // 8, BYTES_AT_ONCE // 8 + 3])
 def test_operating_system_gives_as_many_words_as_asked(n):
     words = OperatingSystem().words(n)
     assert words.shape == (n,)

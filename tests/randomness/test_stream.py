@@ -9,10 +9,10 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tightrope.randomness import stream
-from tightrope.randomness.stream import FEWEST, ZEROS, Stream
+from tightrope.randomness.stream import FEWEST_WORDS, ZEROS, Stream
 
 
-@pytest.mark.parametrize("n", [0, 1, FEWEST - 1, FEWEST, FEWEST + 1, len(ZEROS) // 8 + 5, 300_001])
+@pytest.mark.parametrize("n", [0, 1, FEWEST_WORDS - 1, FEWEST_WORDS, FEWEST_WORDS + 1, len(ZEROS) // 8 + 5, 300_001])
 def test_as_many_words_as_asked(n):
     words = Stream().words(n)
     assert words.shape == (n,)
@@ -28,9 +28,9 @@ def test_it_is_the_key_stream_of_aes(monkeypatch):
     """NIST SP 800-38A defines the mode: block i is the cipher of counter + i."""
     secret = bytes(range(48))
     monkeypatch.setattr(os, "urandom", lambda n: secret[:n])
-    words = Stream().words(FEWEST)
+    words = Stream().words(FEWEST_WORDS)
     block = Cipher(algorithms.AES(secret[:32]), modes.ECB()).encryptor()  # noqa: S305 - counter mode, spelt out
-    counters = [(int.from_bytes(secret[32:]) + i).to_bytes(16) for i in range(FEWEST // 2)]
+    counters = [(int.from_bytes(secret[32:]) + i).to_bytes(16) for i in range(FEWEST_WORDS // 2)]
     assert words.tobytes() == block.update(b"".join(counters))
 
 
@@ -46,7 +46,7 @@ def test_every_key_is_used_for_a_bounded_number_of_words(monkeypatch):
 
 def test_few_words_come_from_the_operating_system(monkeypatch):
     monkeypatch.setattr(os, "urandom", lambda n: b"\1" * n)
-    assert set(Stream().words(FEWEST - 1).tolist()) == {0x0101010101010101}
+    assert set(Stream().words(FEWEST_WORDS - 1).tolist()) == {0x0101010101010101}
 
 
 @pytest.mark.parametrize("n", [64, 4096])

@@ -16,9 +16,9 @@ from tightrope.channels.stochastic import stochastic
 from tightrope.errors import InputError
 from tightrope.numerics.checks import probability
 from tightrope.privacy.curves.bounds import Bounds
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-LARGEST = 1 << 26
+LARGEST_PRODUCT = 1 << 26
 """Entries of a product: 512 MiB."""
 EFFORT = 3e9
 """Differences p − γq that may be formed to find the kinks of the profile: some ten seconds."""
@@ -98,9 +98,9 @@ class Channel(Kernel):
         if not isinstance(other, Channel):
             raise InputError("other", other, "a Channel", "a SymmetricChannel has its own product, and dense()")
         size = self.matrix.size * other.matrix.size
-        if not size <= LARGEST:
+        if not size <= LARGEST_PRODUCT:
             remedy = "symmetric channels have a product without a matrix: SymmetricChannel.product"
-            raise InputError("entries of the product", size, f"at most {LARGEST}", remedy)
+            raise InputError("entries of the product", size, f"at most {LARGEST_PRODUCT}", remedy)
         return Channel(np.kron(self.matrix, other.matrix))
 
     def _information(self, p: Floats) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 Convex = Callable[[float], float]
 

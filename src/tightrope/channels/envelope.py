@@ -17,14 +17,14 @@ from tightrope.mechanisms.pairs import from_points
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 
-STEPS = 200
+ROOT_STEPS = 200
 FLAT = 1e-14
 """A kink whose chord is this close to the curve is not looked for."""
-FARTHEST = 600.0
+LARGEST_LOSS = 600.0
 """Losses beyond count as infinite."""
 LEAST = 1e-12
 """Losses below are raised to it: the points of a hull must be apart."""
-UP = 1 + 4e-15
+ROUNDED_UP = 1 + 4e-15
 SHIFT = 1e-15
 """What normalising two rows may add to a log-ratio: some units of 2⁻⁵³ each."""
 
@@ -57,10 +57,10 @@ class _Point:
 
 def dominating_loss(curve: Curve) -> PrivacyLoss:
     """The loss whose profile is the envelope, for both directions; neighbours are local."""
-    top = min(max(curve.largest * UP, LEAST), FARTHEST) if curve.largest > 0 else 0.0
+    top = min(max(curve.largest * ROUNDED_UP, LEAST), LARGEST_LOSS) if curve.largest > 0 else 0.0
     end = _end(curve, top)
     points = _kinks(curve, _Point(1.0, *curve.at(1.0)), end)
-    raised = [(math.log(p.gamma) * UP, min(1.0, p.value + curve.error)) for p in points if p.gamma < end.gamma]
+    raised = [(math.log(p.gamma) * ROUNDED_UP, min(1.0, p.value + curve.error)) for p in points if p.gamma < end.gamma]
     known = from_points([*raised, (top, end.value)]).loss
     return PrivacyLoss(known.remove, known.add, Neighbours.LOCAL)
 
@@ -72,14 +72,14 @@ def least_epsilon(curve: Curve, delta: float) -> float:
     """
     if delta >= 1:
         return 0.0
-    if delta < curve.exclusive * UP:
+    if delta < curve.exclusive * ROUNDED_UP:
         return _raised(curve.largest) if curve.exclusive <= delta else math.inf
     gamma = 1.0
-    for _ in range(STEPS):
+    for _ in range(ROOT_STEPS):
         value, slope = curve.at(gamma)
         excess = value + curve.error - delta
         if excess <= 0:
-            return math.log(gamma) * UP
+            return math.log(gamma) * ROUNDED_UP
         if slope == 0 or math.log(gamma) >= curve.largest:
             break
         gamma *= 1 + max(1e-15, excess / -slope / gamma)
@@ -88,14 +88,14 @@ def least_epsilon(curve: Curve, delta: float) -> float:
 
 def _raised(largest: float) -> float:
     """A log-ratio of entries that were divided by the sums of their rows; equal rows stay equal."""
-    return largest * UP + SHIFT if largest > 0 else 0.0
+    return largest * ROUNDED_UP + SHIFT if largest > 0 else 0.0
 
 
 def _end(curve: Curve, top: float) -> _Point:
-    """The last point: nothing but the exclusive mass is left there, unless losses go further than ``FARTHEST``."""
+    """The last point: nothing but the exclusive mass is left there, unless losses go further than ``LARGEST_LOSS``."""
     gamma = math.exp(top)
-    if top < FARTHEST:
-        return _Point(gamma, min(1.0, curve.exclusive * UP), 0.0)
+    if top < LARGEST_LOSS:
+        return _Point(gamma, min(1.0, curve.exclusive * ROUNDED_UP), 0.0)
     return _Point(gamma, min(1.0, curve.at(gamma)[0] + curve.error), 0.0)
 
 

@@ -6,14 +6,14 @@ import numpy as np
 from scipy.special import entr, rel_entr
 
 from tightrope.privacy.curves.bounds import Bounds
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 GAP = 1e-12
 """Where the iteration stops, relative to the capacity."""
 ROUNDS = 3_000
 LONGER = 1.3
 """By how much a step that gained grows."""
-LONGEST = 1e6
+LONGEST_STEP = 1e6
 
 
 def entropy(p: Floats) -> float:
@@ -57,7 +57,7 @@ def capacity(rows: Floats) -> Bounds:
         if value < low and step > 1:
             step = 1.0
             continue
-        prior, gain, low, step = moved, new, max(low, value), min(step * LONGER, LONGEST)
+        prior, gain, low, step = moved, new, max(low, value), min(step * LONGER, LONGEST_STEP)
         high = min(high, float(gain.max()))
     rounding = 4e-16 * (rows.shape[1] + len(rows)) * (1 + high)
     return Bounds(max(0.0, low - rounding), high + rounding)

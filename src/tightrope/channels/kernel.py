@@ -17,7 +17,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative, probability
 from tightrope.privacy.curves.bounds import Bounds
 from tightrope.privacy.curves.elementwise import each
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.loss import PrivacyLoss
 
 

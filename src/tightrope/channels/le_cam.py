@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-CHUNK = 1 << 21
+CELLS_AT_ONCE = 1 << 21
 """Numbers of a (pairs × outputs) table held at once."""
-CLOSE = 1e-14
+CLOSE_TO_BEST = 1e-14
 """Pairs whose bound exceeds the best value by less, relatively, are not searched further."""
-ROUNDS = 200
+SPLITTING_ROUNDS = 200
 
 Indices = NDArray[np.intp]
 
@@ -35,12 +35,12 @@ def kl_contraction(rows: Floats) -> float:
     low, high = np.zeros(len(first)), np.ones(len(first))
     middle = np.full(len(first), 0.5)
     best = 0.0
-    for _ in range(ROUNDS):
+    for _ in range(SPLITTING_ROUNDS):
         value, slope = _le_cam(rows, first, second, middle)
         best = max(best, float(value.max()))
         low, high = np.where(slope > 0, middle, low), np.where(slope > 0, high, middle)
         bound = value + np.maximum(slope * (high - middle), slope * (low - middle))
-        open_ = bound > best * (1 + CLOSE)
+        open_ = bound > best * (1 + CLOSE_TO_BEST)
         if not np.any(open_):
             break
         first, second, low, high = first[open_], second[open_], low[open_], high[open_]
@@ -61,7 +61,7 @@ def _promising(rows: Floats, first: Indices, second: Indices) -> tuple[Indices, 
 
 def _le_cam(rows: Floats, first: Indices, second: Indices, beta: Floats) -> tuple[Floats, Floats]:
     """LC_β and its derivative in β, shape [pairs] each."""
-    step = max(1, CHUNK // rows.shape[1])
+    step = max(1, CELLS_AT_ONCE // rows.shape[1])
     parts = [
         _le_cam_of(rows[first[i : i + step]], rows[second[i : i + step]], beta[i : i + step, None])
         for i in range(0, len(first), step)

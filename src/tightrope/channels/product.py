@@ -16,7 +16,7 @@ from tightrope.channels.information import entropy
 from tightrope.channels.similar_rows import Alike
 from tightrope.errors import InputError
 from tightrope.privacy.curves.bounds import Bounds
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.loss import PrivacyLoss
 
 if TYPE_CHECKING:

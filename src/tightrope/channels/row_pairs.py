@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-BLOCK = 1 << 22
+NUMBERS_AT_ONCE = 1 << 22
 """Numbers held at once: 32 MiB."""
 LARGEST_LOG = 709.0
 
@@ -62,6 +62,6 @@ def largest_exclusive_mass(rows: Floats) -> float:
 
 
 def _blocks(rows: Floats) -> Iterator[Floats]:
-    """Rows as [some, 1, outputs], so many that the table of differences stays within ``BLOCK``."""
-    step = max(1, BLOCK // rows.size)
+    """Rows as [some, 1, outputs], so many that the table of differences stays within ``NUMBERS_AT_ONCE``."""
+    step = max(1, NUMBERS_AT_ONCE // rows.size)
     return (rows[i : i + step, None, :] for i in range(0, len(rows), step))

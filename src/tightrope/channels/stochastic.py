@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-TOLERANCE = 1e-9
+SUM_TOLERANCE = 1e-9
 """Sums closer to one than this are renormalised, others are refused."""
 
 
@@ -67,7 +67,7 @@ def _none_negative(name: str, weights: Floats) -> None:
 def _normalised(name: str, weights: Floats) -> Floats:
     totals = weights.sum(axis=-1, keepdims=True)
     off = np.abs(totals - 1)
-    if not np.all(off <= TOLERANCE):
+    if not np.all(off <= SUM_TOLERANCE):
         row = int(np.argmax(off))
         place = f"{name}[{row}]" if weights.ndim == 2 else name
         raise InputError(

@@ -25,8 +25,8 @@ from tightrope.channels.divergences import (
 from tightrope.errors import InputError
 from tightrope.numerics.checks import probability, whole
 
-UP = 1 + 2e-15
-LARGEST = 700.0
+ROUNDED_UP = 1 + 2e-15
+INFINITE_EPSILON = 700.0
 """Beyond, e^ε is as good as infinite."""
 INNER: dict[str, Convex] = {
     KL.name: lambda epsilon: epsilon,
@@ -85,7 +85,7 @@ def divergence_of_rows(f: str | Convex | Divergence, guarantee: Guarantee) -> fl
         return known.exclusive(delta, delta)
     if (known is KL or known is REVERSE_KL) and delta == 0:
         return epsilon * guarantee.total_variation
-    if epsilon > LARGEST:
+    if epsilon > INFINITE_EPSILON:
         return known.exclusive(guarantee.total_variation, guarantee.total_variation)
     inner = _inner(known, epsilon)
     return (guarantee.total_variation - delta) * inner + known.exclusive(delta, delta)
@@ -110,15 +110,15 @@ def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
     0.35737402
     """
     t = probability("distance", distance)
-    eta = min(1.0, t * guarantee.total_variation * UP)
-    return Guarantee(_blurred(guarantee.epsilon, t) * UP, min(1.0, t * guarantee.delta * UP), eta)
+    eta = min(1.0, t * guarantee.total_variation * ROUNDED_UP)
+    return Guarantee(_blurred(guarantee.epsilon, t) * ROUNDED_UP, min(1.0, t * guarantee.delta * ROUNDED_UP), eta)
 
 
 def _blurred(epsilon: float, t: float) -> float:
     """log(1 + t(e^ε − 1)) to a few units in the last place, however small t is."""
     if t == 0 or epsilon == math.inf:
         return epsilon if t > 0 else 0.0
-    if epsilon <= LARGEST:
+    if epsilon <= INFINITE_EPSILON:
         return math.log1p(t * math.expm1(epsilon))
     return float(np.logaddexp(0.0, epsilon + math.log(t)))  # e^ε overflows: 1 − t is nothing beside it
 
@@ -182,7 +182,7 @@ def binary_share_of_best_kl(guarantee: Guarantee) -> float:
     epsilon = _pure(guarantee)
     if epsilon == 0:
         return 1.0
-    return 0.0 if epsilon > LARGEST else 2 * guarantee.total_variation / math.expm1(epsilon)
+    return 0.0 if epsilon > INFINITE_EPSILON else 2 * guarantee.total_variation / math.expm1(epsilon)
 
 
 def share_kept_by_erasure(guarantee: Guarantee) -> float:

@@ -9,14 +9,14 @@ import numpy as np
 from scipy.special import entr, rel_entr
 
 from tightrope.channels import information
-from tightrope.channels.channel import LARGEST, Channel
+from tightrope.channels.channel import LARGEST_PRODUCT, Channel
 from tightrope.channels.product import ProductChannel
 from tightrope.channels.similar_rows import Alike
-from tightrope.channels.stochastic import TOLERANCE
+from tightrope.channels.stochastic import SUM_TOLERANCE
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative, probability, whole
 from tightrope.privacy.curves.bounds import Bounds
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 MOST_VALUES = 1 << 53
 """Up to here floats count every value."""
@@ -44,7 +44,7 @@ class SymmetricChannel(Alike):
         k = _domain(self.k)
         parts = (probability("keep", self.keep), non_negative("other", self.other), probability("erased", self.erased))
         total = math.fsum((parts[0], (k - 1) * parts[1], parts[2]))
-        if not abs(total - 1) <= TOLERANCE:
+        if not abs(total - 1) <= SUM_TOLERANCE:
             raise InputError(
                 "keep + (k - 1) other + erased", total, "1 within 1e-9", "other is the chance of each other one"
             )
@@ -91,8 +91,8 @@ class SymmetricChannel(Alike):
 
     def dense(self) -> Channel:
         """The same as a matrix; ``InputError`` beyond 2²⁶ entries."""
-        if not self.k * self.outputs <= LARGEST:
-            raise InputError("k", self.k, f"such that the matrix has at most {LARGEST} entries", "stay structured")
+        if not self.k * self.outputs <= LARGEST_PRODUCT:
+            raise InputError("k", self.k, f"such that the matrix has at most {LARGEST_PRODUCT} entries", "stay structured")
         matrix = np.full((self.k, self.outputs), self.other)
         np.fill_diagonal(matrix, self.keep)
         if self.erased > 0:

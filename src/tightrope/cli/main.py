@@ -41,7 +41,7 @@ def _forgiving(stream: Any) -> None:
         stream.reconfigure(errors="replace")
 
 
-EXAMPLE = """\b
+COMMANDS_EXAMPLE = """\b
 Example, from a table to a private release:
   tightrope init visits.parquet --person user_id   writes plan.toml
   tightrope plan plan.toml                         how accurate it will be; spends nothing
@@ -52,18 +52,18 @@ Exit codes: 0 done, 2 bad input, 3 budget refused, 1 anything else.
 app = typer.Typer(
     name="tightrope",
     cls=Commands,
-    epilog=EXAMPLE,
+    epilog=COMMANDS_EXAMPLE,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("init", epilog=init.EXAMPLE)(init.init)
-app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
-app.command("release", epilog=release.EXAMPLE)(release.release)
-app.command("noise", epilog=noise.EXAMPLE)(noise.noise)
-app.command("account", epilog=account.EXAMPLE)(account.account)
-app.command("dpsgd", epilog=dpsgd.EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
+app.command("init", epilog=init.INIT_EXAMPLE)(init.init)
+app.command("plan", epilog=plan.PLAN_EXAMPLE)(plan.plan)
+app.command("release", epilog=release.RELEASE_EXAMPLE)(release.release)
+app.command("noise", epilog=noise.NOISE_EXAMPLE)(noise.noise)
+app.command("account", epilog=account.ACCOUNT_EXAMPLE)(account.account)
+app.command("dpsgd", epilog=dpsgd.DPSGD_EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
 
 app.add_typer(local.group, name="local", help="Collect without being trusted: plan a study, report, estimate.")
 app.add_typer(couple.group, name="couple", help="Hide the group somebody is from: fit, apply and check a coupling.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tightrope.mechanisms.mechanism import Mechanism
     from tightrope.mechanisms.tables.table import NoiseTable
 
-EXAMPLE = """\b
+NOISE_EXAMPLE = """\b
 Example:
   tightrope noise --epsilon 1 --delta 1e-6 --sensitivity 3 --cost squared
 """

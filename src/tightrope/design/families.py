@@ -14,10 +14,10 @@ import numpy as np
 
 from tightrope.design.power_law import mean_absolute
 from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.loss_cells import Cells
 
-FAINT = 90.0
+LISTED_NATS = 90.0
 """Float weights are never listed beyond e^{−90}: there an integer table of 128 bits has nothing either."""
 DEEPER = 25.0
 """Float weights are listed until e^{−25} of the mass that may be lost."""
@@ -36,7 +36,7 @@ class Need:
     @property
     def depth(self) -> float:
         """−log of the weight at which listing ends."""
-        return min(FAINT, DEEPER - math.log(max(self.infinite_mass, 1e-300)))
+        return min(LISTED_NATS, DEEPER - math.log(max(self.infinite_mass, 1e-300)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +129,7 @@ class DiscreteGaussian(Family):
 
     def weights(self, size: float, need: Need) -> Weights:
         scale = max(size * need.shift * NORMAL, 0.1)
-        count = max(2, math.ceil(math.sqrt(2 * FAINT) * scale))
+        count = max(2, math.ceil(math.sqrt(2 * LISTED_NATS) * scale))
         return Weights(np.exp(-((np.arange(count) / scale) ** 2) / 2))
 
 
@@ -143,7 +143,7 @@ class ExponentialPower(Family):
 
     def weights(self, size: float, need: Need) -> Weights:
         scale = max(size * need.shift / mean_absolute(self.power), 0.1)
-        count = max(2, math.ceil(FAINT ** (1 / self.power) * scale))
+        count = max(2, math.ceil(LISTED_NATS ** (1 / self.power) * scale))
         return Weights(np.exp(-((np.arange(count) / scale) ** self.power)))
 
 

@@ -17,7 +17,7 @@ from tightrope.mechanisms.continuous.staircase import staircase
 from tightrope.mechanisms.continuous.truncated_laplace import truncated_laplace
 from tightrope.numerics.checks import Real, positive
 
-SAFE = 1e-12
+FORMULA_MARGIN = 1e-12
 """Relative margin for formulas in floats."""
 LARGEST_EPSILON = 600.0
 
@@ -102,7 +102,7 @@ def _formulas(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[st
     if delta > 0 or eta < 1:
         if not (delta == 0 and eta > 0):
             return []
-        rate = min(epsilon, -2 * math.log1p(-eta * (1 - SAFE)))
+        rate = min(epsilon, -2 * math.log1p(-eta * (1 - FORMULA_MARGIN)))
         return [("Laplace", _error(laplace(scale=sensitivity / rate, sensitivity=sensitivity), cost))]
     return [("staircase", _error(staircase(epsilon=epsilon, sensitivity=sensitivity), cost))]
 
@@ -117,11 +117,11 @@ def _triple(promise: Promise) -> tuple[float, float, float]:
 def _largest_rate(epsilon: float, delta: float, eta: float) -> float:
     """The largest ε' ≤ ε whose truncated Laplace law has total variation η or less (theory §4); 0 is uniform noise."""
     low, high = 0.0, epsilon
-    if _variation(high, delta) <= eta * (1 - SAFE):
+    if _variation(high, delta) <= eta * (1 - FORMULA_MARGIN):
         return high
     for _ in range(80):
         middle = (low + high) / 2
-        low, high = (middle, high) if _variation(middle, delta) <= eta * (1 - SAFE) else (low, middle)
+        low, high = (middle, high) if _variation(middle, delta) <= eta * (1 - FORMULA_MARGIN) else (low, middle)
     return low
 
 
@@ -132,7 +132,7 @@ def _variation(epsilon: float, delta: float) -> float:
 
 
 def _error(law: Continuous, cost: Cost) -> float:
-    return (law.mean_absolute_error if cost.power == 1 else law.mean_squared_error) * (1 + SAFE)
+    return (law.mean_absolute_error if cost.power == 1 else law.mean_squared_error) * (1 + FORMULA_MARGIN)
 
 
 def _program(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[str, str, float]]:

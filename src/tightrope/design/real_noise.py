@@ -25,11 +25,11 @@ from tightrope.mechanisms.tables.tails import first_at_most
 from tightrope.numerics.checks import Real, positive
 from tightrope.privacy.loss import PrivacyLoss
 
-ENOUGH = 1e-3
+CLOSE_GAP = 1e-3
 """The relative gap at which refining ends."""
-MOST_CELLS = 1500
+MOST_REAL_CELLS = 1500
 """Cells of the program for the law: milliseconds."""
-MOST_ROWS = (4_000, 10_000, 20_000)
+BOUND_ROWS = (4_000, 10_000, 20_000)
 """Rows of the programs for the bound: tried in this order until the gap is small enough."""
 BETWEEN = (
     " Errors are real here: with h = sensitivity / cells, k stands for the error h k, y is linear between whole k, and "
@@ -132,7 +132,7 @@ def least_real_noise(promise: Promise, sensitivity: Real, cost: Cost) -> LeastRe
     (True, True)
     """
     width = positive("sensitivity", sensitivity)
-    most = MOST_CELLS // _levels(promise)
+    most = MOST_REAL_CELLS // _levels(promise)
     lattice = finest(cost, width, promise.slowest, most, above=True)
     table = least_table(promise, lattice.cells, lattice.above, "unimodal").table
     return LeastRealNoise(table, promise, lattice)
@@ -150,13 +150,13 @@ def real_bound(promise: Promise, lattice: Lattice) -> tuple[float, tuple[Multipl
 def _proven(promise: Promise, lattice: Lattice, upper: float) -> tuple[float, Argument]:
     """The best bound found, refining the lattice until it is near ``upper``."""
     best, why = 0.0, Argument("dual", DUAL, {})
-    for rows in MOST_ROWS if lattice.cost.power is not None else MOST_ROWS[:1]:
+    for rows in BOUND_ROWS if lattice.cost.power is not None else BOUND_ROWS[:1]:
         most = int((rows / (len(promise.points) * _levels(promise))) ** 0.5)
         finer = finest(lattice.cost, lattice.sensitivity, promise.slowest, most, above=False)
         found, multipliers = real_bound(promise, finer)
         if found >= best:
             best, why = found, _argument(finer, multipliers)
-        if upper <= best * (1 + ENOUGH):
+        if upper <= best * (1 + CLOSE_GAP):
             break
     return min(best, upper), why
 

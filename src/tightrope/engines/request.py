@@ -9,7 +9,7 @@ from decimal import Decimal
 from tightrope.errors import InputError
 from tightrope.numerics import checks
 
-WIDEST = 2**62
+WIDEST_VALUE = 2**62
 """Largest fixed-point value of one row: the difference of any two still fits in 64 bits."""
 
 
@@ -67,7 +67,7 @@ class FixedPoint:
     def _refuse_overflow(self) -> None:
         """Every intermediate of every row fits in 64 bits, whatever the data."""
         extremes = [abs(bound / float(self.step)) for bound in (self.lower, self.upper)]
-        if not (max(extremes) < WIDEST and abs(self.centre) <= WIDEST and self._largest() <= WIDEST):
+        if not (max(extremes) < WIDEST_VALUE and abs(self.centre) <= WIDEST_VALUE and self._largest() <= WIDEST_VALUE):
             raise InputError("step", self.step, "large enough that values stay below 2**62 steps", "use a larger step")
 
     def _largest(self) -> int:

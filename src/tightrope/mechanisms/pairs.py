@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 from tightrope.errors import InputError
 from tightrope.numerics.checks import filled, finite, non_negative, probability
 from tightrope.privacy.laws.atoms import Atoms
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.profile_check import Profile
 from tightrope.privacy.laws.profile_law import ProfileLaw
 from tightrope.privacy.loss import PrivacyLoss
 
-ROUNDING = 4e-16
-DIGITS = 400
+MASS_ROUNDING = 4e-16
+DECIMAL_DIGITS = 400
 """More than e^600 and the least double need together."""
 Node = tuple[float, Decimal, Decimal]
 """ε, γ = e^ε and δ there."""
@@ -53,7 +53,7 @@ def approx_dp(epsilon: float, *, delta: float = 0.0, total_variation: float | No
     active = min(1.0, (eta - delta) / ((1 - delta) * math.tanh(epsilon / 2)))
     top = (1 - delta) * active / (1 + math.exp(-epsilon))
     masses = {epsilon: top, 0.0: (1 - delta) * (1 - active), -epsilon: top * math.exp(-epsilon)}
-    law = _atoms(masses, delta, ROUNDING * epsilon)
+    law = _atoms(masses, delta, MASS_ROUNDING * epsilon)
     return LossOnly(PrivacyLoss.of(law, reverse=law))
 
 
@@ -70,13 +70,13 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
     filled("points", points, "give a list of (epsilon, delta) pairs")
     checked = [_point(pair) for pair in points]
     last = min(checked, key=lambda pair: (pair[1], pair[0]))
-    with localcontext(prec=DIGITS):
+    with localcontext(prec=DECIMAL_DIGITS):
         masses = _masses(_hull([pair for pair in checked if pair[0] <= last[0]]))
     whole = math.fsum(mass * (1 + math.exp(-epsilon)) for epsilon, mass in masses.items())
     centre = max(0.0, 1 - last[1] - whole)
     mirrored = {-epsilon: mass * math.exp(-epsilon) for epsilon, mass in masses.items()}
-    law = _atoms({**masses, **mirrored, 0.0: centre}, last[1], ROUNDING * last[0])
-    law = replace(law, inexact=ROUNDING)
+    law = _atoms({**masses, **mirrored, 0.0: centre}, last[1], MASS_ROUNDING * last[0])
+    law = replace(law, inexact=MASS_ROUNDING)
     return LossOnly(PrivacyLoss.of(law, reverse=law))
 
 
@@ -140,7 +140,7 @@ def _distribution(name: str, values: ArrayLike) -> Floats:
 
 def _scaled(values: ArrayLike) -> float:
     """Relative error of masses that had to be renormalised; those that add up to one stay as they are."""
-    return 0.0 if math.fsum(np.asarray(values, dtype=np.float64)) == 1 else ROUNDING
+    return 0.0 if math.fsum(np.asarray(values, dtype=np.float64)) == 1 else MASS_ROUNDING
 
 
 def _atoms(masses: dict[float, float], infinite: float, slack: float) -> Atoms:

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.arrays import Complexes
 
-Complexes = NDArray[np.complex128]
-Floats = NDArray[np.float64]
-NEAR = 0.5
+EXPONENTIAL_SERIES_WITHIN = 0.5
 """Below this modulus the exponential's remainder is summed as a series."""
 EXPONENTIAL = 1 / np.array([math.factorial(n) for n in range(17, 1, -1)])
-CLOSE = 0.25
+LOGARITHM_SERIES_WITHIN = 0.25
 """And that of the logarithm below this one."""
 LOGARITHM = np.array([(-1) ** (n + 1) / n for n in range(27, 1, -1)])
 
@@ -38,7 +38,7 @@ def exponential_rest(z: Complexes, grown: Complexes) -> Complexes:
     >>> round(float(exponential_rest(z, expm1(z))[0].real) * 1e18, 12)
     -0.5
     """
-    near = np.abs(z.real) + np.abs(z.imag) < NEAR
+    near = np.abs(z.real) + np.abs(z.imag) < EXPONENTIAL_SERIES_WITHIN
     result = np.asarray(grown - z)
     small = z[near]
     result[near] = np.polyval(EXPONENTIAL, small) * small * small
@@ -47,7 +47,7 @@ def exponential_rest(z: Complexes, grown: Complexes) -> Complexes:
 
 def real_exponential_rest(x: Floats, grown: Floats) -> Floats:
     """The same for real x."""
-    near = np.abs(x) < NEAR
+    near = np.abs(x) < EXPONENTIAL_SERIES_WITHIN
     result = np.asarray(grown - x)
     small = x[near]
     result[near] = np.polyval(EXPONENTIAL, small) * small * small
@@ -56,7 +56,7 @@ def real_exponential_rest(x: Floats, grown: Floats) -> Floats:
 
 def logarithm_rest(a: Complexes, log: Complexes) -> Complexes:
     """log(1 + a) − a, shape [...], from a and ``log`` = log(1 + a)."""
-    near = np.abs(a.real) + np.abs(a.imag) < CLOSE
+    near = np.abs(a.real) + np.abs(a.imag) < LOGARITHM_SERIES_WITHIN
     result = np.asarray(log - a)
     small = a[near]
     result[near] = np.polyval(LOGARITHM, small) * small * small

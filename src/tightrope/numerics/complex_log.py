@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-NEAR = -0.75
+NEAR_MINUS_ONE = -0.75
 """Where |1 + z|² − 1 is below this, |1 + z| itself has more digits."""
 VANISHING = 1e-300
 """|1 + z| is taken as no less: the logarithm stays finite, so that a multiple of it is no NaN."""
@@ -22,8 +22,8 @@ def log1p(z: NDArray[np.complex128]) -> NDArray[np.complex128]:
     a, b = z.real, z.imag
     beyond = a * (2 + a) + b * b
     result = np.empty_like(z)
-    result.real = np.log1p(np.maximum(beyond, NEAR)) / 2
-    small = beyond < NEAR
+    result.real = np.log1p(np.maximum(beyond, NEAR_MINUS_ONE)) / 2
+    small = beyond < NEAR_MINUS_ONE
     if np.any(small):
         result.real[small] = np.log(np.maximum(np.hypot(1 + a[small], b[small]), VANISHING))
     result.imag = np.arctan2(b, 1 + a)

@@ -11,7 +11,7 @@ CAPPED = 30.0
 """Logs of δ over what is allowed are cut here: a root is where they change sign."""
 WIDENED = 4.0
 """Each step of the search for a bracket is so many times the last."""
-STEPS = 60
+BRACKET_STEPS = 60
 
 
 def least_size(
@@ -60,7 +60,7 @@ def _bracket(
 def _passing(above: Callable[[float], float], root: float, high: float, within: float) -> float:
     """The first place from the root upwards, in growing steps, that passes; ``high`` does."""
     step = within
-    for _ in range(STEPS):
+    for _ in range(BRACKET_STEPS):
         if root >= high:
             break
         if above(root) <= 0:

@@ -10,6 +10,7 @@ from typing import Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.numerics.rounding import SUBNORMAL
 from tightrope.errors import InputError, PrecisionError, PrecisionWarning
 from tightrope.numerics.checks import number, whole
 from tightrope.numerics.checks import probability as probability_in_unit
@@ -22,7 +23,8 @@ from tightrope.privacy.curves.search import guided, least_epsilon, settled
 from tightrope.privacy.engines.choice import choose
 from tightrope.privacy.engines.engine import Engine
 from tightrope.privacy.laws.composition import Composition
-from tightrope.privacy.laws.law import Floats, LossLaw
+from tightrope.numerics.arrays import Floats
+from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.monotone import Monotone
 from tightrope.privacy.neighbours import Neighbours
 from tightrope.privacy.sampled import sampling
@@ -33,8 +35,6 @@ WIDE = 1e-3
 """Brackets wider than this part of δ come with a warning, unless the rounding of ε explains them:"""
 ROUNDED = 1e-12
 """beside a largest loss δ falls to nothing, and what an ε off by this part has is no worse."""
-SUBNORMAL = 1e-290
-"""Below this δ no bracket is called wide."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,13 +14,13 @@ from typing import Self
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.lattices.grid import split
 from tightrope.privacy.laws.atoms import Atoms
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.loss_cells import Cells
 
-ROUND_OFF = 2.0**-53
-MARGIN = 5e-10
+MASS_MARGIN = 5e-10
 """Relative bound on the rounding of some thousand compositions: exported masses are larger by it."""
 SNAP = 1e-10
 """Atoms this close to a lattice point, relative to the step, are moved there; the slack says how far down."""
@@ -104,7 +104,7 @@ class Masses:
 
     def atoms(self) -> Atoms:
         """The same law for the engines; the opposite mass makes both directions of a symmetric pair equal."""
-        held, up = self.values > 0, 1 + MARGIN
+        held, up = self.values > 0, 1 + MASS_MARGIN
         infinite = min(1.0, self.infinite_mass * up)
         return Atoms(
             self.window.losses[held],

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tightrope.randomness.source import Words
 from tightrope.randomness.wide import Indices, Wide
 
-BITS = 128
+ALIAS_BITS = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class Columns:
 
         Raises ``IndexError`` where a column names an outcome beyond them.
         """
-        capacity, totals = 1 << (BITS - self.bits), [0] * size
+        capacity, totals = 1 << (ALIAS_BITS - self.bits), [0] * size
         ends = zip(self.edges.high.tolist(), self.edges.low.tolist(), self.other.tolist(), strict=True)
         for column, (high, low, other) in enumerate(ends):
             own = (high << 64) + low - column * capacity
@@ -60,7 +60,7 @@ def lay(weights: Wide) -> Columns:
     True
     """
     bits = max(1, (len(weights) - 1).bit_length())
-    size, room = 1 << bits, 1 << (BITS - bits)
+    size, room = 1 << bits, 1 << (ALIAS_BITS - bits)
     kept = Wide(*(np.concatenate([part, np.zeros(size - len(part), np.uint64)]) for part in _parts(weights)))
     other, overflows = np.arange(size), Wide.full(size, room).less(kept)
     light, heavy = np.flatnonzero(~overflows), np.flatnonzero(overflows)

@@ -16,11 +16,11 @@ from tightrope.randomness.loops import Loop, choose, compiled
 from tightrope.randomness.source import Source, Words
 from tightrope.randomness.wide import Wide
 
-BITS = alias.BITS
+BITS = alias.ALIAS_BITS
 TOTAL = 1 << BITS
 """What the weights add up to."""
 
-BLOCK = 1 << 15
+WORDS_AT_ONCE = 1 << 15
 """Words handled at once: they stay in the cache."""
 
 
@@ -53,8 +53,8 @@ class Choice:
     def draw(self, size: int, source: Source) -> NDArray[np.int64]:
         """``size`` independent outcomes, shape [size]."""
         out, loop = np.empty(size, dtype=np.int64), compiled(choose, size)
-        for start in range(0, size, BLOCK):
-            self.fill(out[start : start + BLOCK], source, loop)
+        for start in range(0, size, WORDS_AT_ONCE):
+            self.fill(out[start : start + WORDS_AT_ONCE], source, loop)
         return out
 
     def fill(self, out: NDArray[np.int64], source: Source, loop: Loop | None = None) -> None:

@@ -10,7 +10,7 @@ from tightrope.randomness.counts import count
 from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream
 
-LARGEST = 1 << 63
+LARGEST_BOUND = 1 << 63
 
 
 def below(bound: int, size: int, source: Source | None = None) -> NDArray[np.int64]:
@@ -24,7 +24,7 @@ def below(bound: int, size: int, source: Source | None = None) -> NDArray[np.int
     [0, 1, 2]
     """
     bound, size = count("bound", bound, at_least=1), count("size", size)
-    if not bound <= LARGEST:
+    if not bound <= LARGEST_BOUND:
         raise InputError("bound", bound, "at most 2^63", "draw two parts and combine them")
     return _rejected(bound, size, source or Stream())
 

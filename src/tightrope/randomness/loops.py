@@ -20,7 +20,7 @@ from tightrope.randomness.source import Words
 
 LARGE = 1 << 24
 """Draws in the life of a process, in one call or many, that are worth compiling for."""
-FEW = 1 << 12
+FEW_DRAWS = 1 << 12
 """Draws that are not worth calling a compiled loop for."""
 Numbers = NDArray[np.int64]
 Loop = Callable[..., int]
@@ -29,7 +29,7 @@ _drawn: Counter[Loop] = Counter()
 
 def compiled(loop: Loop, size: int) -> Loop | None:
     """The compiled form of one of the loops below; None where numpy is as good, or numba is not there."""
-    if size < FEW:
+    if size < FEW_DRAWS:
         return None
     _drawn[loop] += size
     return _compile(loop) if _drawn[loop] >= LARGE else None

@@ -20,7 +20,7 @@ from tightrope.randomness.counts import count
 
 Words = NDArray[np.uint64]
 
-CHUNK = 1 << 20
+BYTES_AT_ONCE = 1 << 20
 """Bytes asked of the operating system in one call."""
 
 
@@ -49,7 +49,7 @@ class OperatingSystem(Source):
     def words(self, n: int) -> Words:
         """The next ``n`` words, shape [n]; read-only."""
         size = 8 * n
-        parts = [os.urandom(min(CHUNK, size - start)) for start in range(0, size, CHUNK)]
+        parts = [os.urandom(min(BYTES_AT_ONCE, size - start)) for start in range(0, size, BYTES_AT_ONCE)]
         return np.frombuffer(b"".join(parts), dtype=np.uint64)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tightrope.randomness.source import OperatingSystem, Source, Words
 
-FEWEST = 512
+FEWEST_WORDS = 512
 """Requests below this many words go to the operating system: keying costs as much as it gives."""
 PER_KEY = 1 << 23
 """Words under one key (64 MiB): far below the birthday bound of 2⁶⁴ blocks, where a missing repetition would show."""
@@ -34,7 +34,7 @@ class Stream(Source):
 
     def words(self, n: int) -> Words:
         """The next ``n`` words, shape [n]; read-only where there are few."""
-        if n < FEWEST:
+        if n < FEWEST_WORDS:
             return OperatingSystem().words(n)
         out = np.empty(n, dtype=np.uint64)
         for start in range(0, n, PER_KEY):

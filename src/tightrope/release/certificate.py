@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 EPSILONS = 25
-RATES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
+FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 ARGUMENT = (
     "Each mechanism's privacy loss is computed from the integer weights below, which are the ones that are sampled. "
     "For every answer the whole profile is maximised over all ways in which one person's rows may fall into groups; "
@@ -69,7 +69,7 @@ def _curves(plan: Plan) -> dict[str, Any]:
     return {
         "profile": {"epsilon": epsilons, "delta": plan.loss.delta(epsilons).tolist()},
         "tradeoff": {
-            "false_positive_rate": list(RATES),
-            "true_positive_rate": plan.loss.true_positive_rate(list(RATES)).tolist(),
+            "false_positive_rate": list(FALSE_POSITIVE_RATES),
+            "true_positive_rate": plan.loss.true_positive_rate(list(FALSE_POSITIVE_RATES)).tolist(),
         },
     }

@@ -109,7 +109,7 @@ def test_certain_failure_leaves_the_moments_nothing() -> None:
 
 def test_too_many_steps_for_triples_leave_them_out() -> None:
     step, _ = STEPS["plain"]
-    assert next(way.name for way in methods(step, accountants.MOST_STEPS + 1)) == "moments accountant"
+    assert next(way.name for way in methods(step, accountants.MOST_TRIPLE_STEPS + 1)) == "moments accountant"
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1, math.nan])

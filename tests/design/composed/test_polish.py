@@ -11,7 +11,7 @@ from tightrope.design.composed.candidate_laws import laplace
 from tightrope.design.composed.composed_curve import Released
 from tightrope.design.composed.composed_question import Question
 from tightrope.design.composed.exponential_power import exponential_power, sized, tuned
-from tightrope.design.composed.polish import MOVED, polished, tempered
+from tightrope.design.composed.polish import LATTICE_VARIANCE, polished, tempered
 from tightrope.design.program.noise_cost import Cost
 
 
@@ -20,7 +20,7 @@ def question(releases: int = 10, shift: int = 1, points=((1.0, 1e-6),)) -> Quest
 
 
 def excess(asked: Question, half) -> float:
-    return asked.excess(Released.of_weights(half, asked.shift, asked.step(MOVED)))
+    return asked.excess(Released.of_weights(half, asked.shift, asked.step(LATTICE_VARIANCE)))
 
 
 def test_two_starts_end_at_nearly_the_same_law():

@@ -62,12 +62,12 @@ def test_epsilon_is_never_exceeded(name, epsilon):
 
 def cell_row(m, start):
     """Probabilities of all cells, exactly."""
-    inside, outside = m.chance / m.length, (1 - m.chance) / piecewise.STEPS
+    inside, outside = m.chance / m.length, (1 - m.chance) / piecewise.WINDOW_STEPS
     return [inside if start <= y < start + m.length else outside for y in range(m.letters)]
 
 
 def test_the_window_by_enumeration(monkeypatch):
-    monkeypatch.setattr(piecewise, "STEPS", 8)
+    monkeypatch.setattr(piecewise, "WINDOW_STEPS", 8)
     m = local.piecewise(1.0, between=(0.0, 8.0))
     rows = [cell_row(m, start) for start in range(9)]
     assert m.length == 5

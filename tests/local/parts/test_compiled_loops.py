@@ -7,13 +7,14 @@ import pytest
 
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
-from tightrope.local.mechanisms.response import BLOCK, Response
+from tightrope.local.parts.loops import PEOPLE_AT_ONCE
+from tightrope.local.mechanisms.response import Response
 from tightrope.local.parts.counting import occurrences
 from tightrope.local.parts.loops import respond
 from tightrope.local.parts.odds import WORD
 from tightrope.randomness import loops
 
-PEOPLE = 2 * BLOCK + 4099
+PEOPLE = 2 * PEOPLE_AT_ONCE + 4099
 MECHANISMS = {
     "two": lambda: local.k_randomized_response(1.0, 2),
     "few": lambda: local.k_randomized_response(0.3, 7),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tightrope.cli.account.steps import Step
     from tightrope.privacy import Bounds, PrivacyLoss
 
-EXAMPLE = """\b
+ACCOUNT_EXAMPLE = """\b
 Example, 3515 steps of DP-SGD:
   tightrope account steps.toml --delta 1e-5
 where steps.toml holds
@@ -31,7 +31,7 @@ File = Annotated[
 Epsilons = Annotated[list[str] | None, typer.Option("--epsilon", metavar="E", help="Show delta here; may be repeated.")]
 Deltas = Annotated[list[str] | None, typer.Option("--delta", metavar="D", help="Show epsilon here; may be repeated.")]
 USUAL = ("1e-6",)
-RATES = (0.001, 0.01, 0.1)
+SHOWN_RATES = (0.001, 0.01, 0.1)
 FIXED = "Parameters fixed in advance: these bounds hold where no parameter was chosen after seeing an earlier output."
 
 
@@ -67,7 +67,7 @@ def _accounted(steps: Sequence[Step], loss: PrivacyLoss, epsilons: list[float], 
         "delta_at_epsilon": [_bracket("epsilon", at, "delta", loss.delta_bounds) for at in epsilons],
         "total_variation": eta,
         "attack_success": (1 + eta) / 2,
-        "attack": attack_table(loss, RATES),
+        "attack": attack_table(loss, SHOWN_RATES),
         "neighbours": str(loss.neighbours),
         "engine": loss.engine,
         "statement": FIXED,

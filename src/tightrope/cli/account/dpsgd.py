@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tightrope.certificates import Budget
     from tightrope.design.calibration.dpsgd import DpSgd
 
-EXAMPLE = """\b
+DPSGD_EXAMPLE = """\b
 Example, what 15 epochs cost, and the noise that keeps epsilon at 1:
   tightrope dpsgd --examples 60000 --batch 256 --noise 1.3 --epochs 15 --delta 1e-5
   tightrope dpsgd --examples 60000 --batch 256 --epsilon 1 --epochs 15 --delta 1e-5
@@ -46,7 +46,7 @@ Way = Annotated[
 ]
 Compare = Annotated[bool, typer.Option("--compare/--no-compare", help="Compare with other ways of accounting.")]
 Out = Annotated[str | None, typer.Option(metavar="DIR", help="Write dpsgd.png, the trade-off curves, there.")]
-RATES = (0.0001, 0.001, 0.01, 0.1)
+SHOWN_RATES = (0.0001, 0.001, 0.01, 0.1)
 PICTURE, ON_CURVE = "dpsgd.png", 24
 WHO = {
     "poisson": "one example is added or removed",
@@ -162,7 +162,7 @@ def _accounted(run: DpSgd, delta: float) -> dict[str, Any]:
         "upper": float(upper),
         "total_variation": eta,
         "attack_success": (1 + eta) / 2,
-        "attack": attack_table(loss, RATES),
+        "attack": attack_table(loss, SHOWN_RATES),
         "engine": loss.engine,
         "statement": FIXED,
     }

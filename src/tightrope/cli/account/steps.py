@@ -31,7 +31,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 """Every mechanism of ``tightrope`` that a step may name, with its parameters."""
 OPTIONAL = ("sensitivity", "gamma", "k", "total_variation")
 COMMON = ("mechanism", "count", "poisson_rate", "subset", "erase")
-EXAMPLE = 'write one like: [[step]] mechanism = "gaussian" scale = 20 count = 100 (one line each)'
+STEPS_EXAMPLE = 'write one like: [[step]] mechanism = "gaussian" scale = 20 count = 100 (one line each)'
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Step:
 
 def read_steps(path: str | Path) -> tuple[Step, ...]:
     """The steps of a file; ``PlanError`` for anything that is not one."""
-    top = Section.of("the steps file", read_toml(Path(path), EXAMPLE), ("step",))
+    top = Section.of("the steps file", read_toml(Path(path), STEPS_EXAMPLE), ("step",))
     steps = top.entries.get("step")
     if not isinstance(steps, list) or not steps:
         raise PlanError("step", steps, "one [[step]] or more", "write [[step]] with double brackets")

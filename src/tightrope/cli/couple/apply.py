@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tightrope.transport.on_tables.saved import SavedCoupling
     from tightrope.transport.on_tables.supports import Support
 
-EXAMPLE = """\b
+APPLY_EXAMPLE = """\b
 Example:
   tightrope couple apply mechanism.json places.parquet --out released.parquet --keep year
 """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tightrope.transport.guarantees.single_draws import OneDraw
     from tightrope.transport.on_tables.saved import SavedCoupling
 
-EXAMPLE = """\b
+CHECK_EXAMPLE = """\b
 Examples, the file alone, with the laws that values really have, and any randomised map in a table of numbers:
   tightrope couple check mechanism.json
   tightrope couple check mechanism.json --data places.parquet

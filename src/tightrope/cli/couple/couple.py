@@ -8,6 +8,6 @@ from tightrope.cli.couple import apply, check, fit
 from tightrope.cli.options import from_fields
 
 group = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
-group.command("fit", epilog=fit.EXAMPLE)(from_fields(fit.Asked, fit.fit))
-group.command("apply", epilog=apply.EXAMPLE)(from_fields(apply.Asked, apply.apply))
-group.command("check", epilog=check.EXAMPLE)(check.check)
+group.command("fit", epilog=fit.FIT_EXAMPLE)(from_fields(fit.Asked, fit.fit))
+group.command("apply", epilog=apply.APPLY_EXAMPLE)(from_fields(apply.Asked, apply.apply))
+group.command("check", epilog=check.CHECK_EXAMPLE)(check.check)

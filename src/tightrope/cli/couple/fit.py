@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tightrope.transport.on_tables.known_laws import KnownLaws
     from tightrope.transport.on_tables.saved import SavedCoupling
 
-EXAMPLE = """\b
+FIT_EXAMPLE = """\b
 Examples, a map of 15 by 36 cells, a score in 30 bins, and categories learned privately:
   tightrope couple fit places.parquet --value latitude --value longitude --group size --grid 15x36
       --between -60,90 --between -180,180 --out mechanism.json

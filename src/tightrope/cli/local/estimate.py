@@ -15,7 +15,7 @@ from tightrope.cli.options import AsJson
 if TYPE_CHECKING:
     from tightrope.local.studies.findings import Findings
 
-EXAMPLE = """\b
+ESTIMATE_EXAMPLE = """\b
 Example:
   tightrope local estimate study.toml reports.parquet --simultaneous --report report.html
 """
@@ -26,7 +26,7 @@ Consistent = Annotated[
     bool, typer.Option("--consistent", help="Also shares that are >= 0 and add up to 1: biased, without intervals.")
 ]
 Page = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report as an .html file.")]
-MOST_ROWS = 60
+PRINTED_ROWS = 60
 Json = Mapping[str, Any]
 
 
@@ -123,11 +123,11 @@ def _show_estimates(data: Json) -> None:
     columns += ["from", "to", *(["people"] if people else []), *(["consistent"] if shaped else [])]
     rows = [
         [line.name, line.value, line.lower, line.upper, *([line.people] if people else []), *line.shaped]
-        for line in told[:MOST_ROWS]
+        for line in told[:PRINTED_ROWS]
     ]
     print_table(columns, rows)
-    if len(told) > MOST_ROWS:
-        _say(f"... and {len(told) - MOST_ROWS} more with --json or in the --report")
+    if len(told) > PRINTED_ROWS:
+        _say(f"... and {len(told) - PRINTED_ROWS} more with --json or in the --report")
     _say(interval_words(data))
     if shaped:
         _say("Consistent: moved to shares >= 0 that add up to 1. Biased (rare categories upwards), without intervals.")

@@ -24,9 +24,9 @@ Table = Annotated[Path, typer.Argument(metavar="CHANNEL", help="A CSV file of nu
 Delta = Annotated[float, typer.Option(metavar="D", help="The delta at which epsilon is stated.")]
 
 
-group.command("plan", epilog=plan.EXAMPLE)(from_fields(plan.Asked, plan.plan))
-group.command("perturb", epilog=perturb.EXAMPLE)(perturb.perturb)
-group.command("estimate", epilog=estimate.EXAMPLE)(from_fields(estimate.Asked, estimate.estimate))
+group.command("plan", epilog=plan.STUDY_EXAMPLE)(from_fields(plan.Asked, plan.plan))
+group.command("perturb", epilog=perturb.PERTURB_EXAMPLE)(perturb.perturb)
+group.command("estimate", epilog=estimate.ESTIMATE_EXAMPLE)(from_fields(estimate.Asked, estimate.estimate))
 
 
 @group.command("check", epilog=CHECK_EXAMPLE)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tightrope.certificates import Guarantee
     from tightrope.local.studies.study import Study
 
-EXAMPLE = """\b
+PERTURB_EXAMPLE = """\b
 Example:
   tightrope local perturb study.toml answers.parquet --column browser --out reports.parquet
 """

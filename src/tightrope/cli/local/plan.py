@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tightrope.local.studies.planning import Plan
     from tightrope.local.studies.study import Study
 
-EXAMPLE = """\b
+STUDY_EXAMPLE = """\b
 Example, which browser 200 000 people use, out of 16; then the same with names, as a study that can be run:
   tightrope local plan distribution --k 16 --epsilon 1 --users 200000
   tightrope local plan distribution --categories firefox,chrome,safari,other --epsilon 1 --error 0.01 --out study.toml

@@ -13,7 +13,7 @@ from tightrope.cli.options import AsJson
 if TYPE_CHECKING:
     from tightrope.engines.schema import Schema
 
-EXAMPLE = """\b
+INIT_EXAMPLE = """\b
 Example:
   tightrope init visits.parquet --person user_id --out visits.toml
 """

@@ -12,7 +12,7 @@ from tightrope.cli.options import AsJson, PlanPath
 if TYPE_CHECKING:
     from tightrope.release.plan import Plan
 
-EXAMPLE = """\b
+PLAN_EXAMPLE = """\b
 Example:
   tightrope plan examples/census/plan.toml --table
 """

@@ -13,7 +13,7 @@ from tightrope.cli.options import AsJson, PlanPath
 if TYPE_CHECKING:
     from tightrope.report.words.answers import Answer
 
-EXAMPLE = """\b
+RELEASE_EXAMPLE = """\b
 Example:
   tightrope release examples/census/plan.toml --out /tmp/census
 """
@@ -21,7 +21,7 @@ Out = Annotated[
     str | None,
     typer.Option(metavar="DIR", help="Where to write report.html and certificate.json [default: beside PLAN]."),
 ]
-MOST_ROWS = 20
+PRINTED_ROWS = 20
 REPORT, CERTIFICATE = "report.html", "certificate.json"
 
 
@@ -78,10 +78,10 @@ def _show_answer(answer: Answer, report: Path) -> None:
     from tightrope.report.words.wording import heading as asked
 
     heading(asked(answer))
-    shown = [[*row.labels, *_value(answer, row.value, row.half_width)] for row in answer.rows[:MOST_ROWS]]
+    shown = [[*row.labels, *_value(answer, row.value, row.half_width)] for row in answer.rows[:PRINTED_ROWS]]
     print_table([*answer.by, "value", "95 % within"], shown, left=len(answer.by))
-    if len(answer.rows) > MOST_ROWS:
-        say(f"... and {len(answer.rows) - MOST_ROWS} more in {report}")
+    if len(answer.rows) > PRINTED_ROWS:
+        say(f"... and {len(answer.rows) - PRINTED_ROWS} more in {report}")
 
 
 def _value(answer: Answer, value: float | None, half_width: float | None) -> list[str]:

@@ -31,7 +31,7 @@ from tightrope.privacy.neighbours import Neighbours
 
 COARSE, FINE = 160, 640
 """Least number of lattice points for the budget's ε: while searching, and for the certificate."""
-REACH = 1.7
+WINDOW_REACH = 1.7
 """The window holds losses up to this many times the largest ε; what lies beyond counts as infinite."""
 SAFETY = 1e-9
 """Relative margin of the certificate over the rounding of its sums."""
@@ -49,7 +49,7 @@ MOST_EPSILON = 50
 """Releases above this ε are refused: one output could be e^50 times as likely."""
 MOST_NOISE = 20_000
 """Noise of more rows than this in every answer is refused: it would be of no use, and its tables too long."""
-LONGEST = 2000
+LONGEST_LATTICE = 2000
 """Lattice points for the budget's ε at most."""
 
 
@@ -78,8 +78,8 @@ class Search:
     def window(self, size: float, resolution: int) -> Window:
         """A lattice on which the losses of all exponential laws of this common size lie exactly."""
         natural = 8 / (lattice_unit(self.units, size) * size)
-        step = max(natural / max(1, math.ceil(resolution * natural / self.scale)), self.scale / LONGEST)
-        return Window(step, math.ceil(REACH * self.scale / step))
+        step = max(natural / max(1, math.ceil(resolution * natural / self.scale)), self.scale / LONGEST_LATTICE)
+        return Window(step, math.ceil(WINDOW_REACH * self.scale / step))
 
     def least_size(self, families: Sequence[Family], guess: float | None = None) -> float:
         """Least common size that passes on the coarse lattice, to ``ROUGH``; ∞ where none does."""

@@ -15,7 +15,7 @@ from tightrope.privacy.masses import Masses, Window
 
 RESOLUTION = 64
 """Integer steps that the noise should span: finer ones change nothing but the length of the tables."""
-MOST_STEPS = 256
+MOST_ROW_STEPS = 256
 """Integer steps of one row at most: where the noise is smaller than a row, finer ones change next to nothing."""
 EIGHTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Relative sizes of noise, in eighths: few and commensurate, so that the losses of all spends share one lattice."""
@@ -83,7 +83,7 @@ def lattice_unit(units: Sequence[Unit], size: float) -> int:
     whole = math.lcm(*(spend.eighths for spend in spends))
     if all(spend.whole_rows for spend in spends):
         return whole
-    wanted = min(RESOLUTION / size, MOST_STEPS)
+    wanted = min(RESOLUTION / size, MOST_ROW_STEPS)
     return whole * max(1, math.ceil(8 * wanted / whole))
 
 

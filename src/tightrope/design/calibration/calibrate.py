@@ -34,7 +34,7 @@ from tightrope.errors import BudgetRefused, InputError, PrecisionWarning
 from tightrope.numerics.checks import positive, whole
 from tightrope.privacy.loss import PrivacyLoss
 
-TOLERANCE = 1e-9
+SIZE_TOLERANCE = 1e-9
 FLOOR = -760.0
 """Log δ of what is exactly zero, or asked to be."""
 WIDE = 1e-3
@@ -60,7 +60,7 @@ def calibrate(
     largest: float | None = None,
     integer: bool = False,
     increasing: bool | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float = SIZE_TOLERANCE,
 ) -> Calibration:
     """The most useful parameter whose loss keeps every point of a budget: smallest scale, or largest count or rate.
 

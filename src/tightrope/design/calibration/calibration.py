@@ -12,7 +12,7 @@ from functools import partial
 from tightrope.certificates.budget import Budget
 from tightrope.design.composed import exponential_power
 from tightrope.design.composed.composed_question import Question
-from tightrope.design.families import FAINT
+from tightrope.design.families import LISTED_NATS
 from tightrope.design.program.noise_cost import Cost
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.integer.discrete_gaussian import tabulated_gaussian
@@ -24,9 +24,9 @@ from tightrope.mechanisms.tables.integer_optimum import keeps, optimal_table
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.numerics.checks import whole
 
-WITHIN = 1e-6
+SIZE_WITHIN = 1e-6
 """How near, relatively, the least size is approached."""
-STEPS = 120
+MOST_DOUBLINGS = 120
 """Doublings and halvings tried at most: each search ends long before, or never."""
 BOUNDED = ("discrete truncated Laplace", "exponential power", "discrete Gaussian")
 """Families whose noise ends somewhere: there the loss is infinite, so they need a δ."""
@@ -72,17 +72,17 @@ def families(budget: Budget, *, sensitivity: int = 1) -> list[Calibrated]:
 def least_size(build: Build, points: Points, guess: float) -> IntegerMechanism:
     """The noise ``build(size)`` of the least size that keeps every (ε, δ): larger sizes must keep more.
 
-    Searched from ``guess`` by doubling, then bisected to ``WITHIN``; the end that was shown to keep the points is
+    Searched from ``guess`` by doubling, then bisected to ``SIZE_WITHIN``; the end that was shown to keep the points is
     returned. Sizes outside what ``build`` accepts raise its ``InputError``; ``BudgetRefused`` where no size will do.
     """
     high = _first_kept(build, points, guess)
     low, best = high / 2, build(high)
-    for _ in range(STEPS):
+    for _ in range(MOST_DOUBLINGS):
         smaller = _kept(build, points, low)
         if smaller is None:
             break
         low, high, best = low / 2, low, smaller
-    while high > low * (1 + WITHIN):
+    while high > low * (1 + SIZE_WITHIN):
         middle = math.sqrt(low * high)
         found = _kept(build, points, middle)
         low, high, best = (middle, high, best) if found is None else (low, middle, found)
@@ -91,7 +91,7 @@ def least_size(build: Build, points: Points, guess: float) -> IntegerMechanism:
 
 def _first_kept(build: Build, points: Points, guess: float) -> float:
     """The first of guess, 2 guess, 4 guess, … that keeps the points; ``InputError`` of ``build`` ends it."""
-    for doublings in range(STEPS):
+    for doublings in range(MOST_DOUBLINGS):
         size = guess * 2.0**doublings
         if keeps_all(build(size), points):
             return size
@@ -141,10 +141,10 @@ def _between(points: Points, sensitivity: int) -> IntegerMechanism:
     power, found = exponential_power.tuned(Question(tuple(points), 1, sensitivity, Cost.of("absolute")))
 
     def build(size: float) -> IntegerMechanism:
-        half = exponential_power.power_weights(power, size, FAINT)
+        half = exponential_power.power_weights(power, size, LISTED_NATS)
         return Tabulated(NoiseTable.from_probabilities(half), sensitivity)
 
-    size, further = found.size, WITHIN
+    size, further = found.size, SIZE_WITHIN
     while not keeps_all(build(size), points):
         size, further = size * (1 + further), 2 * further
     return build(size)

@@ -25,20 +25,21 @@ from tightrope.mechanisms.continuous.gaussian import gaussian
 from tightrope.mechanisms.pairs import approx_dp
 from tightrope.numerics.checks import whole
 from tightrope.privacy.laws.composition import Composition
-from tightrope.privacy.laws.law import Floats, LossLaw
+from tightrope.numerics.arrays import Floats
+from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.loss import PrivacyLoss
 
-SHARES = np.log(10) * np.array([-0.3, -1, -2, -3, -4, -5, -6, -7, -8, -10, -12, -16, -22, -30, -50, -80, -140, -250])
+DELTA_SHARES = np.log(10) * np.array([-0.3, -1, -2, -3, -4, -5, -6, -7, -8, -10, -12, -16, -22, -30, -50, -80, -140, -250])
 """Log of the δ that all steps together may give away through the δ of each: where the best triple is sought first."""
-MOST_STEPS = 200_000
+MOST_TRIPLE_STEPS = 200_000
 """The recurrence behind a triple takes a second for so many."""
 HUGE = 1e9
 """What stands for infinity in a search: more than any ε."""
 CELL = 2e-5
 """Width of the cells of a law that does not know its moments; the error of K is of second order in it."""
-ROUNDING = 1e-12
+CONVERSION_ROUNDING = 1e-12
 """Relative rounding of a sum of moments and of its conversion, many times over."""
-ROUND_OFF = 1e-14
+MOMENT_ROUNDING = 1e-14
 """Absolute rounding of log Σ m e^{zl} of a law without known moments."""
 LOWEST, HIGHEST = -20.0, 12.0
 """Log of the z that are tried at most."""
@@ -83,7 +84,7 @@ def methods(step: PrivacyLoss, count: int) -> tuple[Method, ...]:
     count = whole("count", count)
     loss = count * step
     triples: tuple[Method, ...] = (Triples(step, count, known=False), Triples(step, count, known=True))
-    return (*(triples if count <= MOST_STEPS else ()), Moments(loss), Limit(loss), Exact(loss))
+    return (*(triples if count <= MOST_TRIPLE_STEPS else ()), Moments(loss), Limit(loss), Exact(loss))
 
 
 def compared(ways: tuple[Method, ...], delta: float) -> tuple[Compared, ...]:
@@ -160,7 +161,7 @@ class Triples(Method):
         def at(share: float) -> float:
             return answer(_composed(self.step, self.count, share, self.known))
 
-        grid = [float(share) for share in np.unique([*(top + np.log([0.2, 0.5, 0.9])), *SHARES[top > SHARES]])]
+        grid = [float(share) for share in np.unique([*(top + np.log([0.2, 0.5, 0.9])), *DELTA_SHARES[top > DELTA_SHARES]])]
         found = [at(share) for share in grid]
         best = int(np.argmin(found))
         low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
@@ -196,7 +197,7 @@ class Moments(Method):
 
     def delta(self, epsilon: float) -> float:
         log = max(self._log_delta(side, epsilon) for side in self._sides())
-        return min(1.0, self.loss.infinite_mass + math.exp(min(0.0, log)) * (1 + ROUNDING))
+        return min(1.0, self.loss.infinite_mass + math.exp(min(0.0, log)) * (1 + CONVERSION_ROUNDING))
 
     def _sides(self) -> tuple[Composition, ...]:
         same = self.loss.remove.laws == self.loss.add.laws and self.loss.remove.counts == self.loss.add.counts
@@ -209,7 +210,7 @@ class Moments(Method):
     @staticmethod
     def _proven(side: Composition, delta: float) -> float:
         least = _least(lambda z: (_moment(side, z) + _conversion(z) - math.log(delta)) / z)
-        return max(0.0, least * (1 + ROUNDING))
+        return max(0.0, least * (1 + CONVERSION_ROUNDING))
 
 
 def _conversion(z: float) -> float:
@@ -220,7 +221,7 @@ def _conversion(z: float) -> float:
 def _moment(total: Composition, z: float) -> float:
     """Upper bound on K(z) at real z > 0."""
     parts = [n * _law_moment(law, z) for law, n in zip(total.laws, total.counts, strict=True)]
-    return math.fsum(parts) * (1 + ROUNDING)
+    return math.fsum(parts) * (1 + CONVERSION_ROUNDING)
 
 
 def _law_moment(law: LossLaw, z: float) -> float:
@@ -244,8 +245,8 @@ def _dominating(law: LossLaw) -> tuple[Floats, Floats]:
 def _log_sum(losses: Floats, masses: Floats, z: float, infinite: float) -> float:
     """Log Σ m e^{zl}: near one as 1 − δ_∞ + Σ m (e^{zl} − 1), far from it with the peak pulled out."""
     if z * float(np.max(np.abs(losses))) < 300:
-        return math.log1p(math.fsum(masses * np.expm1(z * losses)) - infinite) + ROUND_OFF
-    return float(special.logsumexp(z * losses + np.log(masses))) + ROUND_OFF
+        return math.log1p(math.fsum(masses * np.expm1(z * losses)) - infinite) + MOMENT_ROUNDING
+    return float(special.logsumexp(z * losses + np.log(masses))) + MOMENT_ROUNDING
 
 
 def _least(height: Callable[[float], float]) -> float:

@@ -15,7 +15,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import Real, filled, whole
 
 Promises = Real | Sequence[Real]
-MOST = 10_000
+MOST_PROMISES = 10_000
 """Promises of one frontier."""
 
 
@@ -112,8 +112,8 @@ def _points(
     lists: tuple[list[Any], list[Any], list[Any]], crowds: list[int | None], how: dict[str, Any]
 ) -> Iterator[Point]:
     count = len(lists[0]) * len(lists[1]) * len(lists[2]) * len(crowds)
-    if not count <= MOST:
-        raise InputError("epsilon", count, f"at most {MOST} combinations", "draw fewer lines at once")
+    if not count <= MOST_PROMISES:
+        raise InputError("epsilon", count, f"at most {MOST_PROMISES} combinations", "draw fewer lines at once")
     for epsilon, delta, eta in itertools.product(*lists):
         certificate = least_noise(epsilon=epsilon, delta=delta, total_variation=eta, **how).certificate
         yield from (_point((epsilon, delta, eta), people, certificate) for people in crowds)

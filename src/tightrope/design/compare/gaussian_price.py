@@ -14,7 +14,7 @@ from tightrope.errors import InputError
 from tightrope.mechanisms.continuous.gaussian import gaussian
 from tightrope.numerics.checks import filled
 
-CLOSE = 1e-9
+SCALE_TOLERANCE = 1e-9
 """How near the least scale is found, relatively."""
 
 
@@ -52,6 +52,6 @@ def gaussian_price(
 def _price(epsilon: float, delta: float, cost: str) -> Price:
     limits = noise_limits(epsilon, delta, cost=cost)
     budget = Budget(epsilon=repr(float(epsilon)), delta=repr(float(delta)))
-    scale = calibrate(lambda size: gaussian(scale=size).loss, budget, tolerance=CLOSE).parameter
+    scale = calibrate(lambda size: gaussian(scale=size).loss, budget, tolerance=SCALE_TOLERANCE).parameter
     paid = scale * math.sqrt(2 / math.pi) if cost == "absolute" else scale**2
-    return Price(epsilon, delta, paid * (1 - 3 * CLOSE) / limits.upper, paid / limits.lower)
+    return Price(epsilon, delta, paid * (1 - 3 * SCALE_TOLERANCE) / limits.upper, paid / limits.lower)

@@ -15,21 +15,21 @@ from scipy.special import log_ndtr
 from tightrope.design.composed.composed_curve import Indices, Released, normalised
 from tightrope.design.composed.composed_question import Question
 from tightrope.errors import BudgetRefused
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-FAINT = 54.0
+LISTED_NATS = 54.0
 """Weights below e^{−54} of the largest are not listed: in whole numbers of 2⁻¹²⁸ they have losses off the lattice."""
 BEYOND = 14.0
 """Nats below δ/k at which tails end while searching."""
-MOVED = 1e-5
+LATTICE_VARIANCE = 1e-5
 """Share of the variance of the loss that the lattice of a search may add."""
-WITHIN = 1e-9
+LAW_WITHIN = 1e-9
 """How near the least size of a law is approached."""
-PARTS = 64
+STEP_PARTS = 64
 """The last, partial step of a truncated law has a height in this many parts of a step."""
 ENDS = (0.0, 0.3, 0.7, 1.2, 2.0, 3.5, 6.0, 10.0)
 """Where a truncated law may end, in nats beyond the end that uses δ up."""
-LONGEST = 1 << 17
+LONGEST_SIDE = 1 << 17
 """Cells of one side at most."""
 MOST_STAIRS = 12
 
@@ -50,7 +50,7 @@ class Candidate:
 
 def laplace(question: Question) -> Candidate:
     """e^{−|x|/t}."""
-    return of_heights("discrete Laplace", question, lambda size: np.arange(cells(FAINT * size)))
+    return of_heights("discrete Laplace", question, lambda size: np.arange(cells(LISTED_NATS * size)))
 
 
 def staircase(question: Question) -> Candidate:
@@ -62,7 +62,7 @@ def staircase(question: Question) -> Candidate:
         return of_heights(
             "discrete staircase",
             question,
-            lambda size: shift * ((np.arange(cells(FAINT * size)) + shift - high) // shift),
+            lambda size: shift * ((np.arange(cells(LISTED_NATS * size)) + shift - high) // shift),
         )
 
     return min(map(of_width, widths), key=lambda found: found.cost)
@@ -86,15 +86,15 @@ def truncated_laplace(question: Question) -> Candidate:
 def _if_kept(question: Question, end: float) -> list[Candidate]:
     """The law that ends there, at its least size; none where no size will do."""
     try:
-        return [of_heights("discrete truncated Laplace", question, lambda size: _ended(end), PARTS)]
+        return [of_heights("discrete truncated Laplace", question, lambda size: _ended(end), STEP_PARTS)]
     except BudgetRefused:
         return []
 
 
 def _ended(end: float) -> Indices:
-    """Heights, in ``PARTS`` of a step, up to the cell ⌊end⌋, which is higher by up to a few steps."""
-    heights = PARTS * np.arange(cells(end) + 1, dtype=np.int64)
-    heights[-1] += round(-PARTS * math.log(max(end - math.floor(end), 1e-3)))
+    """Heights, in ``STEP_PARTS`` of a step, up to the cell ⌊end⌋, which is higher by up to a few steps."""
+    heights = STEP_PARTS * np.arange(cells(end) + 1, dtype=np.int64)
+    heights[-1] += round(-STEP_PARTS * math.log(max(end - math.floor(end), 1e-3)))
     return heights
 
 
@@ -107,7 +107,7 @@ def gaussian(question: Question) -> Candidate:
         lambda size: np.exp(-((np.arange(cells(scale * size)) / size) ** 2) / 2),
         question.gaussian_scale,
     )
-    heights = np.arange(cells(math.sqrt(2 * FAINT) * found.size), dtype=np.int64) ** 2
+    heights = np.arange(cells(math.sqrt(2 * LISTED_NATS) * found.size), dtype=np.int64) ** 2
     return Candidate(found.name, found.half, found.cost, 2 * found.size**2, heights)
 
 
@@ -125,13 +125,13 @@ def rounded_gaussian(question: Question) -> Candidate:
 
 def depth(question: Question) -> float:
     """−log of the weight at which tails end while searching."""
-    return min(FAINT, BEYOND + math.log(question.releases / question.least_delta))
+    return min(LISTED_NATS, BEYOND + math.log(question.releases / question.least_delta))
 
 
 def cells(count: float) -> int:
     """A number of cells, bounded: ``BudgetRefused`` where it is too large to be listed."""
-    if not count < LONGEST:
-        raise BudgetRefused(f"noise of {count:.3g} cells a side is needed, more than {LONGEST}; use coarser units")
+    if not count < LONGEST_SIDE:
+        raise BudgetRefused(f"noise of {count:.3g} cells a side is needed, more than {LONGEST_SIDE}; use coarser units")
     return max(2, math.ceil(count))
 
 
@@ -139,7 +139,7 @@ def of_heights(name: str, question: Question, heights: Callable[[float], Indices
     """The law e^{−heights/(parts·size)} of the least size, from the Laplace law that keeps ε by adding up losses."""
     guess = question.releases * question.shift / max(*(e for e, _ in question.points), question.mu)
     size = question.least_size(
-        lambda size: Released.of_heights(heights(size), question.shift, 1 / (parts * size)), guess, WITHIN
+        lambda size: Released.of_heights(heights(size), question.shift, 1 / (parts * size)), guess, LAW_WITHIN
     )
     last = heights(size)
     half = normalised(np.exp(-last / (parts * size)))
@@ -147,10 +147,10 @@ def of_heights(name: str, question: Question, heights: Callable[[float], Indices
 
 
 def of_weights(
-    name: str, question: Question, weights: Callable[[float], Floats], guess: float, within: float = WITHIN
+    name: str, question: Question, weights: Callable[[float], Floats], guess: float, within: float = LAW_WITHIN
 ) -> Candidate:
     """Any law of one size, on a lattice that is fine enough."""
-    step = question.step(MOVED)
+    step = question.step(LATTICE_VARIANCE)
     size = question.least_size(
         lambda size: Released.of_weights(normalised(weights(size)), question.shift, step), guess, within
     )

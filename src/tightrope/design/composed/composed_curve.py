@@ -17,16 +17,16 @@ import numpy as np
 from scipy import fft
 
 from tightrope.privacy.engines.lattices.grid import split
-from tightrope.privacy.laws.law import Complexes, Floats
+from tightrope.numerics.arrays import Complexes, Floats
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 SPREAD = 26.0
 """Standard deviations of the tilted sum that its window holds."""
-MOST_POINTS = 1 << 22
-STEEPEST = 600.0
+MOST_CURVE_POINTS = 1 << 22
+STEEPEST_TILT = 600.0
 """c times a loss at most: what lies beyond decides nothing and would overflow."""
-NEGLIGIBLE = 40.0
+NEGLIGIBLE_NATS = 40.0
 """What is e^{−40} smaller than the rest is left out."""
 NEWTON = 60
 FAINTEST = -700.0
@@ -99,7 +99,7 @@ class Sum:
     def log_delta(self, epsilon: float) -> float:
         """Log Σ P(s) (1 − e^{ε − s}) over s > ε."""
         first = int(np.searchsorted(self.losses, epsilon, side="right"))
-        last = int(np.searchsorted(self.losses, epsilon + NEGLIGIBLE / self.tilt, side="right"))
+        last = int(np.searchsorted(self.losses, epsilon + NEGLIGIBLE_NATS / self.tilt, side="right"))
         gap = epsilon - self.losses[first:last]
         gains = np.exp(self.tilt * gap) - np.exp((self.tilt + 1) * gap)  # twice as fast as expm1, and near enough
         value = float(np.dot(self.tilted[first:last], gains))
@@ -135,7 +135,7 @@ class ComposedCurve:
     def saddle(self, epsilon: float) -> float:
         """The c with k K'(c) = ε + 1/c + 1/(1 + c), by Newton's method inside a bracket, to a thousandth."""
         losses, masses = self.one.losses, self.one.masses
-        low, high = 0.0, STEEPEST / max(float(np.max(np.abs(losses))), 1e-300)
+        low, high = 0.0, STEEPEST_TILT / max(float(np.max(np.abs(losses))), 1e-300)
         c = min(self._gaussian_saddle(epsilon), high / 2)
         for _ in range(NEWTON):
             weights = masses * np.exp(c * losses)
@@ -186,7 +186,7 @@ def _points(offsets: Indices, mean: float, deviation: float, count: int) -> int:
     low, high = float(np.min(offsets)), float(np.max(offsets))
     widest = 2 * count * max(high - mean, mean - low) + 4
     window = SPREAD * deviation + 2 * (high - low) + 16
-    return int(fft.next_fast_len(min(math.ceil(min(widest, window)), MOST_POINTS), real=True))
+    return int(fft.next_fast_len(min(math.ceil(min(widest, window)), MOST_CURVE_POINTS), real=True))
 
 
 def _power(base: Complexes, count: int) -> Complexes:

@@ -30,9 +30,9 @@ from tightrope.numerics.checks import filled, non_negative, probability, whole
 MOST_RELEASES = 10**6
 MOST_TUNED = 300
 """For more releases noise between Laplace and Gaussian gains less than 0.05 %: it is not sought."""
-MOST_CELLS = 4000
+MOST_POLISHED_CELLS = 4000
 """Tables of more cells a side, times the sensitivity, are not optimised: their family is all there is."""
-NEAR = 1e-4
+NEAR_BEST = 1e-4
 """Candidates this close to the best one, relatively, are compared as certified tables."""
 POLISHED = "optimised table"
 CLOSED_FORM = "least noise (closed form)"
@@ -157,14 +157,14 @@ def _candidates(question: Question) -> tuple[list[Candidate], dict[str, str]]:
 
 def _worth_polishing(question: Question, best: Candidate) -> bool:
     """Whether the weights themselves are optimised: not for endless tables, nor for so many releases."""
-    return question.releases <= MOST_TUNED and len(best.half) * question.shift <= MOST_CELLS
+    return question.releases <= MOST_TUNED and len(best.half) * question.shift <= MOST_POLISHED_CELLS
 
 
 def _certified(question: Question, ordered: Sequence[Candidate]) -> tuple[str, NoiseTable]:
     """The cheapest certified table among the candidates that are nearly the best."""
     tables: list[tuple[float, str, NoiseTable]] = []
     for found in ordered:
-        if tables and found.cost > min(tables)[0] * (1 + NEAR):
+        if tables and found.cost > min(tables)[0] * (1 + NEAR_BEST):
             break
         try:
             table = LatticeLaw.of_candidate(question, found).tuned(question).certified(question)

@@ -14,13 +14,13 @@ from tightrope.design.composed.composed_curve import ComposedCurve, Released, no
 from tightrope.design.program.noise_cost import Cost
 from tightrope.errors import BudgetRefused
 from tightrope.numerics.log_search import least_size
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-MOVED = 6.0
+CELL_DIVISOR = 6.0
 """A loss that is moved within a cell of width h at random gains a variance of h²/6."""
-FINEST = 2e-5
+FINEST_LATTICE = 2e-5
 """Lattices are no finer than this, in standard deviations of the total loss."""
-FARTHEST = 1e6
+FARTHEST_SIZE = 1e6
 """Sizes further than this factor from the guess are not looked at."""
 NOTHING = -30.0
 """Stands for the log of 0."""
@@ -58,7 +58,7 @@ class Question:
 
     def step(self, share: float) -> float:
         """A lattice on which moved losses add this share to the variance of their sum; more where it would be huge."""
-        return self.mu * max(math.sqrt(MOVED * share / self.releases), FINEST)
+        return self.mu * max(math.sqrt(CELL_DIVISOR * share / self.releases), FINEST_LATTICE)
 
     @property
     def least_delta(self) -> float:
@@ -75,7 +75,7 @@ class Question:
         def above(size: float) -> float:
             return self.excess(release(size))
 
-        limits = (guess / FARTHEST, guess * FARTHEST)
+        limits = (guess / FARTHEST_SIZE, guess * FARTHEST_SIZE)
         found = least_size(above, guess, width=width, within=within, limits=limits)
         if not math.isfinite(found):
             raise BudgetRefused(f"no size of this noise keeps {list(self.points)} after {self.releases} releases")

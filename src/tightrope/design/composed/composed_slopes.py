@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.design.composed.composed_curve import ComposedCurve, Indices, Released, Sum, shifted
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 LIKELY = 1e-9
 """Tail probabilities above this are read from the sum that is not tilted."""

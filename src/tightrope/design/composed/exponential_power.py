@@ -14,12 +14,12 @@ from tightrope.design.composed.candidate_laws import Candidate, cells, depth, of
 from tightrope.design.composed.composed_question import Question
 from tightrope.design.power_law import deviation
 from tightrope.errors import BudgetRefused
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 NAME = "exponential power"
 POWERS = (1.9, 1.75, 1.6, 1.5, 1.4, 1.3, 1.2, 1.15, 1.1, 1.05, 1.02)
 """Where the best q is sought first."""
-WITHIN = 1e-6
+COMPETING_WITHIN = 1e-6
 """How near the least size is approached while powers compete."""
 NEAREST = 2e-3
 """How near the best q is approached."""
@@ -36,7 +36,7 @@ def tuned(question: Question) -> tuple[float, Candidate]:
 
     def at(power: float) -> float:
         try:
-            found[power] = sized(question, power, _guess(question, power, found), WITHIN)
+            found[power] = sized(question, power, _guess(question, power, found), COMPETING_WITHIN)
         except BudgetRefused:
             return math.inf
         return found[power].cost

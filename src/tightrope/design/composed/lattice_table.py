@@ -20,15 +20,15 @@ from tightrope.design.composed.composed_question import Question
 from tightrope.errors import BudgetRefused
 from tightrope.mechanisms.tables.integer_weights import DIGITS, ONE, exponential
 from tightrope.mechanisms.tables.table import NoiseTable, tabulate
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-MOVED = 1e-6
+HEIGHT_VARIANCE = 1e-6
 """Share of the variance of the loss that rounding the logarithms of weights may add."""
-MOST_POINTS = 1 << 15
+MOST_LOSS_POINTS = 1 << 15
 """Lattice points for the standard deviation of the total loss at most: exact lattices that are finer are coarsened."""
-TINY = 1e-16
+TINY_DELTA = 1e-16
 """For a δ below this weights off the lattice by rounding, up to 10⁻²³, matter: the accountant's grid is nearer then."""
-WITHIN = 1e-13
+TABLE_WITHIN = 1e-13
 BITS = 30
 """Binary digits of h: multiples up to 2²³ of it are exact, and so are the differences from which it is found."""
 FIRST_MARGIN, LAST_MARGIN = 1e-11, 0.1
@@ -48,9 +48,9 @@ class LatticeLaw:
     def of_candidate(cls, question: Question, found: Candidate) -> Self:
         """The candidate's own lattice where it has one that is not too fine; else rounded."""
         own = 1 / found.size
-        if found.heights is not None and question.mu < own * MOST_POINTS:
+        if found.heights is not None and question.mu < own * MOST_LOSS_POINTS:
             return cls(found.heights, own)
-        return cls.rounded(found.half, question.step(MOVED))
+        return cls.rounded(found.half, question.step(HEIGHT_VARIANCE))
 
     @classmethod
     def rounded(cls, half: Floats, step: float) -> Self:
@@ -69,7 +69,7 @@ class LatticeLaw:
     def tuned(self, question: Question) -> Self:
         """The largest step that keeps the points, in floats."""
         size = question.least_size(
-            lambda size: Released.of_heights(self.heights, question.shift, 1 / size), 1 / self.step, WITHIN, 1e-4
+            lambda size: Released.of_heights(self.heights, question.shift, 1 / size), 1 / self.step, TABLE_WITHIN, 1e-4
         )
         return type(self)(self.heights, 1 / size)
 
@@ -78,7 +78,7 @@ class LatticeLaw:
 
         Raises ``BudgetRefused`` where it proves them for none.
         """
-        for short in (True,) if question.least_delta > TINY else (False, True):
+        for short in (True,) if question.least_delta > TINY_DELTA else (False, True):
             table = self._shrunk(question, short)
             if table is not None:
                 return table

@@ -21,22 +21,22 @@ from tightrope.design.composed.composed_curve import Released, normalised
 from tightrope.design.composed.composed_question import Question
 from tightrope.design.composed.composed_slopes import Slopes, slopes
 from tightrope.errors import BudgetRefused
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-MOST_STEPS = 40
-ENOUGH = 3e-6
+MOST_POLISHINGS = 40
+TOO_LITTLE_GAINED = 3e-6
 """A step that gains less than this share of the cost is one too many ..."""
 PATIENCE = 7
 """... and so is one that gains nothing; after so many the search ends."""
 DAMPING, EASIER, HARDER = 1.0, 0.3, 6.0
-LONGEST = 1.5
+LONGEST_STEP = 1.5
 """Most that a step changes the logarithm of a weight."""
 BINDING = 1e-3
 """Points whose log δ is this far below what is allowed do not bind."""
 TEMPERED = 1e-9
 LIGHTEST = 1e-36
 """Weights are no smaller; the last ones that would be are dropped."""
-MOVED = 4e-6
+LATTICE_VARIANCE = 4e-6
 """Share of the variance of the loss that the lattice may add."""
 
 
@@ -44,12 +44,12 @@ def polished(question: Question, half: Floats) -> Floats:
     """Weights of 0, 1, 2, … that keep the points at no more than the cost of ``half``."""
     state = _State.of(question, half)
     damping, stalled = DAMPING, 0
-    for _ in range(MOST_STEPS):
+    for _ in range(MOST_POLISHINGS):
         tried = state.stepped(damping)
         if tried is None or not tried.cost < state.cost:
             stalled, damping = stalled + 1, damping * HARDER
         else:
-            stalled = stalled + 1 if tried.cost > state.cost * (1 - ENOUGH) else 0
+            stalled = stalled + 1 if tried.cost > state.cost * (1 - TOO_LITTLE_GAINED) else 0
             state, damping = tried, damping * EASIER
         if stalled >= PATIENCE:
             break
@@ -68,7 +68,7 @@ class _State:
 
     @classmethod
     def of(cls, question: Question, half: Floats) -> _State:
-        step = question.step(MOVED)
+        step = question.step(LATTICE_VARIANCE)
         found = [
             (slopes(half, question.shift, step, question.releases, epsilon), math.log(delta))
             for epsilon, delta in question.points
@@ -82,7 +82,7 @@ class _State:
         move = _move(self, damping)
         if move is None:
             return None
-        raw = self.half * np.exp(np.clip(move, -LONGEST, LONGEST))
+        raw = self.half * np.exp(np.clip(move, -LONGEST_STEP, LONGEST_STEP))
         if self.question.shift > 1:
             raw = np.minimum.accumulate(raw)
         last = int(np.flatnonzero(raw > LIGHTEST)[-1])
@@ -132,7 +132,7 @@ def _scaled(band: Floats, half: Floats) -> Floats:
 
 def tempered(question: Question, half: Floats) -> Floats | None:
     """p^τ with the τ nearest 1 that keeps the points; None where that is far away."""
-    step, logs = question.step(MOVED), np.log(half / half[0])
+    step, logs = question.step(LATTICE_VARIANCE), np.log(half / half[0])
 
     def release(size: float) -> Released:
         return Released.of_weights(normalised(np.exp(logs / size)), question.shift, step)

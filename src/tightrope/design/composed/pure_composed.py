@@ -18,7 +18,7 @@ from tightrope.mechanisms.tables.integer_tables import staircase_table
 from tightrope.mechanisms.tables.table import NoiseTable
 
 HALVINGS = 60
-WITHIN = 1e-9
+PURE_WITHIN = 1e-9
 MOST_STAIRS = 32
 UNLIKELY = 1e-40
 """Costs of what is rarer than this are left out; costs grow at most like x⁴."""
@@ -49,7 +49,7 @@ def _of_width(question: Question, high: int) -> NoiseTable:
         good, bad = good / 2, good
     else:
         raise BudgetRefused(f"no endless noise keeps {list(question.points)} after {question.releases} releases")
-    while bad > good * (1 + WITHIN):
+    while bad > good * (1 + PURE_WITHIN):
         middle = math.sqrt(good * bad)
         good, bad = (middle, bad) if keeps(at(middle), question) else (good, middle)
     return at(good)

@@ -19,7 +19,7 @@ from tightrope.design.program.noise_expense import expense
 from tightrope.design.program.noise_request import Promise, Shape
 from tightrope.design.program.noise_search import least_table, proving_multipliers
 from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.loss import PrivacyLoss
 
 THEOREM = (

@@ -16,7 +16,7 @@ import numpy as np
 from tightrope.design.program.noise_cost import Cost
 from tightrope.mechanisms.tables.integer_weights import DIGITS, ONE, exponential
 
-FAINT = 1 << (DIGITS - 160)
+FAINT_TAIL = 1 << (DIGITS - 160)
 MOST_TAILS = 1 << 21
 
 Points = Sequence[tuple[float, float]]
@@ -50,7 +50,7 @@ def _next(lines: Sequence[tuple[int, int]], tail: int) -> int:
 
 def _tails(lines: Sequence[tuple[int, int]], tail: int) -> list[int]:
     tails: list[int] = []
-    while tail > FAINT and len(tails) < MOST_TAILS:
+    while tail > FAINT_TAIL and len(tails) < MOST_TAILS:
         tails.append(tail)
         tail = _next(lines, tail)
     return tails

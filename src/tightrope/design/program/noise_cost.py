@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 GROWTH = 16.0
 """A cost is taken to grow at most by this factor where the error doubles (like x⁴), where noise never ends."""

@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.design.program.noise_request import Shape
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-ROUND_OFF = 2.0**-53
 LARGEST_EPSILON = 300.0
 """Beyond, e^ε would not fit a float: such points are left out of a bound."""
 
-NEAR = 2.0**-30
+LEFT_TO_SOLVER = 2.0**-30
 """Differences this small, relatively, are left to the solver."""
 
 Costs = Callable[[int], Floats]
@@ -135,7 +135,7 @@ def lifted(multipliers: Sequence[Multiplier], costs: Costs) -> tuple[Multiplier,
 def _raised(multipliers: Sequence[Multiplier], main: Multiplier, costs: Costs) -> Multiplier:
     reach = max(m.reach for m in multipliers)
     reduced = costs(reach) + _mirrored(_sums(multipliers, reach))
-    target = float(reduced[0]) * (1 - NEAR)
+    target = float(reduced[0]) * (1 - LEFT_TO_SOLVER)
     values, room = main.values.copy(), main.cap if main.delta > 0 else math.inf
     for k in range(max(1, 1 - main.start - len(values)), 1 - main.start):
         raised = min(2 * (target - float(reduced[k])), room - values[-k - main.start])

@@ -10,7 +10,7 @@ import numpy as np
 from tightrope.design.program.noise_closed_form import rounded_up
 from tightrope.design.program.noise_cost import DOUBLINGS, GROWTH, Cost
 from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.randomness.choice import TOTAL
 
 DEEP = Fraction(1, 1 << 60)

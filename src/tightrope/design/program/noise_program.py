@@ -22,13 +22,13 @@ import numpy as np
 from tightrope.design.program.noise_dual import Multiplier
 from tightrope.design.program.noise_request import Shape
 from tightrope.errors import PrecisionError
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-FAINT = 2e-9
+LEAST_SHARE = 2e-9
 """No share of the reference law is below this: the solver drops coefficients below 1e−9."""
 LEAST_ENTRY = 1e-5
 """Slack enters its row with at least this coefficient, for the same reason."""
-TOLERANCE = 1e-10
+SOLVER_TOLERANCE = 1e-10
 SHARPER = 1e5
 """Costs are multiplied by this: the solver's tolerance for prices is absolute, and far cells are cheap."""
 CLOSED = 1e-6
@@ -116,8 +116,8 @@ def solve(program: Program) -> Solution:
 
 
 def reference(weights: Floats) -> Floats:
-    """Weights of 0..N, none below ``FAINT`` of the whole, normalised over −N..N."""
-    raised = np.maximum(weights, FAINT * weights.sum())
+    """Weights of 0..N, none below ``LEAST_SHARE`` of the whole, normalised over −N..N."""
+    raised = np.maximum(weights, LEAST_SHARE * weights.sum())
     return np.asarray(raised / (2 * raised.sum() - raised[0]), dtype=np.float64)
 
 
@@ -207,7 +207,7 @@ def _arguments(matrix: _Matrix, shares: Floats, objective: Floats, method: str) 
         "b_eq": [1.0],
         "bounds": (0, None),
         "method": method,
-        "options": {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
+        "options": {"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE},
     }
 
 

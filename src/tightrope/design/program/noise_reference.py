@@ -16,7 +16,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.randomness.choice import BITS, TOTAL
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tightrope.mechanisms.tables.table import NoiseTable
 
-MOST_CELLS = 20_000
+MOST_PROGRAM_CELLS = 20_000
 """Cells a side that a linear program is made for."""
 DEEP = 1e-9
 """Endless laws are listed until their weights are below this part of p_0."""
@@ -41,12 +41,12 @@ class Reference:
     @classmethod
     def of(cls, points: tuple[tuple[float, float], ...], sensitivity: int) -> Reference:
         """Keeps ``STRICTER`` of every point's δ at all shifts; raises ``InputError`` where it has too many cells."""
-        if any(d > 0 and _levels_of(e, d) * sensitivity > MOST_CELLS for e, d in points):
+        if any(d > 0 and _levels_of(e, d) * sensitivity > MOST_PROGRAM_CELLS for e, d in points):
             raise _too_wide(sensitivity)
         table = optimal_table([(epsilon, delta * STRICTER) for epsilon, delta in points])
-        levels = list(_levels(table, MOST_CELLS // sensitivity + 1))
+        levels = list(_levels(table, MOST_PROGRAM_CELLS // sensitivity + 1))
         cells = sensitivity * (len(levels) + 1)
-        if not cells <= MOST_CELLS:
+        if not cells <= MOST_PROGRAM_CELLS:
             raise _too_wide(sensitivity)
         levels += [0] * (cells // sensitivity + 2 - len(levels))
         half = sensitivity // 2
@@ -69,7 +69,7 @@ def _levels_of(epsilon: float, delta: float) -> float:
 
 
 def _too_wide(sensitivity: int) -> InputError:
-    expected = f"small enough for noise of fewer than {MOST_CELLS} cells"
+    expected = f"small enough for noise of fewer than {MOST_PROGRAM_CELLS} cells"
     remedy = "measure in coarser units: round the answers to multiples of a unit first, and divide by it"
     return InputError("sensitivity", sensitivity, expected, remedy)
 

@@ -23,7 +23,7 @@ from tightrope.mechanisms.tables.integer_tables import PRIVATE_SIDE
 from tightrope.mechanisms.tables.integer_weights import DIGITS, LARGEST_STEP, ONE, exponential
 from tightrope.mechanisms.tables.table import NoiseTable, tabulate
 from tightrope.mechanisms.tables.tails import Tail
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.randomness.choice import TOTAL
 
 LEAST_SHARE = 2.0**-45

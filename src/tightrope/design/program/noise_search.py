@@ -9,19 +9,19 @@ import numpy as np
 
 from tightrope.design.program.noise_dual import Costs, Multiplier, lifted
 from tightrope.design.program.noise_program import Program, Solution, reference, solve
-from tightrope.design.program.noise_reference import MOST_CELLS, Reference
+from tightrope.design.program.noise_reference import MOST_PROGRAM_CELLS, Reference
 from tightrope.design.program.noise_repair import Repair, excess
 from tightrope.design.program.noise_request import Promise, Shape
 from tightrope.errors import InputError
 from tightrope.mechanisms.tables.integer_tables import staircase_table
 from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 Points = tuple[tuple[float, float], ...]
 
-LARGEST = 24.0
+LARGEST_SEARCHED = 24.0
 """A larger ε is searched as this one: the error is below 1e−9 there, and e^ε too large a coefficient for a solver."""
-TINY = 1e-10
+TINY_DELTA = 1e-10
 """A δ below this is searched as 0 (the law is endless then): it costs less than 1e−8 more."""
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9)
 """By how much every δ is made smaller, until the solver's optimum keeps the promise: the accountant's own rounding is
@@ -30,10 +30,10 @@ RELATIVE = 2.0**-40
 OUTWARD = 1e-6
 """An excess above this is no rounding: weights rise outwards somewhere, and rows are missing."""
 FAINTEST = 1e-16
-FAINT = 40.0
+FOLLOWED_NATS = 40.0
 """Nats that a staircase is followed down."""
 WIDENINGS = 4
-MOST_ROWS = 30_000
+MOST_PROGRAM_ROWS = 30_000
 """Rows of a program that is solved for all shifts: seconds. Larger ones are proven on a coarser lattice."""
 
 
@@ -57,7 +57,7 @@ def least_table(promise: Promise, sensitivity: int, costs: Costs, shape: Shape) 
     points = searched(promise)
     law = Reference.of(points, sensitivity)
     program = _program(points, sensitivity, costs, shape, law)
-    if shape == "any" and not program.size <= MOST_ROWS:
+    if shape == "any" and not program.size <= MOST_PROGRAM_ROWS:
         raise InputError("shape", shape, "'unimodal' for noise this wide", "or measure in coarser units")
     solution = _wide_enough(program, costs)
     table = Repair(points, sensitivity, shape == "unimodal", law).table(solution.weights)
@@ -74,7 +74,7 @@ def _known(points: Points, sensitivity: int, costs: Costs) -> list[NoiseTable]:
     if len(points) > 1 or points[0][1] > 0:
         return []
     epsilon = points[0][0]
-    _, high = best_staircase(epsilon, sensitivity, costs(sensitivity * (math.ceil(FAINT / epsilon) + 1)))
+    _, high = best_staircase(epsilon, sensitivity, costs(sensitivity * (math.ceil(FOLLOWED_NATS / epsilon) + 1)))
     return [staircase_table(epsilon, sensitivity, high)]
 
 
@@ -136,7 +136,7 @@ def _factor(points: Points, sensitivity: int) -> int:
         coarse = sensitivity // factor
         return 1 - coarse * factor / sensitivity + 0.1 / coarse**2
 
-    possible = [f for f in range(1, sensitivity + 1) if rows(sensitivity // f) <= MOST_ROWS]
+    possible = [f for f in range(1, sensitivity + 1) if rows(sensitivity // f) <= MOST_PROGRAM_ROWS]
     return 1 if possible[0] == 1 else min(possible, key=loss)
 
 
@@ -148,12 +148,12 @@ def _wide_enough(program: Program, costs: Costs) -> Solution:
         lifting = sum(math.expm1(m.epsilon) * m.left for m in solution.multipliers) / 2
         if program.costs[-1] >= least + lifting:
             break
-        wider = costs(min(2 * program.cells, MOST_CELLS))
+        wider = costs(min(2 * program.cells, MOST_PROGRAM_CELLS))
         enough = int(np.searchsorted(wider, least + lifting)) + program.sensitivity
         cells = min(max(enough, program.cells + 1), len(wider) - 1)
         padded = np.pad(program.reference, (0, cells - program.cells))
         wide = replace(program, costs=wider[: cells + 1], reference=reference(padded))
-        if wide.size > MOST_ROWS:
+        if wide.size > MOST_PROGRAM_ROWS:
             break
         program = wide
     return solution
@@ -176,8 +176,8 @@ def _nearly_kept(program: Program) -> Solution:
 
 
 def searched(promise: Promise) -> Points:
-    """The points as they are searched: ε at most ``LARGEST``, a tiny δ as 0."""
-    return tuple((min(e, LARGEST), 0.0 if d < TINY else d) for e, d in promise.points)
+    """The points as they are searched: ε at most ``LARGEST_SEARCHED``, a tiny δ as 0."""
+    return tuple((min(e, LARGEST_SEARCHED), 0.0 if d < TINY_DELTA else d) for e, d in promise.points)
 
 
 def _program(points: Points, sensitivity: int, costs: Costs, shape: Shape, law: Reference) -> Program:
@@ -188,5 +188,5 @@ def _program(points: Points, sensitivity: int, costs: Costs, shape: Shape, law: 
 
 def _promised(solution: Solution, promise: Promise) -> tuple[Multiplier, ...]:
     """The multipliers with the δ and ε that were promised: larger ones than searched weaken the bound honestly."""
-    deltas = {min(e, LARGEST): (e, d) for e, d in promise.points}
+    deltas = {min(e, LARGEST_SEARCHED): (e, d) for e, d in promise.points}
     return tuple(m.for_point(*deltas[m.epsilon]) for m in solution.multipliers if math.isfinite(m.cap))

@@ -19,11 +19,11 @@ import numpy as np
 
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.noise_search import best_staircase
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-PARTS = 16
+CELL_PARTS = 16
 """Pieces of a cell over which a cost without a formula is bounded by its value at the outer end."""
-FAINT = 40.0
+FOLLOWED_NATS = 40.0
 """Nats that a staircase is followed down."""
 COARSEST, FINEST = 4, 64
 
@@ -57,7 +57,7 @@ class Lattice:
 
     def of_cell(self, k: float) -> float:
         """E φ(h|k + U|), or a little more, for a cost without a formula: pieces cost what their outer end costs."""
-        parts = np.arange(1, PARTS + 1) / PARTS
+        parts = np.arange(1, CELL_PARTS + 1) / CELL_PARTS
         ends = parts / 2 if k == 0 else k - 0.5 + parts
         return float(self.cost.at(self.width * ends).mean()) * (1 + 2.0**-48)
 
@@ -92,6 +92,6 @@ def staircase_cost(lattice: Lattice, epsilon: float, *, above: bool) -> float:
     >>> round(staircase_cost(fine, 1.0, above=True), 3)  # e^{ε/2} / (e^ε − 1) = 0.9595...
     0.96
     """
-    last = lattice.cells * (math.ceil(FAINT / epsilon) + 2)
+    last = lattice.cells * (math.ceil(FOLLOWED_NATS / epsilon) + 2)
     costs = lattice.above(last) if above else lattice.below(last)
     return best_staircase(epsilon, lattice.cells, costs)[0] * lattice.unit

@@ -31,8 +31,8 @@ ERROR = 2.0**-46
 SMALL = 2.0**-26
 """Below this G the law is geometric."""
 MOST_TAILS = 1 << 16
-GRID = 257
-TOLERANCE = 1e-6
+CHECKED_RATES = 257
+SHAPE_TOLERANCE = 1e-6
 STATEMENT = (
     "For every noise that keeps the trade-off function f at shift 1, P(|X| >= k) >= 2 G_k with G_1 = f(G_1) and "
     "G_(k+1) = f(1 - G_k); so it costs at least phi(0) + 2 sum_k (phi(k) - phi(k-1)) G_k, with G_k at least tails[k-1] "
@@ -160,16 +160,16 @@ def _ratio(tradeoff: Tradeoff, last: float) -> float:
 def _checked(tradeoff: Tradeoff) -> None:
     if not callable(tradeoff):
         raise InputError("tradeoff", tradeoff, "a function on [0, 1]", "say lambda t: max(0, 1 - 0.3 - t)")
-    rates = np.linspace(0, 1, GRID)
+    rates = np.linspace(0, 1, CHECKED_RATES)
     values = np.array([value(tradeoff, rate) for rate in rates.tolist()])
-    _require(bool(np.all(np.diff(values) <= TOLERANCE)), tradeoff, "decreasing")
-    _require(bool(np.all(np.diff(values, 2) >= -TOLERANCE)), tradeoff, "convex")
-    _require(bool(np.all(values <= 1 - rates + TOLERANCE)), tradeoff, "at most 1 - t: nothing hides more")
+    _require(bool(np.all(np.diff(values) <= SHAPE_TOLERANCE)), tradeoff, "decreasing")
+    _require(bool(np.all(np.diff(values, 2) >= -SHAPE_TOLERANCE)), tradeoff, "convex")
+    _require(bool(np.all(values <= 1 - rates + SHAPE_TOLERANCE)), tradeoff, "at most 1 - t: nothing hides more")
     _require(bool(np.any(values[1:-1] > 0)), tradeoff, "above 0 somewhere: else it promises nothing")
     back = [(value(tradeoff, v), rate) for v, rate in zip(values.tolist(), rates.tolist(), strict=True) if v > 0]
-    slope = 1 + np.max(np.abs(np.diff(values))) * GRID
+    slope = 1 + np.max(np.abs(np.diff(values))) * CHECKED_RATES
     far = max(abs(there - rate) for there, rate in back if rate > 0)
-    _require(far <= TOLERANCE * slope, tradeoff, "its own inverse (f(f(t)) = t): take max(f, its inverse)")
+    _require(far <= SHAPE_TOLERANCE * slope, tradeoff, "its own inverse (f(f(t)) = t): take max(f, its inverse)")
 
 
 def _require(held: bool, tradeoff: Tradeoff, expected: str) -> None:

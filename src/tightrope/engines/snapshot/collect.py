@@ -57,9 +57,9 @@ def _difference(minuend: ir.Table, subtrahend: ir.Table, keys: Sequence[str]) ->
     """The totals of one minus those of the other, group by group."""
     names = [name for name in minuend.columns if name not in keys]
     alike = [subtrahend[name].cast(minuend[name].type()).name(name) for name in keys]  # Spark forgets a scale
-    negated = subtrahend.select(*alike, *((-subtrahend[name]).cast(rows.WIDE).name(name) for name in names))
+    negated = subtrahend.select(*alike, *((-subtrahend[name]).cast(rows.WIDE_TOTAL).name(name) for name in names))
     both = minuend.select(*keys, *names).union(negated, distinct=False)
-    sums = {name: both[name].sum().cast(rows.WIDE) for name in names}
+    sums = {name: both[name].sum().cast(rows.WIDE_TOTAL) for name in names}
     return both.group_by(list(keys)).agg(**sums) if keys else both.agg(**sums)
 
 

@@ -19,7 +19,7 @@ from tightrope.errors import SchemaError
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-WIDE = "decimal(38, 0)"
+WIDE_TOTAL = "decimal(38, 0)"
 """Totals are 128 bits wide always: a width taken from the number of rows would tell it."""
 
 
@@ -84,14 +84,14 @@ def totals(rows: Rows, request: Request) -> ir.Table:
     """One row a group: its keys, ``rows`` (how many there are) and ``total0, total1, ...``, one a measure."""
     table = rows.table
     sums = {f"total{place}": _total(table, place, measure) for place, measure in enumerate(request.measures)}
-    sums["rows"] = table.count().cast(WIDE)
+    sums["rows"] = table.count().cast(WIDE_TOTAL)
     return table.group_by(list(rows.keys)).agg(**sums) if rows.keys else table.agg(**sums)
 
 
 def _contributions(table: ir.Table, request: Request, wide: bool) -> dict[str, ir.Column]:
     measured = [(place, measure) for place, measure in enumerate(request.measures) if measure.column is not None]
     values = {f"value{place}": _contribution(table, measure) for place, measure in measured}
-    return {name: value.cast(WIDE) for name, value in values.items()} if wide else values
+    return {name: value.cast(WIDE_TOTAL) for name, value in values.items()} if wide else values
 
 
 def _contribution(table: ir.Table, measure: Measure) -> ir.Column:
@@ -123,11 +123,11 @@ def _double(number: float) -> ir.Scalar:
 
 def _total(table: ir.Table, place: int, measure: Measure) -> ir.Column:
     if measure.column is None:
-        return table.count().cast(WIDE)
+        return table.count().cast(WIDE_TOTAL)
     value = table[f"value{place}"]
     if measure.fixed_point is None:
-        return value.count().cast(WIDE)
-    return value.sum().fill_null(0).cast(WIDE)
+        return value.count().cast(WIDE_TOTAL)
+    return value.sum().fill_null(0).cast(WIDE_TOTAL)
 
 
 def _numbered(rows: Rows, given: GivenKeys) -> Rows:

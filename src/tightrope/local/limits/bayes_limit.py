@@ -15,11 +15,11 @@ from tightrope.local.limits.limit import Cost, Limit, falls_to
 from tightrope.local.limits.rare_event import largest_share
 from tightrope.local.limits.two_point import COMPOSED
 from tightrope.numerics.checks import whole
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 RADII = 250
 GAMMAS = 1 + np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 80)])
-SMALLEST = 1e-6
+SMALLEST_RADIUS = 1e-6
 """The smallest radius, relative to the spread of the prior."""
 
 
@@ -55,7 +55,7 @@ class Bayes(Limit):
 
     def over_prior(self, people: int) -> float:
         """∫ (1 − p(ζ))₊ dℓ(ζ) by steps of ζ, each at its far end: below the integral."""
-        radius = np.geomspace(SMALLEST, 1.0, RADII) * self.problem.spread
+        radius = np.geomspace(SMALLEST_RADIUS, 1.0, RADII) * self.problem.spread
         radius = np.concatenate([radius, np.linspace(0.0, self.problem.spread, RADII)[1:]])
         radius = np.unique(radius)
         missed = np.maximum.accumulate(np.maximum(1 - self.hit(radius, people), 0.0)[::-1])[::-1]
@@ -95,7 +95,7 @@ class Bayes(Limit):
 
 def _best_step(spared: float, gamma: float, problem: BayesProblem) -> float:
     """The largest ζ (spared − γ L(ζ)), on a grid of ζ and then near the best; 0 where none is positive."""
-    grid = np.geomspace(SMALLEST, 1.0, RADII) * problem.spread
+    grid = np.geomspace(SMALLEST_RADIUS, 1.0, RADII) * problem.spread
     found = grid * (spared - gamma * problem.ball(grid))
     at = int(np.argmax(found))
     if not found[at] > 0:

@@ -16,12 +16,12 @@ from tightrope.channels import information
 from tightrope.channels.stochastic import stochastic
 from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 NODES = 4
 """Gauss–Legendre nodes within a cell of equal prior probability."""
 LARGEST_TABLE = 1 << 24
-UP = 1e-12
+RISK_MARGIN = 1e-12
 
 
 @runtime_checkable
@@ -117,9 +117,9 @@ class Cells(BayesProblem):
     def ball(self, radius: Floats) -> Floats:
         """The probability of all cells that a window of width 2ζ touches, the worst window."""
         reached = np.concatenate([[0.0], np.cumsum(self.weights)])
-        ends = np.searchsorted(self.low, self.high[:, None] + 2 * radius * (1 + UP), side="right")
+        ends = np.searchsorted(self.low, self.high[:, None] + 2 * radius * (1 + RISK_MARGIN), side="right")
         starts = np.arange(len(self.low))[:, None]
-        return np.asarray(np.minimum(1.0, np.max(reached[ends] - reached[starts], axis=0) + UP))
+        return np.asarray(np.minimum(1.0, np.max(reached[ends] - reached[starts], axis=0) + RISK_MARGIN))
 
     def shared(self, gammas: Floats, people: int) -> Floats:
         """By the law of the counts for two values, exactly for one person; else Pinsker's √(n I/2) for every γ."""
@@ -128,7 +128,7 @@ class Cells(BayesProblem):
             return np.full(len(gammas), min(1.0, np.sqrt(people * self.mutual_information(1) / 2)))
         centre = self.weights @ laws
         values = [float(self.weights @ np.maximum(laws - gamma * centre, 0.0).sum(axis=1)) for gamma in gammas]
-        return np.minimum(1.0, np.array(values) + UP)
+        return np.minimum(1.0, np.array(values) + RISK_MARGIN)
 
     def mutual_information(self, people: int) -> float:
         """Of Θ and one value, by quadrature; of the cell and n values, at most n times that.
@@ -137,10 +137,10 @@ class Cells(BayesProblem):
         """
         laws = self._joint(people) if whole("people", people) > 1 else None
         if laws is not None:
-            return information.mutual_information(laws, self.weights) * (1 + UP) + UP
+            return information.mutual_information(laws, self.weights) * (1 + RISK_MARGIN) + RISK_MARGIN
         nodes = (self.weights[:, None] * self.shares).ravel()
         one = information.mutual_information(self.laws.reshape(len(nodes), -1), nodes)
-        return people * (one * (1 + UP) + UP)
+        return people * (one * (1 + RISK_MARGIN) + RISK_MARGIN)
 
     @property
     def shares(self) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from tightrope.local.limits.bayes_problem import Cells
 from tightrope.local.limits.limit import Cost
 from tightrope.local.limits.rare_event import largest_share
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 CELLS = 32
 """Cells a window."""

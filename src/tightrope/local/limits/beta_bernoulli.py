@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from tightrope.local.limits.bayes_problem import UP, BayesProblem, Cells, log_choose
+from tightrope.local.limits.bayes_problem import RISK_MARGIN, BayesProblem, Cells, log_choose
 from tightrope.numerics.checks import positive, whole
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 BISECTIONS = 60
 MOST_COUNTED = 5000
@@ -42,7 +42,7 @@ class BetaBernoulli(BayesProblem):
         edges = np.linspace(0.0, 1.0, 4097)
         upper = special.betainc(self.a, self.b, np.minimum(edges[1:, None] + radius, 1.0))
         lower = special.betainc(self.a, self.b, np.maximum(edges[:-1, None] - radius, 0.0))
-        return np.asarray(np.minimum(1.0, np.max(upper - lower, axis=0) + UP))
+        return np.asarray(np.minimum(1.0, np.max(upper - lower, axis=0) + RISK_MARGIN))
 
     def shared(self, gammas: Floats, people: int) -> Floats:
         """Σ_s ∫ (P(s|θ) − γ P(s))₊ dπ: each s has one interval of θ around s/n, found by bisection."""
@@ -51,7 +51,7 @@ class BetaBernoulli(BayesProblem):
             return np.ones(len(gammas))
         ones, marginal = np.arange(count + 1.0), np.exp(self._log_marginal(count))
         values = [self._shared(float(gamma), count, ones, marginal) for gamma in gammas]
-        return np.minimum(1.0, np.array(values) + UP)
+        return np.minimum(1.0, np.array(values) + RISK_MARGIN)
 
     def mutual_information(self, people: int) -> float:
         """Σ_s P(s) (E[log P(s|Θ) | s] − log P(s)), with digammas; for very many people log(n + 1) ≥ H(s)."""
@@ -61,7 +61,7 @@ class BetaBernoulli(BayesProblem):
         s, log_marginal = np.arange(count + 1.0), self._log_marginal(count)
         total = special.digamma(count + self.a + self.b)
         inner = s * (special.digamma(s + self.a) - total) + (count - s) * (special.digamma(count - s + self.b) - total)
-        return max(0.0, float(np.exp(log_marginal) @ (inner + log_choose(count) - log_marginal))) * (1 + UP) + UP
+        return max(0.0, float(np.exp(log_marginal) @ (inner + log_choose(count) - log_marginal))) * (1 + RISK_MARGIN) + RISK_MARGIN
 
     def cut(self, count: int) -> Cells:
         return Cells.of(_Beta(self.a, self.b), lambda theta: np.stack([1 - theta, theta], axis=1), cells=count)

@@ -17,7 +17,7 @@ from tightrope.channels.kernel import Kernel
 from tightrope.errors import InputError
 from tightrope.local.limits.hypotheses import Hypotheses
 from tightrope.mechanisms.pairs import approx_dp, from_pair
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.loss import PrivacyLoss
 
 

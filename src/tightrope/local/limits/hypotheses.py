@@ -13,7 +13,7 @@ from tightrope.channels.divergences import HELLINGER, KL, TOTAL_VARIATION
 from tightrope.channels.stochastic import law
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative, probability
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

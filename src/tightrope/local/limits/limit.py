@@ -10,9 +10,9 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import positive
 
 MOST_PEOPLE = 10**15
-FINE = 1e-3
+PEOPLE_WITHIN = 1e-3
 """How close, relatively, the number of people is found above 1000; it stays on the proven side."""
-SAFE = 1 - 1e-9
+LOWERED = 1 - 1e-9
 """Every bound is lowered by this: rounding of what it is made of, with room."""
 
 Cost = Callable[[float], float]
@@ -50,7 +50,7 @@ def fewest_people(bound: Callable[[int], float], target: float, *, from_: int = 
         low, high = high, 2 * high
         if high > MOST_PEOPLE:
             raise InputError("risk", target, f"within reach of {MOST_PEOPLE:.0e} people", "ask for a larger risk")
-    while high - low > max(1, int(FINE * low)):
+    while high - low > max(1, int(PEOPLE_WITHIN * low)):
         middle = (low + high) // 2
         low, high = (middle, high) if bound(middle) > target else (low, middle)
     return low + 1
@@ -70,5 +70,5 @@ def cost_of(cost: str | Cost) -> Cost:
 
 
 def falls_to(value: float) -> float:
-    """A bound as it leaves: lowered by ``SAFE``, never negative, never NaN."""
-    return value * SAFE if 0 < value < math.inf else 0.0
+    """A bound as it leaves: lowered by ``LOWERED``, never negative, never NaN."""
+    return value * LOWERED if 0 < value < math.inf else 0.0

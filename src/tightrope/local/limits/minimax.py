@@ -19,7 +19,7 @@ from tightrope.numerics.checks import finite, positive, whole
 
 CHANCES = np.geomspace(1.0, 1e-9, 91).tolist()
 """How far the laws of a family differ: any of them gives a valid bound."""
-STEPS = 12
+TRIED_DIMENSIONS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class BallLimit(Limit):
 
     @property
     def _sizes(self) -> list[int]:
-        return sorted({*np.geomspace(1, self.dimension, STEPS).astype(int).tolist(), self.dimension})
+        return sorted({*np.geomspace(1, self.dimension, TRIED_DIMENSIONS).astype(int).tolist(), self.dimension})
 
     def _assouad(self, k: int, omega: float) -> Assouad:
         t = omega / k

@@ -15,7 +15,7 @@ from tightrope.errors import InputError
 from tightrope.local.limits.constraint import Constraint
 from tightrope.local.limits.limit import Cost, Limit, falls_to
 from tightrope.numerics.checks import non_negative, probability, whole
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

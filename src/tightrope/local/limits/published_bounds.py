@@ -11,9 +11,9 @@ from scipy import optimize
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.channels.suprema import printed_contraction
 from tightrope.local.limits.bayes_problem import BayesProblem
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-GRID = 2000
+RADII = 2000
 
 
 def by_information(problem: BayesProblem, people: int, contraction: float = 1.0) -> float:
@@ -48,9 +48,9 @@ def by_contraction(problem: BayesProblem, people: int, guarantee: Guarantee) -> 
 
 def _best(value: Callable[[Floats], Floats], spread: float) -> float:
     """The largest value over radii, polished; 0 where none is positive."""
-    grid = np.linspace(0.0, spread, GRID + 1)[1:]
+    grid = np.linspace(0.0, spread, RADII + 1)[1:]
     found = value(grid)
     at = int(np.argmax(found))
-    ends = (float(grid[max(0, at - 1)]), float(grid[min(GRID - 1, at + 1)]))
+    ends = (float(grid[max(0, at - 1)]), float(grid[min(RADII - 1, at + 1)]))
     polished = optimize.minimize_scalar(lambda z: -float(value(np.array([z]))[0]), bounds=ends, method="bounded")
     return max(0.0, float(found[at]), -float(polished.fun))

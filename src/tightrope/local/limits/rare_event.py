@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import rel_entr
 
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-ROUNDING = 1e-15
+DIVERGENCE_ROUNDING = 1e-15
 """Of the divergence, whose terms are at most about 1 where it matters: p is never too small for it."""
 
 
@@ -21,6 +21,6 @@ def largest_share(information: float | Floats, share: Floats) -> Floats:
     low, high = base, np.ones_like(base)
     for _ in range(60):
         middle = (low + high) / 2
-        small = rel_entr(middle, base) + rel_entr(1 - middle, 1 - base) <= known + ROUNDING
+        small = rel_entr(middle, base) + rel_entr(1 - middle, 1 - base) <= known + DIVERGENCE_ROUNDING
         low, high = np.where(small, middle, low), np.where(small, high, middle)
     return high

@@ -14,7 +14,7 @@ COMPOSED = 10**7
 """More reports than this are not composed exactly: the closed bounds alone remain."""
 CLOSEST = 8
 """Members of a family that are looked at closely."""
-ROUNDING = 1e-12
+ADVANTAGE_ROUNDING = 1e-12
 """Added to every advantage."""
 
 
@@ -40,7 +40,7 @@ class LeCam(Limit):
 
     def rough_risk(self, people: int) -> float:
         """The same without the composition: a smaller bound, for next to nothing."""
-        return self._risk(min(1.0, rough_advantage(self.one, people) + ROUNDING))
+        return self._risk(min(1.0, rough_advantage(self.one, people) + ADVANTAGE_ROUNDING))
 
     def people(self, risk: float) -> int:
         """As for every limit; found from the closed bounds first, because compositions of a given channel take time."""
@@ -74,7 +74,7 @@ def advantage(one: Reported, people: int) -> float:
     bound = rough_advantage(one, people)
     if people <= COMPOSED:
         bound = min(bound, (people * one.loss).total_variation())
-    return min(1.0, bound + ROUNDING)
+    return min(1.0, bound + ADVANTAGE_ROUNDING)
 
 
 def rough_advantage(one: Reported, people: int) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.local.parts.loops import PEOPLE_AT_ONCE
 from tightrope.channels import Channel
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.counting import occurrences
@@ -19,9 +20,7 @@ from tightrope.local.parts.values import Integers, categories, domain, smallest_
 from tightrope.randomness.source import Source, Words
 from tightrope.randomness.stream import Stream
 
-MOST_CATEGORIES = 1 << 24
-BLOCK = 1 << 15
-"""People handled at once: their words stay in the cache."""
+MOST_HADAMARD_CATEGORIES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +73,9 @@ class Hadamard(FrequencyOracle):
         """Numbers below 2^bits, of the smallest unsigned type, shape [n]."""
         truth, source = categories("values", values, self.k), source or Stream()
         out = np.empty(len(truth), dtype=smallest_type(self.letters))
-        for start in range(0, len(truth), BLOCK):
-            block = truth[start : start + BLOCK]
-            out[start : start + BLOCK] = self._block(block, source.words(len(block)))
+        for start in range(0, len(truth), PEOPLE_AT_ONCE):
+            block = truth[start : start + PEOPLE_AT_ONCE]
+            out[start : start + PEOPLE_AT_ONCE] = self._block(block, source.words(len(block)))
         return out
 
     def _block(self, values: Integers, words: Words) -> Words:
@@ -123,6 +122,6 @@ def hadamard(epsilon: float, k: int) -> Hadamard:
     (10, 0.731058579)
     """
     epsilon = checked_epsilon(epsilon)
-    size = domain(k, MOST_CATEGORIES, "hash the categories into fewer, or find the frequent ones first")
+    size = domain(k, MOST_HADAMARD_CATEGORIES, "hash the categories into fewer, or find the frequent ones first")
     bits = size.bit_length()
     return Hadamard(epsilon, size, bits, favoured(epsilon, Fraction(1), 1 << (64 - bits)))

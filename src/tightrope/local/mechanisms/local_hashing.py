@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.local.parts.loops import PEOPLE_AT_ONCE
 from tightrope.channels import Channel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
@@ -31,11 +32,9 @@ from tightrope.randomness.integers import below
 from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream
 
-MOST_CATEGORIES = 1 << 22
+MOST_HASHED_CATEGORIES = 1 << 22
 MOST_WORK = 1 << 32
 """Additions that counting the supports of all values may take: some seconds."""
-BLOCK = 1 << 15
-"""People handled at once: their digits stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +131,11 @@ class Hashing(FrequencyOracle):
         """Numbers below ``letters``, of the smallest unsigned type, shape [n]."""
         truth, source = categories("values", values, self.k), source or Stream()
         out = np.empty(len(truth), dtype=smallest_type(self.letters))
-        for start in range(0, len(truth), BLOCK):
-            block = truth[start : start + BLOCK]
+        for start in range(0, len(truth), PEOPLE_AT_ONCE):
+            block = truth[start : start + PEOPLE_AT_ONCE]
             seeds = below(self.linear.seeds, len(block), source)
             answers = self.response.perturb(self.linear.of(seeds, block), source)
-            out[start : start + BLOCK] = seeds * self.linear.order + answers
+            out[start : start + PEOPLE_AT_ONCE] = seeds * self.linear.order + answers
         return out
 
     def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
@@ -160,7 +159,7 @@ def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:
     (LinearHash(order=4, length=5), dtype('uint16'))
     """
     epsilon = checked_epsilon(epsilon)
-    size = domain(k, MOST_CATEGORIES, "find the frequent values first: local.heavy_hitters")
+    size = domain(k, MOST_HASHED_CATEGORIES, "find the frequent values first: local.heavy_hitters")
     if hashes is not None:
         order = _order(hashes, size)
         return of_digits(epsilon, order, digits_for(order, size), size)

@@ -14,7 +14,7 @@ from tightrope.errors import InputError
 from tightrope.local.parts.estimates import Shares, deviations, score_interval, tail_interval
 from tightrope.local.parts.losses import Change, Declared
 from tightrope.local.parts.tally import Tally
-from tightrope.local.parts.values import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import probability, whole
 from tightrope.randomness.source import Source
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tightrope.channels import Kernel
 
-FEW = 10
+NORMAL_FROM = 10
 """Reports for and against a value from which on a count is as good as normal."""
 
 
@@ -149,7 +149,7 @@ class FrequencyOracle(Declared):
     def _ends(self, tally: Tally, value: Floats, confidence: float) -> tuple[Floats, Floats]:
         other, own = self.variances
         lower, upper = score_interval(value, tally.users, (float(other), float(own)), deviations(confidence))
-        few = np.flatnonzero(np.minimum(tally.counts, tally.users - tally.counts) < FEW)
+        few = np.flatnonzero(np.minimum(tally.counts, tally.users - tally.counts) < NORMAL_FROM)
         lower[few], upper[few] = self.exact_ends(replace(tally, counts=tally.counts[few]), confidence, 1)
         return lower, upper
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.mechanisms.unary import BLOCK, UnaryEncoding, unary_encoding
+from tightrope.local.mechanisms.unary import WORDS_AT_ONCE, UnaryEncoding, unary_encoding
 from tightrope.local.parts.bits import Digits, checked_rows, clear_spare, column_counts, width
 from tightrope.local.parts.losses import Change, epsilon_of, loss_of
 from tightrope.local.parts.matrices import of_bits
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tightrope.channels import Channel
     from tightrope.privacy.loss import PrivacyLoss
 
-DIGITS = 16
+FLIP_DIGITS = 16
 """Binary digits of the chance that a bit is flipped."""
 
 
@@ -75,7 +75,7 @@ class Rappor(FrequencyOracle):
         """One report from each permanent row, of the same shape; any number of times."""
         kept, source = checked_rows("rows", rows, self.k), source or Stream()
         out = kept.copy()
-        step = max(1, BLOCK // (width(self.k) * self.flip.length))
+        step = max(1, WORDS_AT_ONCE // (width(self.k) * self.flip.length))
         for start in range(0, len(kept), step):
             part = out[start : start + step]
             part ^= self.flip.rows(source.words(part.size * self.flip.length), *part.shape)
@@ -111,7 +111,7 @@ def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:
 
 def _least_flip(permanent: UnaryEncoding, once: float) -> Digits:
     """The least multiple of 2⁻¹⁶ with which one report spends at most ``once``, by halving: more flips, less loss."""
-    low, high = 0, (1 << DIGITS - 1) - 1
+    low, high = 0, (1 << FLIP_DIGITS - 1) - 1
     if not _spends(permanent, high) <= once:
         raise InputError("once", once, "large enough to be told from 0", "ask for more in one report")
     while high - low > 1:
@@ -127,7 +127,7 @@ def _spends(permanent: UnaryEncoding, numerator: int) -> float:
 
 def _digits(numerator: int) -> Digits:
     zeros = (numerator & -numerator).bit_length() - 1
-    return Digits(numerator >> zeros, DIGITS - zeros)
+    return Digits(numerator >> zeros, FLIP_DIGITS - zeros)
 
 
 def _once(permanent: UnaryEncoding, flip: Digits) -> Change:

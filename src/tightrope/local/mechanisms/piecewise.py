@@ -13,14 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.parts.losses import Change
 from tightrope.local.parts.odds import WORD, checked_epsilon, favoured
-from tightrope.local.parts.values import Floats, categories
+from tightrope.numerics.arrays import Floats
+from tightrope.local.parts.values import categories
 from tightrope.local.parts.values import between as checked_between
 from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP
 from tightrope.randomness.integers import below
 from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream
 
-STEPS = 1 << 16
+WINDOW_STEPS = 1 << 16
 """Places of a window, less one: values are rounded at random to 1 / 2¹⁶ of their range."""
 
 
@@ -46,18 +47,18 @@ class Window(MeanOracle):
     @property
     def changed(self) -> Change:
         """Windows at the two ends do not meet, and windows that meet change less."""
-        return self.chance, (1 - self.chance) * self.length / STEPS
+        return self.chance, (1 - self.chance) * self.length / WINDOW_STEPS
 
     @property
     def letters(self) -> int:
-        return STEPS + self.length
+        return WINDOW_STEPS + self.length
 
     def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
         """Cells, shape [n]."""
         source = source or Stream()
-        start = self.places(values, STEPS, source)
+        start = self.places(values, WINDOW_STEPS, source)
         people = len(start)
-        near, far = below(self.length, people, source), below(STEPS, people, source)
+        near, far = below(self.length, people, source), below(WINDOW_STEPS, people, source)
         is_inside = source.words(people) < np.uint64(self.inside)
         outside = far + self.length * (far >= start)
         return np.where(is_inside, start + near, outside).astype(np.uint32)
@@ -66,31 +67,31 @@ class Window(MeanOracle):
         """The place whose reports have this cell on average, as a number."""
         cells = categories("reports", reports, self.letters)
         base, slope = (float(number) for number in self._line())
-        return self.numbers(np.asarray((cells - base) / slope, dtype=np.float64), STEPS)
+        return self.numbers(np.asarray((cells - base) / slope, dtype=np.float64), WINDOW_STEPS)
 
     def _line(self) -> tuple[Fraction, Fraction]:
         """E[cell] = base + slope · start: the window's mean, and that of the other cells by subtraction."""
         rest, length, cells = 1 - self.chance, self.length, self.letters
         triangle = Fraction(length * (length - 1), 2)
         all_cells = Fraction(cells * (cells - 1), 2)
-        base = self.chance * triangle / length + rest * (all_cells - triangle) / STEPS
-        return base, self.chance - rest * length / STEPS
+        base = self.chance * triangle / length + rest * (all_cells - triangle) / WINDOW_STEPS
+        return base, self.chance - rest * length / WINDOW_STEPS
 
     def _variance_at(self, value: float) -> float:
         """Of the decoded report, the rounding to places included."""
-        exact = Fraction(value - self.lower) / Fraction(self.upper - self.lower) * STEPS
-        first = min(int(exact), STEPS - 1)
+        exact = Fraction(value - self.lower) / Fraction(self.upper - self.lower) * WINDOW_STEPS
+        first = min(int(exact), WINDOW_STEPS - 1)
         share = exact - first
         square = (1 - share) * self._square(first) + share * self._square(first + 1)
         base, slope = self._line()
         spread = (square - (base + slope * exact) ** 2) / slope**2
-        return float(spread) * ((self.upper - self.lower) / STEPS) ** 2
+        return float(spread) * ((self.upper - self.lower) / WINDOW_STEPS) ** 2
 
     def _square(self, start: int) -> Fraction:
         """E[cell²] for a window that begins at ``start``."""
         window = _squares(start + self.length) - _squares(start)
         rest = _squares(self.letters) - window
-        return self.chance * window / self.length + (1 - self.chance) * rest / STEPS
+        return self.chance * window / self.length + (1 - self.chance) * rest / WINDOW_STEPS
 
 
 def _squares(count: int) -> Fraction:
@@ -109,5 +110,5 @@ def piecewise(epsilon: float, *, between: tuple[float, float] = (-1.0, 1.0)) -> 
     (1.2276, 0.6456)
     """
     epsilon, ends = checked_epsilon(epsilon), checked_between(between)
-    length = max(1, round(STEPS * math.exp(-min(epsilon, LARGEST_STEP) / 2)))
-    return Window(epsilon, *ends, length, favoured(epsilon, Fraction(STEPS, length)))
+    length = max(1, round(WINDOW_STEPS * math.exp(-min(epsilon, LARGEST_STEP) / 2)))
+    return Window(epsilon, *ends, length, favoured(epsilon, Fraction(WINDOW_STEPS, length)))

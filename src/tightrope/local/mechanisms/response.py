@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.local.parts.loops import PEOPLE_AT_ONCE
 from tightrope.channels import SymmetricChannel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
@@ -22,11 +23,9 @@ from tightrope.randomness.loops import Loop, compiled
 from tightrope.randomness.source import Source, Words
 from tightrope.randomness.stream import Stream
 
-MOST_CATEGORIES = 1 << 31
+MOST_RESPONSE_CATEGORIES = 1 << 31
 MOST_COUNTED = 1 << 26
 """Categories of one tally: half a gigabyte of counts."""
-BLOCK = 1 << 15
-"""People handled at once: words and values stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +82,8 @@ class Response(FrequencyOracle):
         truth, source = categories("values", values, self.k), source or Stream()
         out = np.empty(len(truth), dtype=smallest_type(self.letters))
         loop = compiled(respond, len(truth))
-        for start in range(0, len(truth), BLOCK):
-            self._fill(out[start : start + BLOCK], truth[start : start + BLOCK], source, loop)
+        for start in range(0, len(truth), PEOPLE_AT_ONCE):
+            self._fill(out[start : start + PEOPLE_AT_ONCE], truth[start : start + PEOPLE_AT_ONCE], source, loop)
         return out
 
     def _fill(self, out: NDArray[Any], values: Integers, source: Source, loop: Loop | None) -> None:
@@ -129,7 +128,7 @@ def k_randomized_response(epsilon: float, k: int = 2) -> Response:
     (True, 0.475367)
     """
     epsilon = checked_epsilon(epsilon)
-    size = domain(k, MOST_CATEGORIES, "hash the categories: local.hashing")
+    size = domain(k, MOST_RESPONSE_CATEGORIES, "hash the categories: local.hashing")
     return Response(epsilon, size, other_weight(epsilon, size))
 
 

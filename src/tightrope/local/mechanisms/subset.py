@@ -20,8 +20,8 @@ from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP
 from tightrope.randomness.source import Source, Words
 from tightrope.randomness.stream import Stream
 
-MOST_CATEGORIES = 1 << 20
-BLOCK = 1 << 19
+MOST_SUBSET_CATEGORIES = 1 << 20
+REPORT_WORDS_AT_ONCE = 1 << 19
 """Words of reports handled at once: enough people that their last corrections share a step."""
 START_DIGITS = 6
 """Binary digits of the chance that sets begin with."""
@@ -67,7 +67,7 @@ class SubsetSelection(FrequencyOracle):
         """Rows of packed bits, shape [n, ⌈k/64⌉]; raises ``InputError`` unless values are whole, in 0..k − 1."""
         truth, source = categories("values", values, self.k), source or Stream()
         out = np.empty((len(truth), width(self.k)), dtype=np.uint64)
-        step = max(1, BLOCK // out.shape[1])
+        step = max(1, REPORT_WORDS_AT_ONCE // out.shape[1])
         for start in range(0, len(truth), step):
             out[start : start + step] = self._block(truth[start : start + step], source)
         return out
@@ -131,7 +131,7 @@ def subset_selection(epsilon: float, k: int, *, size: int | None = None) -> Subs
     (275, 0.499508)
     """
     epsilon = checked_epsilon(epsilon)
-    categories_ = domain(k, MOST_CATEGORIES, "hash the categories: local.hashing")
+    categories_ = domain(k, MOST_SUBSET_CATEGORIES, "hash the categories: local.hashing")
     if size is not None:
         return _with_size(epsilon, categories_, _checked_size(size, categories_))
     near = int(categories_ / (math.exp(min(epsilon, LARGEST_STEP)) + 1))

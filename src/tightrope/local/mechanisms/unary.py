@@ -19,11 +19,11 @@ from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP
 from tightrope.randomness.source import Source, Words
 from tightrope.randomness.stream import Stream
 
-MOST_CATEGORIES = 1 << 20
-BLOCK = 1 << 15
+MOST_UNARY_CATEGORIES = 1 << 20
+WORDS_AT_ONCE = 1 << 15
 """Words handled at once: they stay in the cache."""
 MOST_DIGITS = 64
-TOLERANCE = 1e-4
+VARIANCE_EXCESS = 1e-4
 """Relative excess of the variance over the optimum that shorter chances may cost."""
 
 
@@ -66,7 +66,7 @@ class UnaryEncoding(FrequencyOracle):
         """Rows of packed bits, shape [n, ⌈k/64⌉]; raises ``InputError`` unless values are whole, in 0..k − 1."""
         truth, source = categories("values", values, self.k), source or Stream()
         out = np.empty((len(truth), width(self.k)), dtype=np.uint64)
-        step = max(1, BLOCK // (out.shape[1] * self.digits.length))
+        step = max(1, WORDS_AT_ONCE // (out.shape[1] * self.digits.length))
         for start in range(0, len(truth), step):
             out[start : start + step] = self._block(truth[start : start + step], source)
         return out
@@ -98,7 +98,7 @@ def unary_encoding(epsilon: float, k: int, *, optimised: bool = True) -> UnaryEn
     (100,)
     """
     epsilon = checked_epsilon(epsilon)
-    size = domain(k, MOST_CATEGORIES, "hash the categories: local.hashing")
+    size = domain(k, MOST_UNARY_CATEGORIES, "hash the categories: local.hashing")
     tried = (_rounded(epsilon, size, length, optimised) for length in range(1, MOST_DIGITS + 1))
     return next(mechanism for mechanism in tried if mechanism and _is_close(mechanism, optimised))
 
@@ -123,4 +123,4 @@ def _is_close(mechanism: UnaryEncoding, optimised: bool) -> bool:
     if not optimised:
         return abs(float(mechanism.other) / _wanted(mechanism.epsilon, optimised) - 1) < 2**-12
     least = 1 / math.sinh(min(mechanism.epsilon, LARGEST_STEP) / 2) ** 2
-    return float(mechanism.variances[0]) <= (1 + TOLERANCE) * least
+    return float(mechanism.variances[0]) <= (1 + VARIANCE_EXCESS) * least

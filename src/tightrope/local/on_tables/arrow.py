@@ -11,7 +11,7 @@ from tightrope.errors import InputError, MissingExtraError
 from tightrope.local.parts.bits import LANES, checked_rows, width
 from tightrope.local.parts.values import domain
 
-MOST_CATEGORIES = 1 << 20
+MOST_ARROW_BITS = 1 << 20
 
 
 def to_arrow(reports: NDArray[Any]) -> Any:
@@ -43,7 +43,7 @@ def bits_to_arrow(rows: NDArray[np.uint64], k: int) -> Any:
     >>> bits_to_arrow(unary_encoding(1.0, 20).perturb([3, 4]), 20).type
     FixedSizeBinaryType(fixed_size_binary[3])
     """
-    size = domain(k, MOST_CATEGORIES, "hash the categories: local.hashing")
+    size = domain(k, MOST_ARROW_BITS, "hash the categories: local.hashing")
     packed = np.ascontiguousarray(checked_rows("rows", rows, size).astype("<u8")).view(np.uint8)
     kept = np.ascontiguousarray(packed[:, : -(-size // 8)])
     arrow = _arrow()
@@ -54,7 +54,7 @@ def bits_to_arrow(rows: NDArray[np.uint64], k: int) -> Any:
 
 def bits_from_arrow(column: Any, k: int) -> NDArray[np.uint64]:
     """The inverse of ``bits_to_arrow``; raises ``InputError`` for other types, nulls, or bits from k on."""
-    size, arrow = domain(k, MOST_CATEGORIES, "hash the categories: local.hashing"), _arrow()
+    size, arrow = domain(k, MOST_ARROW_BITS, "hash the categories: local.hashing"), _arrow()
     count = -(-size // 8)
     if not column.type.equals(arrow.binary(count)) or column.null_count:
         expected = f"fixed_size_binary[{count}] without nulls for {size} values"

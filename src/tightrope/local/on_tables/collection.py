@@ -29,7 +29,7 @@ from tightrope.local.parts.tally import Tally
 Progress = Callable[[int], None]
 MOST_BYTES = 1 << 25
 """Bytes of the reports of a batch, about; perturbing takes a few times as many for a moment."""
-MOST_ROWS = 1 << 19
+MOST_BATCH_ROWS = 1 << 19
 
 
 def perturb_table(
@@ -134,7 +134,7 @@ def _opened(source: object) -> Table:
 
 
 def _rows(mechanism: Oracle) -> int:
-    return max(1, min(MOST_ROWS, MOST_BYTES // report_bytes(mechanism)))
+    return max(1, min(MOST_BATCH_ROWS, MOST_BYTES // report_bytes(mechanism)))
 
 
 def _values(mechanism: Oracle, names: Sequence[Name] | None) -> Categories | Numbers:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tightrope.engines import Labels, Table
 from tightrope.engines.labels import ABSENT, numpy_of, signed
 from tightrope.errors import SchemaError
-from tightrope.local.parts.values import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.randomness.integers import below
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tightrope.local.parts.loops import count_up
 from tightrope.randomness.loops import compiled
 
-BLOCK = 1 << 16
+COUNTED_AT_ONCE = 1 << 16
 """Numbers handled at once: numpy widens them, and they stay in the cache."""
 
 
@@ -26,6 +26,6 @@ def occurrences(numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
         loop(np.ascontiguousarray(numbers), rows)
         return np.asarray(rows.sum(axis=0))
     counts = np.zeros(size, dtype=np.int64)
-    for start in range(0, len(numbers), BLOCK):
-        counts += np.bincount(numbers[start : start + BLOCK], minlength=size)
+    for start in range(0, len(numbers), COUNTED_AT_ONCE):
+        counts += np.bincount(numbers[start : start + COUNTED_AT_ONCE], minlength=size)
     return counts

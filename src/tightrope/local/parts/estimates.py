@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
-from tightrope.local.parts.values import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import inner_probability
 
 

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.numerics.arrays import Integers
 from tightrope.randomness.source import Words
 
-Numbers = NDArray[np.int64]
 
 
-def respond(words: Words, values: Numbers, shape: tuple[Any, ...], out: NDArray[Any]) -> int:
+PEOPLE_AT_ONCE = 1 << 15
+"""People handled at once: words and values stay in the cache."""
+def respond(words: Words, values: Integers, shape: tuple[Any, ...], out: NDArray[Any]) -> int:
     """Randomised response into ``out``: word u < (k−1)w moves the value by 1 + u // w, the next words erase.
 
     ``shape`` is (w, 1/w as a float, k, (k−1)w, (k−1)w + erased weight). The float quotient (below 2³¹) is

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.certificates import Guarantee
-from tightrope.mechanisms.tables.integer_losses import ROUNDING
+from tightrope.mechanisms.tables.integer_losses import LOSS_ROUNDING
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
@@ -52,13 +52,13 @@ def loss_of(change: Change) -> PrivacyLoss:
     up, down = change
     loss = log_odds(change)
     masses = np.array([float(down), float(1 - up - down), float(up)])
-    atoms = Atoms.gather(np.array([-loss, 0.0, loss]), masses, slack=ROUNDING * loss)
+    atoms = Atoms.gather(np.array([-loss, 0.0, loss]), masses, slack=LOSS_ROUNDING * loss)
     return PrivacyLoss.of(atoms, reverse=atoms, neighbours=Neighbours.LOCAL)
 
 
 def epsilon_of(change: Change) -> float:
     """ℓ, rounded up."""
-    return math.nextafter(log_odds(change) * (1 + ROUNDING), math.inf)
+    return math.nextafter(log_odds(change) * (1 + LOSS_ROUNDING), math.inf)
 
 
 def guarantee_of(change: Change) -> Guarantee:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.local.parts.estimates import Shares
-from tightrope.local.parts.values import Floats
+from tightrope.numerics.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.numerics.arrays import Floats
 from tightrope.errors import InputError
 from tightrope.numerics.checks import finite, whole
 
 REMEDIES = {"reports": "use the mechanism that made the reports"}
 Integers = NDArray[np.integer[Any]]
-Floats = NDArray[np.float64]
 
 
 def categories(name: str, values: ArrayLike, k: int) -> Integers:

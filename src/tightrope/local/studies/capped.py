@@ -19,7 +19,7 @@ from tightrope.local.studies.comparison import DISTRIBUTION, MEAN, Option, Oracl
 from tightrope.numerics.checks import whole
 
 SMALLER = 1 - 1e-12
-HALVINGS = 30
+EPSILON_HALVINGS = 30
 """Of the interval in which ε is searched: to 10⁻⁹ of its length."""
 Made = TypeVar("Made", bound=Oracle)
 
@@ -40,7 +40,7 @@ def capped(make: Callable[[float], Made], epsilon: float, total_variation: float
         return free
     low, high = 2 * math.atanh(total_variation) * SMALLER, epsilon
     found = make(low)
-    for _ in range(HALVINGS):
+    for _ in range(EPSILON_HALVINGS):
         tried = make((low + high) / 2)
         keeps = tried.guarantee.total_variation <= total_variation
         low, high = (tried.epsilon, high) if keeps else (low, tried.epsilon)

@@ -19,19 +19,19 @@ from scipy import stats
 
 from tightrope.errors import InputError
 from tightrope.local.parts.odds import checked_epsilon
-from tightrope.local.parts.values import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import inner_probability, non_negative, whole
 
-REACH = 9.0
+CLONE_DEVIATIONS = 9.0
 """Standard deviations of numbers of clones that are looked at one by one."""
 GROUPS = 400
 """Groups of numbers of clones: each is counted as its smallest, which hides least."""
-ROUNDING = 1e-11
+TAIL_ROUNDING = 1e-11
 """Relative error of binomial tails, at most."""
-MARGIN = 1e-9
+SHUFFLING_MARGIN = 1e-9
 """Relative allowance for the rest of the rounding, and relative width at which a search ends."""
 HALVINGS = 60
-LARGEST = 700.0
+OVERFLOWING_EPSILON = 700.0
 
 
 def shuffled_delta(epsilon: float, *, local_epsilon: float, users: int) -> float:
@@ -46,11 +46,11 @@ def shuffled_delta(epsilon: float, *, local_epsilon: float, users: int) -> float
     others = whole("users", users, at_least=2, remedy="nobody hides among no others") - 1
     if level >= local:
         return 0.0
-    if level > LARGEST:  # e^ε overflows; nothing is lost: so many cannot hide anybody
+    if level > OVERFLOWING_EPSILON:  # e^ε overflows; nothing is lost: so many cannot hide anybody
         return -math.expm1(level - local)
     fewest, chances, missed = _clones(others, math.exp(-local))
     gains = _pair_deltas(fewest, level, local)
-    return min(1.0, float(np.dot(chances, gains)) * (1 + MARGIN) + missed)
+    return min(1.0, float(np.dot(chances, gains)) * (1 + SHUFFLING_MARGIN) + missed)
 
 
 def shuffled_epsilon(delta: float, *, local_epsilon: float, users: int) -> float:
@@ -67,7 +67,7 @@ def shuffled_epsilon(delta: float, *, local_epsilon: float, users: int) -> float
         middle = (low + high) / 2
         enough = shuffled_delta(middle, local_epsilon=local_epsilon, users=users) <= wanted
         low, high = (low, middle) if enough else (middle, high)
-        if high - low <= MARGIN * high:
+        if high - low <= SHUFFLING_MARGIN * high:
             break
     return high
 
@@ -96,8 +96,8 @@ def _clones(others: int, chance: float) -> tuple[Floats, Floats, float]:
     Fewer clones hide less: the pair for c + 1 is that for c with one more fair coin, a post-processing.
     """
     mean, spread = others * chance, math.sqrt(others * chance * (1 - chance))
-    first = max(0, math.floor(mean - REACH * spread) - 1)
-    last = min(others, math.ceil(mean + REACH * spread) + 1)
+    first = max(0, math.floor(mean - CLONE_DEVIATIONS * spread) - 1)
+    last = min(others, math.ceil(mean + CLONE_DEVIATIONS * spread) + 1)
     fewest = np.unique(np.linspace(first, last, GROUPS).astype(np.int64))
     low, high = fewest - 1, np.append(fewest[1:] - 1, others)
     up = stats.binom.cdf(high, others, chance) - stats.binom.cdf(low, others, chance)
@@ -117,4 +117,4 @@ def _pair_deltas(clones: Floats, level: float, local: float) -> Floats:
     u, v = share - grown * (1 - share), grown * share - (1 - share)
     first = np.floor((clones + 1) * (v / (u + v))) + 1
     above, at = (stats.binom.sf(first - shift, clones, 0.5) for shift in (2, 1))
-    return np.asarray(np.maximum(above * u - at * v, 0.0) + ROUNDING * (above + at) * grown)
+    return np.asarray(np.maximum(above * u - at * v, 0.0) + TAIL_ROUNDING * (above + at) * grown)

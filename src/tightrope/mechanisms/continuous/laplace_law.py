@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.numerics.rounding import OVERFLOW
 from tightrope.numerics.complex_log import log1p
 from tightrope.privacy.laws.flat import Flat
-from tightrope.privacy.laws.law import Complexes, Floats, LossLaw
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.loss_cells import Cells, multiples
 
-OVERFLOW = 300.0
 DOUBLINGS = 12
-ROUND_OFF = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative, positive
 from tightrope.privacy.laws.atoms import Atoms
@@ -14,7 +15,6 @@ from tightrope.privacy.loss import PrivacyLoss
 LEAST = 1e-300
 """What loses less than this is left out of an account: its formulas would leave double precision."""
 REMEDY = "so little is lost that doubles hardly hold it: leave this release out of the account"
-ROUND_OFF = 2.0**-53
 
 
 def checked(scale: object, sensitivity: object) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from itertools import accumulate
 from tightrope.errors import InputError
 from tightrope.mechanisms.integer.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.tables.integer_optimum import first_within
-from tightrope.mechanisms.tables.integer_tables import COARSER, MOST_CELLS
+from tightrope.mechanisms.tables.integer_tables import COARSER, MOST_TABLE_CELLS
 from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP, exponential, powers
 from tightrope.mechanisms.tables.table import NoiseTable, tabulate
 from tightrope.numerics.checks import inner_probability, positive, whole
@@ -70,8 +70,8 @@ def _cells(step: float, delta: float, sensitivity: int) -> int:
     epsilon = step * sensitivity
     log_gap = epsilon + math.log(-math.expm1(-epsilon) + 2 * delta * math.exp(-epsilon))
     cells = (log_gap - math.log(delta) - math.log1p(math.exp(-step))) / step
-    if not cells < MOST_CELLS:
-        raise InputError("epsilon", epsilon, f"enough for noise of fewer than {MOST_CELLS} cells", COARSER)
+    if not cells < MOST_TABLE_CELLS:
+        raise InputError("epsilon", epsilon, f"enough for noise of fewer than {MOST_TABLE_CELLS} cells", COARSER)
     return max(sensitivity, math.ceil(cells))
 
 

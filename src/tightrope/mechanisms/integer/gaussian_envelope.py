@@ -19,9 +19,9 @@ from tightrope.mechanisms.tables.integer_weights import ONE, exponential
 from tightrope.randomness.choice import TOTAL, Choice
 from tightrope.randomness.real_chance import falling_exponential
 
-FINEST = 64
+FEWEST_SCALE_CELLS = 64
 """A scale is at least this many cells: about 1 % of the proposals are refused, or fewer."""
-REACH = 8
+TAIL_BEGINS = 8
 """Scales until the tail begins: P(|X| > 8σ) is near 10⁻¹⁵, and e^{−32} leaves the last cell a weight above 2⁷⁰."""
 
 
@@ -44,12 +44,12 @@ class Envelope:
     @cached_property
     def cell_bits(self) -> int:
         """The w of the largest cell width W = 2^w with σ ≥ 64 W."""
-        return (int(self.scale) // FINEST).bit_length() - 1
+        return (int(self.scale) // FEWEST_SCALE_CELLS).bit_length() - 1
 
     @cached_property
     def cells(self) -> int:
         """The J of the least number of cells that reach 8σ."""
-        return -(-REACH * (int(self.scale) + 1) >> self.cell_bits) + 1
+        return -(-TAIL_BEGINS * (int(self.scale) + 1) >> self.cell_bits) + 1
 
     @property
     def start(self) -> int:

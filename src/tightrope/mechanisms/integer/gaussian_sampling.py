@@ -14,15 +14,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
 from tightrope.mechanisms.integer.gaussian_envelope import Envelope
-from tightrope.randomness.choice import BLOCK
+from tightrope.randomness.choice import WORDS_AT_ONCE
 from tightrope.randomness.integers import below
 from tightrope.randomness.loops import Loop, choose, compiled, propose
 from tightrope.randomness.real_chance import happens
 from tightrope.randomness.source import Source, Words
 
-Numbers = NDArray[np.int64]
 DOUBT = 2.0**-40
 """More than a thousand times the rounding of the numbers compared (docs/proofs/exact-sampling.md)."""
 TERMS = 10
@@ -40,14 +40,14 @@ class GaussianSampler:
         if not DOUBT <= self.doubt <= 1:
             raise InputError("doubt", self.doubt, "a number in [2^-40, 1]", "less would trust floats too far")
 
-    def draw(self, size: int, source: Source) -> Numbers:
+    def draw(self, size: int, source: Source) -> Integers:
         """``size`` independent draws, shape [size]."""
         out, loops = np.empty(size, dtype=np.int64), (compiled(choose, size), compiled(propose, size))
-        for start in range(0, size, BLOCK):
-            self._fill(out[start : start + BLOCK], source, loops)
+        for start in range(0, size, WORDS_AT_ONCE):
+            self._fill(out[start : start + WORDS_AT_ONCE], source, loops)
         return out
 
-    def _fill(self, out: Numbers, source: Source, loops: tuple[Loop | None, Loop | None]) -> None:
+    def _fill(self, out: Integers, source: Source, loops: tuple[Loop | None, Loop | None]) -> None:
         """Places whose proposal was refused get another, until none is left."""
         missing = self._propose(out, source, loops)
         while len(missing):
@@ -56,7 +56,7 @@ class GaussianSampler:
             out[missing] = again
             missing = missing[refused]
 
-    def _propose(self, out: Numbers, source: Source, loops: tuple[Loop | None, Loop | None]) -> Numbers:
+    def _propose(self, out: Integers, source: Source, loops: tuple[Loop | None, Loop | None]) -> Integers:
         """One proposal a place; the places where it was refused, ascending."""
         cells, waiting = np.empty_like(out), np.empty_like(out)
         self.envelope.choice.fill(cells, source, loops[0])
@@ -71,7 +71,7 @@ class GaussianSampler:
         bits = self.envelope.cell_bits
         return np.uint64(bits), self.envelope.cells, self.envelope.factor, math.ldexp(1.0, bits - 63), 1.0 - self.doubt
 
-    def _settle(self, out: Numbers, cells: Numbers, words: Words, waiting: Numbers, source: Source) -> Numbers:
+    def _settle(self, out: Integers, cells: Integers, words: Words, waiting: Integers, source: Source) -> Integers:
         """Decides the proposals that the quick test left, and draws the tail; returns the refused ones."""
         inner = waiting[cells[waiting] < self.envelope.cells]
         kept, unclear = self._compare(out[inner], cells[inner], words[inner])
@@ -86,7 +86,7 @@ class GaussianSampler:
             out[at] = point or 0
         return waiting[refused[waiting]]
 
-    def _compare(self, points: Numbers, cells: Numbers, words: Words) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _compare(self, points: Integers, cells: Integers, words: Words) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Where the acceptance number is surely below the probability to keep; where it is neither surely above."""
         bits, _, factor, unit, _ = self._shape
         edge = cells << np.int64(bits)
@@ -125,7 +125,7 @@ def _leading_ones(source: Source) -> int:
 
 
 def _propose(
-    words: Words, cells: Numbers, shape: tuple[np.uint64, int, float, float, float], out: Numbers, waiting: Numbers
+    words: Words, cells: Integers, shape: tuple[np.uint64, int, float, float, float], out: Integers, waiting: Integers
 ) -> int:
     """The numpy twin of ``loops.propose``; views, as no number reaches 2⁶³."""
     bits, last, factor, unit, ceiling = shape

@@ -18,7 +18,7 @@ from tightrope.randomness.source import Source
 
 Integers = NDArray[np.int64] | NDArray[np.object_]
 
-WIDEST = 1 << 62
+WIDEST_SUMMAND = 1 << 62
 """Sums of two numbers below this fit into 64 bits; larger ones become Python's."""
 
 
@@ -30,7 +30,7 @@ def add_noise(value: Any, noise: Integers) -> Any:
     if isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
         return int(value) + int(noise[0])
     wholes = _integers(value)
-    small = _largest(wholes) < WIDEST and _largest(noise) < WIDEST
+    small = _largest(wholes) < WIDEST_SUMMAND and _largest(noise) < WIDEST_SUMMAND
     kind = np.int64 if small else np.object_
     total: Integers = wholes.astype(kind) + noise.astype(kind).reshape(wholes.shape)  # type: ignore[operator]
     return total

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.tables.integer_losses import ROUNDING, log_ratios
+from tightrope.mechanisms.tables.integer_losses import LOSS_ROUNDING, log_ratios
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.randomness.choice import TOTAL
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tightrope.mechanisms.tables.table import NoiseTable
     from tightrope.privacy.loss import PrivacyLoss
 
-MOST_STEPS = 1 << 17
+MOST_SHIFT_STEPS = 1 << 17
 """A shift of more steps than this is refused."""
 
 
@@ -42,8 +42,8 @@ def linear_atoms(table: NoiseTable, factor: int, shift: int) -> Atoms:
 
     Raises ``InputError`` for a shift of more than 2¹⁷ steps.
     """
-    if not shift <= MOST_STEPS * factor:
-        raise InputError("sensitivity", shift, f"at most {MOST_STEPS} times the factor {factor}", "add more noise")
+    if not shift <= MOST_SHIFT_STEPS * factor:
+        raise InputError("sensitivity", shift, f"at most {MOST_SHIFT_STEPS} times the factor {factor}", "add more noise")
     points = list(_points(table, factor, shift))
     both = [(p, q) for p, q in points if p and q]
     masses: defaultdict[float, int] = defaultdict(int)
@@ -53,7 +53,7 @@ def linear_atoms(table: NoiseTable, factor: int, shift: int) -> Atoms:
     infinite = sum(p for p, q in points if not q) / whole
     values = np.array(sorted(masses))
     shares = np.array([masses[loss] / whole for loss in values.tolist()])
-    slack = ROUNDING * float(np.max(np.abs(values), initial=0.0))
+    slack = LOSS_ROUNDING * float(np.max(np.abs(values), initial=0.0))
     return Atoms(values, shares, infinite, infinite, slack, inexact=2.3e-16)
 
 

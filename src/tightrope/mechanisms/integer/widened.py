@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.integer.integer_mechanism import WIDEST, Integers, add_noise, entries
+from tightrope.mechanisms.integer.integer_mechanism import WIDEST_SUMMAND, Integers, add_noise, entries
 from tightrope.mechanisms.integer.linear_losses import linear_loss
 from tightrope.mechanisms.mechanism import Mechanism
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.mechanisms.tables.tails import first_at_most, symmetric_quantile
 from tightrope.numerics.checks import inner_probability, whole
 from tightrope.privacy.loss import PrivacyLoss
-from tightrope.randomness.choice import BLOCK
+from tightrope.randomness.choice import WORDS_AT_ONCE
 from tightrope.randomness.integers import below
 from tightrope.randomness.loops import choose, compiled, spread
 from tightrope.randomness.source import Source, Words
@@ -134,7 +134,7 @@ class Widened(Mechanism):
             return self._shifted(size, source)
         steps: NDArray[Any] = self.table.sample(size, source)
         largest = int(np.abs(steps).max(initial=0))
-        if not self.factor * (largest + 1) < WIDEST:
+        if not self.factor * (largest + 1) < WIDEST_SUMMAND:
             steps = steps.astype(np.object_)
         noise: Integers = steps * self.factor + (below(self.factor, size, source) - below(self.factor, size, source))
         return noise
@@ -142,14 +142,14 @@ class Widened(Mechanism):
     @property
     def _is_plain(self) -> bool:
         """Whether U₁ and U₂ are the bits of one word, and no sum can overflow."""
-        return self.factor in POWERS and self.table.tail is None and self.worst_error < WIDEST
+        return self.factor in POWERS and self.table.tail is None and self.worst_error < WIDEST_SUMMAND
 
     def _shifted(self, size: int, source: Source) -> NDArray[np.int64]:
         """Blocks that stay in the cache: a table's outcome, then U₁ − U₂ from the bits of one word."""
         out, loops = np.empty(size, dtype=np.int64), (compiled(choose, size), compiled(spread, size))
         bits = np.uint64(self.factor.bit_length() - 1)
-        for start in range(0, size, BLOCK):
-            part = out[start : start + BLOCK]
+        for start in range(0, size, WORDS_AT_ONCE):
+            part = out[start : start + WORDS_AT_ONCE]
             self.table.sampler.fill(part, source, loops[0])
             words = source.words(len(part))
             (loops[1] if loops[1] and words.flags.writeable else _spread)(words, bits, part)

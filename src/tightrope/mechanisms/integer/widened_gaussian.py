@@ -9,7 +9,7 @@ from tightrope.mechanisms.integer.widened import LARGEST_FACTOR, Widened
 from tightrope.mechanisms.tables.integer_tables import gaussian_table
 from tightrope.numerics.checks import positive, whole
 
-FEWEST = 256
+FEWEST_STEPS = 256
 """The table's scale is 256 to 512 steps: straight lines between them cost at most 2.6e−6 of the variance."""
 
 
@@ -26,10 +26,10 @@ def widened_gaussian(*, scale: float, sensitivity: int = 1) -> Widened:
     """
     scale = positive("scale", scale, "the scale is the size of the noise in units of the answer")
     sensitivity = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first")
-    if not scale >= 2 * FEWEST:
-        raise InputError("scale", scale, f"at least {2 * FEWEST}", "smaller noise needs no widening: discrete_gaussian")
-    if not scale <= LARGEST_FACTOR * FEWEST:
+    if not scale >= 2 * FEWEST_STEPS:
+        raise InputError("scale", scale, f"at least {2 * FEWEST_STEPS}", "smaller noise needs no widening: discrete_gaussian")
+    if not scale <= LARGEST_FACTOR * FEWEST_STEPS:
         raise InputError("scale", scale, "at most 2^48", "measure in coarser units")
-    factor = 1 << (int(scale) // FEWEST).bit_length() - 1
+    factor = 1 << (int(scale) // FEWEST_STEPS).bit_length() - 1
     steps = scale / factor
     return Widened(gaussian_table(math.sqrt(steps * steps - (1 - 1 / factor**2) / 6)), factor, sensitivity)

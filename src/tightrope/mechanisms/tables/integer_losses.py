@@ -22,13 +22,13 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.privacy.laws.atoms import Atoms
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.randomness.choice import BITS, TOTAL
 
 if TYPE_CHECKING:
     from tightrope.mechanisms.tables.table import NoiseTable
 
-ROUNDING = 2.0**-50
+LOSS_ROUNDING = 2.0**-50
 NOTHING = 1e-25
 """A loss below this comes from weights that differ by a unit or so: it is 0, lest it be taken for a lattice."""
 LARGEST_SHIFT = 1 << 17
@@ -116,7 +116,7 @@ def snapped(losses: Floats, steps: tuple[float, ...]) -> tuple[Floats, float]:
     out = losses.copy()
     for step in steps:
         ideal = np.rint(losses / step) * step
-        close = np.abs(ideal - losses) <= ROUNDING * np.abs(losses)
+        close = np.abs(ideal - losses) <= LOSS_ROUNDING * np.abs(losses)
         out[close] = ideal[close]
     moved = float(np.max(np.abs(out - losses)))
-    return out, moved + ROUNDING * float(np.max(np.abs(losses)))
+    return out, moved + LOSS_ROUNDING * float(np.max(np.abs(losses)))

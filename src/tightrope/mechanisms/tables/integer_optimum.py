@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.tables.integer_tables import COARSER, MOST_CELLS, PRIVATE_SIDE
+from tightrope.mechanisms.tables.integer_tables import COARSER, MOST_TABLE_CELLS, PRIVATE_SIDE
 from tightrope.mechanisms.tables.integer_weights import DIGITS, LARGEST_SCALE, LARGEST_STEP, ONE, Plateaus, exponential
 from tightrope.mechanisms.tables.table import NoiseTable, tabulate
 from tightrope.numerics.checks import filled, non_negative, probability
@@ -106,8 +106,8 @@ def _point(epsilon: float, delta: float) -> tuple[float, float]:
 
 def _built(points: Points, margin: float) -> NoiseTable:
     fewest = max((_fewest_cells(*point) for point in points if point[1] > 0), default=0.0)
-    if not fewest < MOST_CELLS:
-        raise InputError("points", points, f"points that fewer than {MOST_CELLS} cells can keep", COARSER)
+    if not fewest < MOST_TABLE_CELLS:
+        raise InputError("points", points, f"points that fewer than {MOST_TABLE_CELLS} cells can keep", COARSER)
     inner = [(epsilon * (1 - margin), delta * (1 - margin)) for epsilon, delta in points]
     lines = [Line.of(*point) for point in inner]
     endless = min((epsilon for epsilon, delta in inner if delta == 0), default=None)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.mechanisms.tables.tails import Tail
-from tightrope.randomness.choice import BLOCK, Choice
+from tightrope.randomness.choice import WORDS_AT_ONCE, Choice
 from tightrope.randomness.loops import Loop, choose, compiled
 from tightrope.randomness.source import Source
 
@@ -35,8 +35,8 @@ class TableSampler:
     def draw(self, size: int, source: Source) -> NDArray[np.int64]:
         """``size`` independent draws, shape [size]."""
         out, loop = np.empty(size, dtype=np.int64), compiled(choose, size)
-        for start in range(0, size, BLOCK):
-            self.fill(out[start : start + BLOCK], source, loop)
+        for start in range(0, size, WORDS_AT_ONCE):
+            self.fill(out[start : start + WORDS_AT_ONCE], source, loop)
         return out
 
     def fill(self, out: NDArray[np.int64], source: Source, loop: Loop | None = None) -> None:

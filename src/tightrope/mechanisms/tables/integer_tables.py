@@ -24,7 +24,7 @@ PRIVATE_SIDE = 1 - 2.0**-48
 
 LARGEST_GAUSSIAN = 1e5
 SMALLEST_GAUSSIAN = 0.1
-MOST_CELLS = 1 << 21
+MOST_TABLE_CELLS = 1 << 21
 COARSER = "measure in coarser units, or widen a smaller table (mechanisms.integer.widened)"
 
 
@@ -57,8 +57,8 @@ def truncated_geometric(*, scale: float, largest: int) -> NoiseTable:
     """p_x ∝ e^{−|x|/scale} for |x| ≤ largest, else 0; cells below 2⁻¹²⁸ are empty."""
     scale = scale_between(scale, 1 / LARGEST_STEP, LARGEST_SCALE)
     largest = whole("largest", largest, at_least=0)
-    if not largest < MOST_CELLS:
-        raise InputError("largest", largest, f"below {MOST_CELLS}", COARSER)
+    if not largest < MOST_TABLE_CELLS:
+        raise InputError("largest", largest, f"below {MOST_TABLE_CELLS}", COARSER)
     step = PRIVATE_SIDE / scale
     cells = min(largest, math.ceil(BITS * math.log(2) * scale))
     return tabulate(powers(exponential(Fraction(step)), cells + 1), steps=(step,))

@@ -29,7 +29,7 @@ LARGEST_SCALE = 1e6
 FEWEST_CELLS = 12 * math.log(2)
 """A block falls by 2⁻¹² where the number of cells allows: the tail is entered and repeated rarely."""
 
-MOST_CELLS = 1 << 16
+MOST_BLOCK_CELLS = 1 << 16
 """Cells of a block, unless one plateau needs more."""
 
 PRECISION = Context(prec=110)
@@ -63,7 +63,7 @@ class Plateaus:
     def repeats(self) -> int:
         """Plateaus a block."""
         rate = DIGITS * math.log(2) - math.log(self.ratio)
-        return max(1, min(math.ceil(FEWEST_CELLS / rate), MOST_CELLS // self.width))
+        return max(1, min(math.ceil(FEWEST_CELLS / rate), MOST_BLOCK_CELLS // self.width))
 
     def levels(self, first: int) -> list[int]:
         """Weights of the cells of one block that begins at the level ``first``."""

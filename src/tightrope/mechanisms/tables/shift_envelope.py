@@ -17,11 +17,11 @@ from typing import Self
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import InputError
 from tightrope.privacy.laws.atoms import Atoms
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-ROUND_OFF = 2.0**-53
 MOST_VALUES = 1 << 26
 """Laws times nodes that are looked at: half a gigabyte of floats."""
 

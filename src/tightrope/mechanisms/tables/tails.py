@@ -12,7 +12,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import inner_probability
 from tightrope.randomness.choice import TOTAL
 
-SMALLEST = 1e-30
+SMALLEST_PROBABILITY = 1e-30
 """The smallest probability whose quantile is computed."""
 
 
@@ -80,8 +80,8 @@ def symmetric_quantile(survival: Callable[[int], Fraction], p: float) -> int:
     Raises ``InputError`` unless 1e−30 ≤ p < 1.
     """
     p = inner_probability("p", p)
-    if not p >= SMALLEST:
-        raise InputError("p", p, f"at least {SMALLEST}", "rarer events do not happen")
+    if not p >= SMALLEST_PROBABILITY:
+        raise InputError("p", p, f"at least {SMALLEST_PROBABILITY}", "rarer events do not happen")
     target = Fraction(p)
     if target > survival(0):  # P(X ≤ x) ≥ p ⇔ P(X > x) ≤ 1 − p, x ≥ 0
         return first_at_most(survival, 1 - target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 
 class Bounds(NamedTuple):

@@ -13,9 +13,10 @@ from tightrope.privacy.curves.bounds import Bounds
 from tightrope.privacy.curves.elementwise import each, each_of_two
 from tightrope.privacy.curves.overlap import Directed, both_orders
 from tightrope.privacy.curves.tradeoff import type_two_error
-from tightrope.privacy.laws.law import Ends, Floats
+from tightrope.privacy.laws.law import Ends
+from tightrope.numerics.arrays import Floats
 
-HALF = 0.5
+EVEN_PRIOR = 0.5
 ROUNDING = 1e-15
 FEW = 0.1
 VAGUE = 1e-9
@@ -57,7 +58,7 @@ class Curves(ABC):
     def attack_success(self, prior: float = ...) -> float: ...
     @overload
     def attack_success(self, prior: Floats | list[float]) -> Floats: ...
-    def attack_success(self, prior: ArrayLike = HALF) -> float | Floats:
+    def attack_success(self, prior: ArrayLike = EVEN_PRIOR) -> float | Floats:
         """Upper bound on how often a guess about membership is right, for an attacker who believes ``prior`` before.
 
         1 − π + π δ(log((1−π)/π)), the worse direction; (1 + η)/2 at π = ½. Raises ``InputError`` unless 0 < π < 1.
@@ -72,11 +73,11 @@ class Curves(ABC):
     def bayes_risk(self, prior: float = ...) -> float: ...
     @overload
     def bayes_risk(self, prior: Floats | list[float]) -> Floats: ...
-    def bayes_risk(self, prior: ArrayLike = HALF) -> float | Floats:
+    def bayes_risk(self, prior: ArrayLike = EVEN_PRIOR) -> float | Floats:
         """Lower bound on how often the best guess about membership is wrong: 1 − ``attack_success``."""
         return each("prior", prior, lambda p: self._risk(p)[0])
 
-    def bayes_risk_bounds(self, prior: ArrayLike = HALF) -> Bounds:
+    def bayes_risk_bounds(self, prior: ArrayLike = EVEN_PRIOR) -> Bounds:
         """``Bounds(lower, upper)`` around the Bayes risk; see ``bayes_risk``."""
         return Bounds(*each_of_two("prior", prior, self._risk))
 

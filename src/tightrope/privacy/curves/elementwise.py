@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import finite
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 
 class Check(Protocol):

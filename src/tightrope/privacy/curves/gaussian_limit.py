@@ -18,10 +18,11 @@ from tightrope.errors import InputError
 from tightrope.privacy.curves.bounds import Bounds
 from tightrope.privacy.curves.elementwise import each
 from tightrope.privacy.laws.composition import Composition
-from tightrope.privacy.laws.law import Floats, LossLaw
+from tightrope.numerics.arrays import Floats
+from tightrope.privacy.laws.law import LossLaw
 
 BERRY_ESSEEN = 0.56
-FINE = 20_000
+WIDEST_LAW_CELLS = 20_000
 """Cells that the widest part of a law is cut into."""
 
 
@@ -50,7 +51,7 @@ def _moments(law: LossLaw) -> tuple[float, float, float, float]:
     outline = law.cells(0.25)
     held = outline.p > 1e-40
     width = float(np.max(outline.upper[held]) - np.min(outline.lower[held]))
-    cells = law.cells(max(width / FINE, 1e-300))
+    cells = law.cells(max(width / WIDEST_LAW_CELLS, 1e-300))
     losses, masses = cells.ends()
     losses, masses = losses[masses > 0], masses[masses > 0]
     mean = float(np.dot(masses, losses))

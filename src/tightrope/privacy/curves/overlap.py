@@ -7,6 +7,7 @@ from functools import lru_cache, singledispatch
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.curves.tradeoff import Order
 from tightrope.privacy.engines.choice import choose
 from tightrope.privacy.engines.closed_form import ClosedForm
@@ -16,7 +17,6 @@ from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.flat import Flat
 from tightrope.privacy.laws.interval import Interval, outward
 
-ROUND_OFF = 2.0**-53
 Directed = tuple[Composition, Engine]
 KEPT = 8
 """Engines of reverse orders that are kept."""

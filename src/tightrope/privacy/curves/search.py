@@ -11,13 +11,13 @@ from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.engine import Engine
 from tightrope.privacy.engines.saddle import Guess
 
-LARGEST = 1e300
+FARTHEST_EPSILON = 1e300
 """No ε beyond this many nats is searched."""
 SMALLEST = 1e-300
 MOST_SECANTS = 12
-CLOSE = 2e-14
+SECANTS_END = 2e-14
 """Relative distance from the target at which the secants end."""
-NEAR = 1e-10
+SECANTS_STALL = 1e-10
 """Secants also end where they no longer help: rounding makes the value jump."""
 RIVAL = 0.9
 """A direction whose guess is this part of the answer, or more, is solved as well."""
@@ -66,8 +66,8 @@ def _secant(value: Callable[[float], float], guess: Guess, target: float) -> flo
         if not found > 0:
             return None
         excess = math.log(found / target)
-        stuck = before is not None and abs(excess) < NEAR and abs(excess) > abs(before[1]) / 4
-        if abs(excess) <= CLOSE or stuck:
+        stuck = before is not None and abs(excess) < SECANTS_STALL and abs(excess) > abs(before[1]) / 4
+        if abs(excess) <= SECANTS_END or stuck:
             return here
         if before is not None and before[0] != here and before[1] != excess:
             slope = (excess - before[1]) / (here - before[0])
@@ -90,7 +90,7 @@ def least_epsilon(delta_at: Callable[[float], float], target: float, *, private:
     low, high = (0.0, near) if delta_at(near) <= target else (near, math.inf)
     stride = 1.5
     while high == math.inf:
-        if low * stride > LARGEST:
+        if low * stride > FARTHEST_EPSILON:
             return math.inf
         low, high = (low, low * stride) if delta_at(low * stride) <= target else (low * stride, math.inf)
         stride *= stride

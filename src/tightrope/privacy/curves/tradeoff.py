@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tightrope.privacy.curves.convex import Bracket, least
 from tightrope.privacy.laws.interval import Interval
 
-WIDE = 1e-6
+WIDE_BOUND = 1e-6
 """Beyond this relative width the coarse bound is tried, too."""
 APART = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 5.0, 20.0)
 """Distances in ε at which convexity is used for the coarse bound; the best is taken."""
@@ -37,7 +37,7 @@ def true_positive_rate(delta_at: Bracket, rate: float, infinite_mass: Interval) 
     top = -math.log(rate)
     found = least(caught, top, math.log, LOWEST)
     low = found.low
-    if low < found.high * (1 - WIDE):
+    if low < found.high * (1 - WIDE_BOUND):
         low = max(low, _below(caught, found.epsilon, top))
     return min(max(low, rate), 1.0), min(found.high, 1.0)
 

@@ -15,6 +15,7 @@ from functools import cache
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.closed_form import ClosedForm
 from tightrope.privacy.engines.contour import contour
 from tightrope.privacy.engines.contour.contour import Contour
@@ -28,7 +29,6 @@ from tightrope.privacy.engines.sums.laplace_sum import flat_sum
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 
-ROUND_OFF = 2.0**-53
 
 
 def choose(total: Composition) -> Engine:

@@ -13,7 +13,8 @@ from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.enclosed import mirrored
 from tightrope.privacy.laws.interval import Interval
-from tightrope.privacy.laws.law import Ends, Floats, LossLaw
+from tightrope.privacy.laws.law import Ends, LossLaw
+from tightrope.numerics.arrays import Floats
 
 
 class Side(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 
 from tightrope.privacy.engines.saddle import Guess
 from tightrope.privacy.laws.interval import Interval
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 
 class Engine(ABC):

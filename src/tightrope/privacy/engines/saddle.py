@@ -10,11 +10,11 @@ import numpy as np
 from scipy import optimize
 
 from tightrope.errors import PrecisionError
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 APART = 0.02
 """Half the distance, in log c, over which K is differentiated."""
-FARTHEST = 16.0
+FARTHEST_SADDLE = 16.0
 """Saddle points are sought between e^{−16} and e^{16}."""
 
 
@@ -61,7 +61,7 @@ def _bracket(excess: Callable[[float], float]) -> tuple[float, float] | None:
     here = 1.0
     value = excess(here)
     step = 1.0 if value > 0 else -1.0
-    while abs(here) < FARTHEST:
+    while abs(here) < FARTHEST_SADDLE:
         there = here + step
         if excess(there) * value <= 0:
             return min(here, there), max(here, there)

@@ -13,21 +13,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.lattices.common_step import common_step
 from tightrope.privacy.filters.log_moments import log_moments
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.masses import Masses, Window
 
 POINTS = 1 << 13
 """Lattice points of the window, unless a step is given."""
-ORDERS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-NEGLIGIBLE = 70.0
+CHERNOFF_ORDERS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+ESCAPE_NATS = 70.0
 """The summed loss leaves the window with probability e^{−70} at most; then it counts as infinite."""
-FARTHEST = 300.0
+FARTHEST_WINDOW = 300.0
 """No window reaches further, losses beyond count as infinite: e^{−loss} must stay in double precision."""
-ROUND_OFF = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,14 +75,14 @@ def _on_window(option: Composition, window: Window) -> Masses:
 
 def window_for(menu: Sequence[Composition], steps: int, step: float | None) -> Window:
     """Wide enough for the sum of all steps, or for all of it but e^{−70}; ``step`` nats, or the atoms' lattice."""
-    moments = np.max([log_moments(option, ORDERS).values for option in menu], axis=0)
-    chernoff = float(np.min((steps * moments + NEGLIGIBLE) / np.array(ORDERS)))
+    moments = np.max([log_moments(option, CHERNOFF_ORDERS).values for option in menu], axis=0)
+    chernoff = float(np.min((steps * moments + ESCAPE_NATS) / np.array(CHERNOFF_ORDERS)))
     largest = max(0.0, *(option.largest for option in menu))
-    reach = min(steps * largest, chernoff, FARTHEST)
+    reach = min(steps * largest, chernoff, FARTHEST_WINDOW)
     width = step or _width(menu, max(2 * reach / POINTS, 1e-9))
     # Moved onto the lattice, each step may lose one lattice point more.
     points = math.ceil(reach / width)
-    return Window(width, min(points + min(steps, points) + 1, math.ceil(FARTHEST / width)))
+    return Window(width, min(points + min(steps, points) + 1, math.ceil(FARTHEST_WINDOW / width)))
 
 
 def _width(menu: Sequence[Composition], wanted: float) -> float:

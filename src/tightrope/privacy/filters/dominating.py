@@ -10,11 +10,12 @@ import math
 
 import numpy as np
 
-from tightrope.privacy.filters.adaptive import ROUND_OFF, Worst
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.privacy.filters.adaptive import Worst
 from tightrope.privacy.laws.atoms import Atoms
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-SMALLEST = 1e-150
+SMALLEST_DELTA = 1e-150
 """Values of δ between 0 and this are raised to it."""
 
 
@@ -54,8 +55,8 @@ def _law(
 def _masses(bound: Worst) -> tuple[Floats, float]:
     """Masses at h, 2h, … and at +∞ whose profile reaches the bound: P_j = γ_j · (jump of the slope in γ at γ_j)."""
     values = bound.values
-    infinite = float(np.max(values[values < SMALLEST], initial=values[-1]))
-    infinite = max(infinite, SMALLEST) if infinite > 0 else 0.0
+    infinite = float(np.max(values[values < SMALLEST_DELTA], initial=values[-1]))
+    infinite = max(infinite, SMALLEST_DELTA) if infinite > 0 else 0.0
     values = np.maximum(values, infinite)
     rise = np.append(-np.diff(values), 0.0)
     masses = rise[:-1] / -math.expm1(-bound.step) - rise[1:] / math.expm1(bound.step)

@@ -8,16 +8,17 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.gaussian import GaussianLaw
-from tightrope.privacy.laws.law import Floats, LossLaw
+from tightrope.numerics.arrays import Floats
+from tightrope.privacy.laws.law import LossLaw
 
 CUT = 2000
 """Cells of a bounded law: its chords decide how much μ is too large, never whether it is large enough."""
 TRUSTED = 1e-9
 """Masses must add up to one this closely; what is missing is charged as their relative error."""
-ROUND_OFF = 2.0**-53
 
 
 def squared_mu(direction: Composition) -> float | None:

@@ -10,12 +10,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from tightrope.privacy.laws.composition import Composition, any_of
-from tightrope.privacy.laws.law import Floats, LossLaw
+from tightrope.numerics.arrays import Floats
+from tightrope.privacy.laws.law import LossLaw
 
 Orders = tuple[float, ...]
-FINEST = 1e-4
+FINEST_CELLS = 1e-4
 """Cells are this part of the range of losses wide."""
-FAINT = 1e-40
+FAINT_CELL = 1e-40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +58,9 @@ def _of_law(law: LossLaw, orders: Orders) -> LogMoments:
 def _of_cells(law: LossLaw, orders: Orders) -> LogMoments:
     """The law of the cells' ends dominates; e^{zl} is convex in e^{−l}, so its moment is no smaller."""
     outline = law.cells(0.25)
-    held = outline.p > FAINT
+    held = outline.p > FAINT_CELL
     extent = float(np.max(outline.upper[held]) - np.min(outline.lower[held]))
-    cells = law.cells(max(extent * FINEST, 1e-300))
+    cells = law.cells(max(extent * FINEST_CELLS, 1e-300))
     losses, masses = cells.ends()
     held = masses > 0
     losses, logs = losses[held], np.log(masses[held])

@@ -15,7 +15,7 @@ from tightrope.privacy.filters.dominating import pair
 from tightrope.privacy.filters.filter import Filter, Guarantee
 from tightrope.privacy.loss import PrivacyLoss
 
-MOST_STEPS = 1000
+MOST_MENU_STEPS = 1000
 """Steps that the dynamic programme of F2 goes through."""
 COARSEST = 50.0
 """Lattice steps above this many nats say nothing."""
@@ -98,8 +98,8 @@ class MenuFilter(OnMenu):
 
     def __init__(self, menu: Sequence[PrivacyLoss], *, steps: int, step: float | None = None) -> None:
         super().__init__(menu, steps=steps, step=step)
-        if not self._steps <= MOST_STEPS:
-            raise InputError("steps", steps, f"at most {MOST_STEPS}", "EnvelopeFilter takes any number of steps")
+        if not self._steps <= MOST_MENU_STEPS:
+            raise InputError("steps", steps, f"at most {MOST_MENU_STEPS}", "EnvelopeFilter takes any number of steps")
 
     @cached_property
     def loss(self) -> PrivacyLoss:

@@ -19,7 +19,7 @@ from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 
-ORDERS = (-7.0, 9.0)
+LOG_ORDERS = (-7.0, 9.0)
 """Natural logarithms of the orders that ``MomentFilter.around`` looks at."""
 Spent = tuple[Fraction, Fraction, Fraction]
 """K of removing, K of adding, infinite mass."""
@@ -106,7 +106,7 @@ class MomentFilter(Filter[Spent]):
             z = math.exp(log_order)
             return (_worst_moment(plan, z) + log_peak(z) - math.log(delta - reserved)) / z
 
-        found = optimize.minimize_scalar(reached, bounds=ORDERS, method="bounded", options={"xatol": 1e-4})
+        found = optimize.minimize_scalar(reached, bounds=LOG_ORDERS, method="bounded", options={"xatol": 1e-4})
         order = math.exp(float(found.x))
         budget = _spare(_worst_moment(plan, order))
         return cls(order=order, budget=budget, infinite_mass=reserved, neighbours=plan.neighbours)

@@ -16,7 +16,7 @@ from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 
-ORDERS = tuple(2.0**j for j in range(-2, 9))
+ODOMETER_ORDERS = tuple(2.0**j for j in range(-2, 9))
 """Orders that share the failure probability equally unless others are given."""
 
 
@@ -74,7 +74,7 @@ class Odometer(Gate[tuple[Direction, Direction]]):
         *,
         delta: float,
         infinite_mass: float = 0.0,
-        orders: Sequence[float] = ORDERS,
+        orders: Sequence[float] = ODOMETER_ORDERS,
         neighbours: Neighbours = Neighbours.UNSPECIFIED,
     ) -> None:
         self._delta = inner_probability("delta", delta, "well below one over the number of people")

@@ -8,20 +8,20 @@ from typing import Self
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.numerics.rounding import SUBNORMAL
 from tightrope.errors import InputError
 from tightrope.privacy.laws.enclosed import LEAST, around, widened
-from tightrope.privacy.laws.law import Complexes, Ends, Floats, LossLaw
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.laws.law import Ends, LossLaw
 from tightrope.privacy.laws.loss_cells import Cells
 
-CHUNK = 1 << 21
+CELLS_AT_ONCE = 1 << 21
 """Cells of an (atoms × nodes) table held at once: 32 MiB of complex numbers."""
 
-ROUND_OFF = 2.0**-53
 SEEN = 1e-12
 """Masses that add up to one but for this, or less, do so but for their rounding."""
-SUBNORMAL = 1e-290
-"""Masses below this have lost digits, or will where they are multiplied."""
-SMALLEST = 1e-300
+SMALLEST_SUM = 1e-300
 """A sum that vanishes is taken as this: its logarithm stays finite."""
 
 
@@ -93,14 +93,14 @@ class Atoms(LossLaw):
     def log_moment(self, z: Complexes) -> Complexes:
         """Log Σ p_i e^{z l_i}, with the largest exponent pulled out."""
         flat = np.asarray(z, dtype=np.complex128).ravel()
-        rows = max(1, CHUNK // max(1, len(self.losses)))
+        rows = max(1, CELLS_AT_ONCE // max(1, len(self.losses)))
         parts = [self._log_moment(flat[i : i + rows]) for i in range(0, len(flat), rows)]
         return np.concatenate(parts).reshape(np.shape(z))
 
     def _log_moment(self, z: Complexes) -> Complexes:
         peak = np.max(z.real[:, None] * self.losses, axis=1)
         total = np.exp(z[:, None] * self.losses - peak[:, None]) @ self.masses
-        return np.asarray(np.log(np.where(total == 0, SMALLEST, total)) + peak, dtype=np.complex128)
+        return np.asarray(np.log(np.where(total == 0, SMALLEST_SUM, total)) + peak, dtype=np.complex128)
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """One rounding of the sum, and of its largest exponent, and what masses are off, relative to what is left."""

@@ -9,11 +9,12 @@ from typing import Self
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.laws.interval import Interval, outward
-from tightrope.privacy.laws.law import Complexes, Floats, LossLaw
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.laws.law import LossLaw
 
-ROUND_OFF = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True, eq=False)

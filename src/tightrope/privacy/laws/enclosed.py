@@ -10,15 +10,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tightrope.numerics.rounding import ROUND_OFF
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tightrope.privacy.laws.law import Ends, Floats
+    from tightrope.privacy.laws.law import Ends
+    from tightrope.numerics.arrays import Floats
 
     Flags = NDArray[np.bool_]
 
-ROUND_OFF = 2.0**-53
 LEAST = 5e-324
 """The least double above 0."""
 

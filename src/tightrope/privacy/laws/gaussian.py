@@ -11,9 +11,11 @@ import numpy as np
 from scipy import special
 
 from tightrope.privacy.laws.enclosed import LEAST, around, by_sign, middle, spread
-from tightrope.privacy.laws.law import Complexes, Ends, Floats, LossLaw
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.laws.law import Ends, LossLaw
 from tightrope.privacy.laws.loss_cells import MOST, Cells
-from tightrope.privacy.laws.normal import ROUND_OFF, not_told, told_apart
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.privacy.laws.normal import not_told, told_apart
 
 REACH = 37.0
 """Standard deviations beyond which the normal law has no double-precision mass with all its digits."""
@@ -23,7 +25,7 @@ SMALLEST, LARGEST = 1e-300, 1e4
 HUGE = 1e300
 VAST = 2e154
 """From this μ on δ is one, to a rounding, at every ε that is a double: μ²/2 is larger than any."""
-WIDEST = 0.25
+WIDEST_CELL = 0.25
 """Cells are no wider than this many standard deviations, so that eight nodes integrate the density to rounding."""
 NODES, WEIGHTS = (np.asarray(values, dtype=np.float64) for values in np.polynomial.legendre.leggauss(8))
 GIVEN = 8 * ROUND_OFF
@@ -117,7 +119,7 @@ class GaussianLaw(LossLaw):
         return self.cut(np.asarray(step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)))
 
     def cut(self, edges: Floats) -> Cells:
-        """Masses by quadrature of positive terms on each cell; none is wider than ``WIDEST`` allows.
+        """Masses by quadrature of positive terms on each cell; none is wider than ``WIDEST_CELL`` allows.
 
         What lies outside counts as lost under P and under Q: as outcomes that only one of them gives, which dominates.
         Of a large μ that is most of Q, whose masses under P are no doubles.
@@ -125,7 +127,7 @@ class GaussianLaw(LossLaw):
         if not self.mu <= LARGEST:
             return Cells.atoms(np.zeros(1), np.zeros(1), 1.0, 1.0)
         mu, (first, last) = max(self.mu, SMALLEST), self._kept
-        close = np.linspace(first, last, math.ceil(2 * REACH / WIDEST) + 1)
+        close = np.linspace(first, last, math.ceil(2 * REACH / WIDEST_CELL) + 1)
         edges = np.unique(np.concatenate([close, edges[(edges > first) & (edges < last)]]))
         width, x = np.diff(edges), edges[:-1] / mu - mu / 2
         low, high = np.zeros_like(width), np.zeros_like(width)

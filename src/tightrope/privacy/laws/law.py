@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.arrays import Complexes
 from tightrope.privacy.laws.enclosed import around, widened
 
 if TYPE_CHECKING:
     from tightrope.privacy.laws.flat import Flat
     from tightrope.privacy.laws.loss_cells import Cells
 
-Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 Ends = tuple[Floats, Floats]
 """A lower and an upper bound of each number, shape [n] both."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 HALF = 0.5
 """Below minus this, log1p of what was rounded is off by more than a rounding."""

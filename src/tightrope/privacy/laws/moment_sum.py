@@ -7,18 +7,17 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tightrope.numerics.rounding import OVERFLOW
 from tightrope.numerics.complex_log import log1p
-from tightrope.privacy.laws.law import Complexes, Floats
+from tightrope.numerics.arrays import Complexes, Floats
 
-OVERFLOW = 300.0
-"""Real exponents beyond this are summed with their peak pulled out."""
-CHUNK = 1 << 20
+TABLE_AT_ONCE = 1 << 20
 """Cells of a (nodes × points) table held at once: 16 MiB of complex numbers."""
-FEWEST = 16
+FEWEST_NODES = 16
 """Equidistant nodes, from so many on, are taken in rows: e^{i(y + jh)l} = e^{iyl} e^{ijhl}, a matrix product."""
-LONGEST = 64
+LONGEST_ROW = 64
 """Nodes of a row."""
-FAR = 0.5
+FAR_MOMENTS = 0.5
 """Where |z| times the mean size of the losses exceeds this, nothing is gained from summing e^{zl} − 1."""
 
 
@@ -27,7 +26,7 @@ def log_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
     weight = np.exp(log_weight)
     steep = float(np.max(np.abs(z.real)) * np.max(np.abs(loss))) >= OVERFLOW
     even = _equidistant(z)
-    if even and (steep or float(np.min(np.abs(z))) * float(weight @ np.abs(loss)) > FAR):
+    if even and (steep or float(np.min(np.abs(z))) * float(weight @ np.abs(loss)) > FAR_MOMENTS):
         return _on_line(z, loss, log_weight)
     if steep:
         return _in_chunks(z, loss, lambda part: _steep(part, loss, log_weight))
@@ -53,13 +52,13 @@ def by_height(z: Complexes, answer: Callable[[Complexes], Complexes]) -> Complex
 
 
 def _in_chunks(z: Complexes, loss: Floats, answer: Callable[[Complexes], Complexes]) -> Complexes:
-    rows = max(1, CHUNK // len(loss))
+    rows = max(1, TABLE_AT_ONCE // len(loss))
     return np.concatenate([answer(z[i : i + rows]) for i in range(0, len(z), rows)])
 
 
 def _equidistant(z: Complexes) -> bool:
     """Whether the nodes lie on one line of equal Re z, one step apart, and are many."""
-    if len(z) < FEWEST or not np.all(z.real == z.real[0]):
+    if len(z) < FEWEST_NODES or not np.all(z.real == z.real[0]):
         return False
     steps = np.diff(z.imag)
     return bool(steps[0] != 0 and np.all(np.abs(steps - steps[0]) <= 1e-12 * np.abs(z.imag[-1])))
@@ -67,9 +66,9 @@ def _equidistant(z: Complexes) -> bool:
 
 def _rows(z: Complexes, loss: Floats) -> tuple[Floats, int, int]:
     """j·h for the nodes of a row, the number of nodes in a row, and of rows that are held at once."""
-    length = min(LONGEST, math.isqrt(len(z)))
+    length = min(LONGEST_ROW, math.isqrt(len(z)))
     step = (z.imag[-1] - z.imag[0]) / (len(z) - 1)
-    return step * np.arange(length), length, max(1, CHUNK // len(loss))
+    return step * np.arange(length), length, max(1, TABLE_AT_ONCE // len(loss))
 
 
 def _on_line(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
+from tightrope.numerics.rounding import ROUND_OFF
 
 if TYPE_CHECKING:
-    from tightrope.privacy.laws.law import Floats
+    from tightrope.numerics.arrays import Floats
 
-ROUND_OFF = 2.0**-53
 ROOT_HALF = math.sqrt(0.5)
 NARROW = 0.5
 """Below this μ both ratios are nearly equal, and their difference is integrated instead."""

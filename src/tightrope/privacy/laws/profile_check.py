@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 Profile = Callable[[Floats], Floats]
 

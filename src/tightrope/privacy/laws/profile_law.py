@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.privacy.laws.law import Floats, LossLaw
+from tightrope.numerics.arrays import Floats
+from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.loss_cells import Cells, multiples
 from tightrope.privacy.laws.profile_check import DENT, Profile, check_pair, check_shape, hull, reach, values
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tightrope.numerics.rounding import OVERFLOW
 from tightrope.numerics.complex_log import log1p
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.enclosed import times
-from tightrope.privacy.laws.law import Complexes, Ends, Floats, LossLaw
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.laws.law import Ends, LossLaw
 from tightrope.privacy.laws.loss_cells import Cells
 
-OVERFLOW = 300.0
 ROUNDING = 4e-16
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg, special
 
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.sampled.shifted_line import TAIL, Power
 
 CELLS = 2000

@@ -13,16 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.numerics.rounding import OVERFLOW
 from tightrope.numerics.complex_exp import expm1, exponential_rest, real_exponential_rest
 from tightrope.numerics.complex_log import log1p
-from tightrope.privacy.laws.law import Complexes, Floats
+from tightrope.numerics.arrays import Complexes, Floats
 
-ROUND_OFF = 2.0**-53
-OVERFLOW = 300.0
-"""Exponents beyond 300 are summed with their peak pulled out."""
-LONGEST = 64
+LONGEST_ROW = 64
 """Nodes of a row."""
-FEWEST = 16
+FEWEST_NODES = 16
 """So many equidistant z are taken in rows."""
 BLOCK = 1 << 13
 """And so many at once."""
@@ -172,8 +171,8 @@ def _logarithm(excess: Complexes, error: Floats) -> Enclosed:
 def _rows(z: Complexes) -> tuple[Complexes, Complexes]:
     """The z that start a row, and what the others add to theirs; every z alone where they are no row."""
     steps = np.diff(z)
-    even = len(z) >= FEWEST and bool(np.all(np.abs(steps - steps[0]) <= 1e-12 * np.max(np.abs(z))))
+    even = len(z) >= FEWEST_NODES and bool(np.all(np.abs(steps - steps[0]) <= 1e-12 * np.max(np.abs(z))))
     if not even:
         return z, np.zeros(1, dtype=np.complex128)
-    length = min(LONGEST, math.isqrt(len(z)))
+    length = min(LONGEST_ROW, math.isqrt(len(z)))
     return z[::length], (z[-1] - z[0]) / (len(z) - 1) * np.arange(length)

@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 
-from tightrope.privacy.laws.law import Ends, Floats
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.privacy.laws.law import Ends
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.loss_cells import HALF
 
-ROUND_OFF = 2.0**-53
 INNER = 16 * ROUND_OFF
 """Relative error of a mapped loss, that of a rate which is a rounded quotient included."""
 LEAST = 4 * 5e-324

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import InputError
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
@@ -23,7 +24,6 @@ from tightrope.privacy.sampled.subset import subset
 from tightrope.privacy.sampled.subset_gaussian import SubsetGaussian
 
 Directions = tuple[Composition, Composition]
-ROUND_OFF = 2.0**-53
 NOTHING = Composition((), ()), Composition((), ())
 """Of what nobody takes part in, or what never comes out."""
 

@@ -15,21 +15,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import optimize, special
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
 from tightrope.numerics.complex_exp import expm1, logarithm_rest
 from tightrope.numerics.complex_log import log1p
-from tightrope.privacy.laws.law import Complexes, Floats
+from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.privacy.sampled.line_moment import MomentLine
 
-DIGITS = 56.0
+QUADRATURE_NATS = 56.0
 """The trapezoidal rule, and what is cut off, are below e^{−56} of the integral of the modulus on its strip."""
 TAIL = 13.0
 """Standard deviations beyond which a normal law has less than e^{−84}."""
-FAINT = 75.0
+CUT_OFF_NATS = 75.0
 """Nats below its peak from which on an integrand is cut off."""
-WIDEST = 1.5
+WIDEST_SHIFT = 1.5
 """The line is no farther from the real one: on it the normal density grows by e^{1.5²/2} at most."""
-STEEP = 30.0
+STEEP_VALUE = 30.0
 """From this u on log g is u + log q and a rest."""
 FINE = 2.0**-30
 """Steps and shifts are multiples of this: their multiples are exact."""
@@ -39,8 +40,7 @@ SHORT = 44.0
 """τ from which on x is told from the cut, where relative errors of e^{−44} are small enough."""
 LEVEL = 1.9
 """β: a curve that leaves the real axis levels off at the height βα; φ has grown by e^{(2βα)²/2} at its strip's top."""
-MOST_POINTS = 1 << 17
-ROUND_OFF = 2.0**-53
+MOST_NODES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,14 @@ class Power:
             return low, high
         x = np.linspace(low, last, math.ceil(4 * (last - low)) + 1)
         sizes = self.log_size(x)
-        seen = np.flatnonzero(sizes > np.max(sizes) - FAINT)
+        seen = np.flatnonzero(sizes > np.max(sizes) - CUT_OFF_NATS)
         return low, max(high, min(float(x[min(seen[-1] + 1, len(x) - 1)]), last))
 
     def _falling(self) -> tuple[float, float]:
         """For p < 0: |g| ≥ 1 − q on the left, and |g| ≥ 1 on the right where e^u cos θ ≥ 1."""
         peak = float(self.log_size(np.array(self._mode())))
-        out = FAINT - peak - self.real * -math.log1p(-self.rate)
-        return -math.sqrt(2 * max(out, FAINT)), TAIL
+        out = CUT_OFF_NATS - peak - self.real * -math.log1p(-self.rate)
+        return -math.sqrt(2 * max(out, CUT_OFF_NATS)), TAIL
 
     def _mode(self) -> float:
         """Where φ g^p, p < 0, is largest: it is log-concave."""
@@ -96,11 +96,11 @@ class Power:
     def strip(self, log_moment: float) -> tuple[float, float]:
         """Angle θ of the line and 2π over its step: the strip from the real line to 2θ is free of singularities."""
         best = (0.0, math.inf)
-        angle = min(math.pi / 2, WIDEST * self.mu)
+        angle = min(math.pi / 2, WIDEST_SHIFT * self.mu)
         for _ in range(8 if self.real < 0 else 1):
             width = angle / self.mu
             log_loss = (2 * width) ** 2 / 2 + self._swollen(2 * angle, log_moment)
-            frequency = (DIGITS + log_loss) / width
+            frequency = (QUADRATURE_NATS + log_loss) / width
             best = min(best, (angle, frequency), key=lambda found: found[1])
             angle /= 2
         return best
@@ -121,13 +121,13 @@ def line(power: Power, log_moment: float | None) -> MomentLine:
     low, high = power.ends()
     angle, frequency = _real_strip(power) if log_moment is None else power.strip(log_moment)
     step = math.floor(2 * math.pi / frequency / FINE) * FINE
-    if not (step > 0 and (high - low) / step <= MOST_POINTS):
+    if not (step > 0 and (high - low) / step <= MOST_NODES):
         raise PrecisionError(f"a moment of {power!r} needs {(high - low) * frequency / 6.28:.3g} points")
     shift = power.sign * math.floor(angle / power.mu / FINE) * FINE if log_moment is not None else 0.0
     x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
     curve = Curve.of(power, np.asarray(x + 1j * shift), np.full(len(x), math.log(step), dtype=np.complex128))
     # e^{shift²/2}: what lies beyond the ends on this line; the strip's own growth is in the step.
-    missing = 8 * math.exp(-DIGITS) * math.exp(shift**2 / 2)
+    missing = 8 * math.exp(-QUADRATURE_NATS) * math.exp(shift**2 / 2)
     return curve.whole(power, missing, log_moment)
 
 
@@ -137,21 +137,21 @@ def cut_line(power: Power, log_moment: float | None) -> MomentLine:
     top = math.pi * beta / 2
     start = power.ends()[0]
     near = _near_cut(power, start)
-    step = _wider(log_moment) * 2 * math.pi * ANGLE / (DIGITS + top**2 / 2 + max(near, 0.0) + 4)
-    nearest = max(DIGITS + near + math.log(beta), 1.0)
-    if not (nearest + (power.cut - start) / beta) / step <= MOST_POINTS:
+    step = _wider(log_moment) * 2 * math.pi * ANGLE / (QUADRATURE_NATS + top**2 / 2 + max(near, 0.0) + 4)
+    nearest = max(QUADRATURE_NATS + near + math.log(beta), 1.0)
+    if not (nearest + (power.cut - start) / beta) / step <= MOST_NODES:
         raise PrecisionError(f"a moment of {power!r} needs {(power.cut - start) / beta / step:.3g} points")
     tau = step * np.arange(math.floor((start - power.cut) / beta / step), math.ceil(nearest / step) + 1)
     exponent = np.asarray(-tau - complex(0.0, 0.0 if log_moment is None else ANGLE), dtype=np.complex128)
     away = softplus(exponent)
     curve = Curve.of(power, power.cut - beta * away, math.log(step * beta) + exponent - away)
-    return curve.whole(power, 16 * math.exp(-DIGITS) * math.exp((beta * ANGLE) ** 2 / 2), log_moment)
+    return curve.whole(power, 16 * math.exp(-QUADRATURE_NATS) * math.exp((beta * ANGLE) ** 2 / 2), log_moment)
 
 
 def softplus(w: Complexes) -> Complexes:
     """Of w, log(1 + e^w)."""
-    held = np.where(w.real > STEEP, 0.0, w)
-    return np.asarray(np.where(w.real > STEEP, w + np.exp(-np.where(w.real > STEEP, w, STEEP)), log1p(np.exp(held))))
+    held = np.where(w.real > STEEP_VALUE, 0.0, w)
+    return np.asarray(np.where(w.real > STEEP_VALUE, w + np.exp(-np.where(w.real > STEEP_VALUE, w, STEEP_VALUE)), log1p(np.exp(held))))
 
 
 def _near_cut(power: Power, start: float) -> float:
@@ -174,15 +174,15 @@ def tail_line(power: Power, log_moment: float | None) -> MomentLine:
     """Of the part beyond ``power.cut``, log M(c) being that part's: x = cut + β log(1 + e^{τ + iα})."""
     beta = min(LEVEL, 2 / power.mu)
     top = math.pi * beta / 2
-    step = _wider(log_moment) * 2 * math.pi * ANGLE / (DIGITS + top**2 / 2 + 2 * math.log(power.cut + 2) + 4)
+    step = _wider(log_moment) * 2 * math.pi * ANGLE / (QUADRATURE_NATS + top**2 / 2 + 2 * math.log(power.cut + 2) + 4)
     last = max(power.cut + TAIL, replace(power, cut=math.inf).ends()[1])
-    if not (SHORT + (last - power.cut) / beta) / step <= MOST_POINTS:
+    if not (SHORT + (last - power.cut) / beta) / step <= MOST_NODES:
         raise PrecisionError(f"a moment of {power!r} needs {(last - power.cut) / beta / step:.3g} points")
     tau = step * np.arange(math.floor(-SHORT / step), math.ceil(((last - power.cut) / beta + 2) / step) + 1)
     exponent = np.asarray(tau + complex(0.0, 0.0 if log_moment is None else ANGLE), dtype=np.complex128)
     away = softplus(exponent)
     curve = Curve.of(power, power.cut + beta * away, math.log(step * beta) + exponent - away)
-    missing = 16 * (math.exp(-DIGITS) + math.exp(-SHORT) * power.cut) * math.exp((beta * ANGLE) ** 2 / 2)
+    missing = 16 * (math.exp(-QUADRATURE_NATS) + math.exp(-SHORT) * power.cut) * math.exp((beta * ANGLE) ** 2 / 2)
     at_c = math.nan if log_moment is None else log_moment
     return MomentLine(
         curve.log_weight, curve.loss, curve.blurred, curve.moved, 0.0, 0.0, 0.0, missing, at_c, 0.0, whole=False
@@ -241,17 +241,17 @@ def _real_strip(power: Power) -> tuple[float, float]:
     """The same for the real line and real z: a strip on both sides of it."""
     a = np.minimum(np.linspace(0.02, 0.95, 40) * math.pi / power.mu, 20.0)
     swollen = min(power.real, 0.0) * np.log(np.cos(a * power.mu / 2))
-    return 0.0, float(np.min(a / 2 + (DIGITS + swollen) / a))
+    return 0.0, float(np.min(a / 2 + (QUADRATURE_NATS + swollen) / a))
 
 
 def log_g(exponent: Complexes, rate: float) -> tuple[Complexes, Complexes]:
     """Of u, log g and a = g − 1 = q (e^u − 1); by g, a sum of two terms in one half-plane, where it is far from 1."""
-    held = np.where(exponent.real > STEEP, STEEP + 1j * exponent.imag, exponent)
+    held = np.where(exponent.real > STEEP_VALUE, STEEP_VALUE + 1j * exponent.imag, exponent)
     gain = rate * expm1(held)
     loss = log1p(gain)
     far = np.abs(gain) > 0.5
     loss[far] = np.log((1 - rate) + rate * np.exp(held[far]))
-    steep = exponent.real > STEEP
+    steep = exponent.real > STEEP_VALUE
     beyond = exponent[steep]
     with np.errstate(over="ignore", invalid="ignore"):
         loss[steep] = (

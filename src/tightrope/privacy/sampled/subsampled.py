@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tightrope.privacy.laws.enclosed import by_sign, middle, spread, times
-from tightrope.privacy.laws.law import Ends, Floats, LossLaw
+from tightrope.privacy.laws.law import Ends, LossLaw
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.loss_cells import Cells, mixed_loss, multiples
 from tightrope.privacy.sampled.mixing import INNER, asked_above, asked_below, mixed, slope
 
 SEEN = 1e-12
 """Masses that add up to one but for this, or less, do so but for their rounding."""
-STEEP = 30.0
+STEEP_LOSS = 30.0
 """Losses of cells beyond this are mapped by a sum of logarithms, with their own rounding."""
 Map = Callable[[Floats], Floats]
 
@@ -135,7 +136,7 @@ def rounding_of(largest: float, base: float) -> float:
     """What losses up to a largest one, mapped from the base's, are off by; one that has no end is not off."""
     if not math.isfinite(largest):
         return 0.0
-    return INNER * (abs(largest) + (base if STEEP < base < math.inf else 0.0))
+    return INNER * (abs(largest) + (base if STEEP_LOSS < base < math.inf else 0.0))
 
 
 def cut_for(law: PoissonRemove, step: float) -> Cells:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from tightrope.privacy.laws.gaussian import GaussianLaw
-from tightrope.privacy.laws.law import Complexes, Floats, LossLaw
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.loss_cells import Cells, mixed_loss
 from tightrope.privacy.sampled.lifted_path import LiftedPath
 from tightrope.privacy.sampled.line_moment import Enclosed, MomentLine

@@ -13,7 +13,8 @@ import numpy as np
 
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.enclosed import by_sign, middle, spread
-from tightrope.privacy.laws.law import Ends, Floats, LossLaw
+from tightrope.privacy.laws.law import Ends, LossLaw
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.loss_cells import Cells
 from tightrope.privacy.sampled.subsampled import PoissonRemove, cut_for
 

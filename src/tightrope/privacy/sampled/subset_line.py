@@ -14,18 +14,8 @@ import numpy as np
 
 from tightrope.errors import PrecisionError
 from tightrope.privacy.sampled.line_moment import MomentLine
-from tightrope.privacy.sampled.shifted_line import (
-    ANGLE,
-    DIGITS,
-    FAINT,
-    LEVEL,
-    MOST_POINTS,
-    ROUND_OFF,
-    TAIL,
-    Curve,
-    Power,
-    softplus,
-)
+from tightrope.privacy.sampled.shifted_line import ANGLE, QUADRATURE_NATS, CUT_OFF_NATS, LEVEL, MOST_NODES, TAIL, Curve, Power, softplus
+from tightrope.numerics.rounding import ROUND_OFF
 
 NEAREST = -22.0
 """τ from which on x is told from μ/2: the integrand is of second order there, in e^τ, and so is what is cut off."""
@@ -41,7 +31,7 @@ def subset_line(power: Power, log_moment: float | None) -> MomentLine:
     beta = min(LEVEL, 1 / power.mu)
     top = math.pi * beta / 2
     # On the strip's far side φ is larger, and where the curve is steep an x counts by its whole neighbourhood.
-    step = 2 * math.pi * ANGLE / (DIGITS + top**2 / 2 + power.mu / 2 + 4)
+    step = 2 * math.pi * ANGLE / (QUADRATURE_NATS + top**2 / 2 + power.mu / 2 + 4)
     angle = 0.0 if log_moment is None else ANGLE
     high = power.ends()[1]
     above = _curve(power, (beta, step, angle), high, ends_there=high == power.cut)
@@ -56,9 +46,9 @@ def subset_line(power: Power, log_moment: float | None) -> MomentLine:
         np.concatenate([above.blurred, below.blurred]) + len(above.x) + len(below.x) + 8,
         np.concatenate([above.moved, below.moved]),
         complex(math.fsum(terms) - gone[1]),
-        float(terms @ relative) * ROUND_OFF + 1e-12 * gone[1] + 16 * math.exp(-DIGITS) * power.rate**2,
+        float(terms @ relative) * ROUND_OFF + 1e-12 * gone[1] + 16 * math.exp(-QUADRATURE_NATS) * power.rate**2,
         max(1 - float(np.sum(weight * (2 + real.gain.real))), 0.0),
-        16 * math.exp(-DIGITS) * (1 + (power.mu * power.rate) ** 2),
+        16 * math.exp(-QUADRATURE_NATS) * (1 + (power.mu * power.rate) ** 2),
         math.nan if log_moment is None else log_moment,
         gone[0],
     )
@@ -68,8 +58,8 @@ def _curve(power: Power, shape: tuple[float, float, float], high: float, *, ends
     """From μ/2 to ``high``, β, the step of τ and the angle α being given; it is left where it is cut, or goes on."""
     beta, step, angle = shape
     length = (high - power.mu / 2) / beta
-    farthest = length + (-NEAREST if ends_there else FAINT / 20)
-    if not (farthest - NEAREST) / step <= MOST_POINTS:
+    farthest = length + (-NEAREST if ends_there else CUT_OFF_NATS / 20)
+    if not (farthest - NEAREST) / step <= MOST_NODES:
         raise PrecisionError(f"a moment of {power!r} on a subset needs {farthest / step:.3g} points")
     tau = step * np.arange(math.floor(NEAREST / step), math.ceil(farthest / step) + 1)
     first = np.asarray(tau + complex(0.0, angle), dtype=np.complex128)

@@ -8,9 +8,9 @@ from decimal import Decimal
 from tightrope.engines.request import FixedPoint
 from tightrope.errors import PlanError
 
-DIGITS = 8
+RANGE_DIGITS = 8
 """Decimal digits of half the range that a value keeps: rounding to the grid is below 1e−8 of it."""
-WIDEST = 2.0**60
+WIDEST_GRID = 2.0**60
 """Grid points from zero to the farther bound, at most."""
 
 
@@ -23,8 +23,8 @@ def grid(between: tuple[float, float], *, centred: bool) -> FixedPoint:
     reach = (high - low) / 2 if centred else max(abs(low), abs(high))
     if not math.isfinite(high - low):
         raise PlanError("between", between, "a range that a double can hold", "use smaller bounds")
-    finest = math.ceil(math.log10(max(abs(low), abs(high)) / WIDEST))
-    step = Decimal(1).scaleb(max(math.floor(math.log10(reach)) - DIGITS, finest))
+    finest = math.ceil(math.log10(max(abs(low), abs(high)) / WIDEST_GRID))
+    step = Decimal(1).scaleb(max(math.floor(math.log10(reach)) - RANGE_DIGITS, finest))
     plain = FixedPoint(low, high, step, 0)
     centre = (plain.to_units(low) + plain.to_units(high)) // 2 if centred else 0
     return FixedPoint(low, high, step, centre)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.arrays import Integers
 from tightrope.engines.axis_cells import Axis
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.report.pictures.plots import ACCENT, INK, QUIET
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 MOST_PANELS, MOST_FLOWS, MOST_BARS = 6, 50, 25
 AFTER = "#b0563b"
 STRETCHED = 4.0
@@ -101,7 +101,7 @@ def _map(panel: Axes, cells: Cells, law: Floats, scale: Any) -> Any:
     )
 
 
-def _arrows(panel: Axes, cells: Cells, found: tuple[Numbers, Numbers, Floats]) -> None:
+def _arrows(panel: Axes, cells: Cells, found: tuple[Integers, Integers, Floats]) -> None:
     """The heaviest flows between different cells, the heavier the darker."""
     starts, ends, shares = found
     moved = np.flatnonzero(starts != ends)

@@ -12,7 +12,7 @@ from tightrope.report.words.digits import percent
 from tightrope.report.words.document import Json, number
 
 DEEPEST_DECADE = -40
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+TICK_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def tradeoff(certificate: Json) -> Curve | None:
     points = curve(certificate)
     if not points:
         return None
-    ticks = [Tick(100 * share, percent(share)) for share in SHARES]
+    ticks = [Tick(100 * share, percent(share)) for share in TICK_SHARES]
     marks = [(100 * c.false_positive_rate, 100 - 100 * c.true_positive_rate) for c in catches(certificate)]
     return Curve(_line([(100 * x, 100 - 100 * y) for x, y in points]), ticks, ticks, marks)
 

@@ -8,7 +8,7 @@ from numbers import Real
 
 Json = Mapping[str, object]
 
-LARGEST = 1e300
+LARGEST_NUMBER = 1e300
 
 
 def as_number(value: object) -> float | None:
@@ -23,7 +23,7 @@ def as_number(value: object) -> float | None:
         found = float(value)
     except (OverflowError, ValueError):
         return None
-    return found if abs(found) <= LARGEST else None
+    return found if abs(found) <= LARGEST_NUMBER else None
 
 
 def number(source: Json, key: str) -> float | None:

@@ -10,7 +10,7 @@ from tightrope.report.words.attacker import attack_success
 from tightrope.report.words.digits import DOWN, MISSING, UP, decimals_for, fixed, percent, significant
 from tightrope.report.words.document import Json, number, part, parts, text
 
-SHARES = "distribution"
+SHARES_QUESTION = "distribution"
 MEMOISE = (
     "Who is asked the same again must send the same report again: a copy says nothing new, however often it is sent."
 )
@@ -50,7 +50,7 @@ class Written:
 
 def is_shares(document: Json) -> bool:
     """Whether shares of categories were asked for, and not a mean."""
-    return text(document, "question") == SHARES
+    return text(document, "question") == SHARES_QUESTION
 
 
 def estimates(document: Json) -> list[Estimate]:

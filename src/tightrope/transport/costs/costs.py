@@ -15,9 +15,9 @@ from typing import Self
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.transport.costs.laws import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers
 
-BLOCK = 1 << 17
+PAIRS_AT_ONCE = 1 << 17
 """Pairs that are priced at a time: one megabyte, so that they stay in the cache."""
 
 LOG_LARGEST = 700.0
@@ -61,7 +61,7 @@ class Cost(ABC):
     def blocks(self) -> Iterator[tuple[Integers, Floats]]:
         """Some rows at a time, so that the matrix is never built: their indices and c_ij."""
         rows, columns = self.shape
-        step = max(1, BLOCK // columns)
+        step = max(1, PAIRS_AT_ONCE // columns)
         for start in range(0, rows, step):
             some = np.arange(start, min(start + step, rows))
             yield some, self.block(some)

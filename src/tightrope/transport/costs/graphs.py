@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from tightrope.errors import InputError
 from tightrope.transport.costs.costs import Cost, Matrix
-from tightrope.transport.costs.laws import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.point_clouds import Points
 
 

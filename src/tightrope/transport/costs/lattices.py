@@ -11,7 +11,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.graphs import Graph
-from tightrope.transport.costs.laws import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.point_clouds import METRICS, Points, known_metric
 
 Step = tuple[int, ...]
@@ -32,9 +32,9 @@ def grid(shape: Sequence[int] | int, *, metric: str = "cityblock") -> Cost:
         raise InputError("shape", shape, "at least one number of cells", "for example (100, 100)")
     places = _cells(sizes)
     clouds = Points(places, places, metric)
-    if metric not in STEPS:
+    if metric not in METRIC_STEPS:
         return clouds
-    joined = [_edges(sizes, step) for step in STEPS[metric](len(sizes))]
+    joined = [_edges(sizes, step) for step in METRIC_STEPS[metric](len(sizes))]
     tails, heads = (np.concatenate(ends) for ends in zip(*joined, strict=True))
     return Graph(len(places), tails, heads, np.ones(len(tails)), clouds)
 
@@ -53,7 +53,7 @@ def _chebyshev_steps(dimension: int) -> list[Step]:
     return [step for step in product((-1, 0, 1), repeat=dimension) if step > origin]
 
 
-STEPS = {"cityblock": _cityblock_steps, "chebyshev": _chebyshev_steps}
+METRIC_STEPS = {"cityblock": _cityblock_steps, "chebyshev": _chebyshev_steps}
 
 
 def _edges(sizes: Step, step: Step) -> tuple[Integers, Integers]:

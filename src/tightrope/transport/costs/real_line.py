@@ -10,7 +10,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.transport.costs.costs import Cost
-from tightrope.transport.costs.laws import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

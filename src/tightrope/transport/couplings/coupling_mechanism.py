@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import Source
@@ -18,13 +19,13 @@ from tightrope.transport.couplings import least_loss
 from tightrope.transport.couplings.least_loss import Objective
 from tightrope.transport.couplings.membership import Codes, codes
 from tightrope.transport.couplings.person_names import people
-from tightrope.transport.exact.exact_laws import Floats, Law, array_of
+from tightrope.numerics.arrays import Floats
+from tightrope.transport.exact.exact_laws import Law, array_of
 from tightrope.transport.exact.group_tables import GroupTables
 from tightrope.transport.exact.row_tables import RowTables
 from tightrope.transport.solvers import solving
 
 Group = Any
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tightrope.randomness.choice import TOTAL
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism, Group
-from tightrope.transport.couplings.least_loss import NEGLIGIBLE
+from tightrope.transport.couplings.least_loss import NEGLIGIBLE_MASS
 from tightrope.transport.solvers import solving
 
 
@@ -38,7 +38,7 @@ def moves(mechanism: CouplingMechanism, group: Group, cost: Any) -> Moves:
     rows, columns, shares = flows(mechanism, group)
     costs = solving.distances(cost, rows, columns)
     dearest = np.argsort(-costs, kind="stable")
-    beyond = costs[dearest][np.cumsum(shares[dearest]) > NEGLIGIBLE]
+    beyond = costs[dearest][np.cumsum(shares[dearest]) > NEGLIGIBLE_MASS]
     kept = math.fsum(shares[rows == columns].tolist())
     return Moves(math.fsum((costs * shares).tolist()), float(beyond[0]), min(1.0, kept))
 

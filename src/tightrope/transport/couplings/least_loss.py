@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative
-from tightrope.transport.exact.exact_laws import TOLERANCE, Law
+from tightrope.transport.exact.exact_laws import SUM_TOLERANCE, Law
 from tightrope.transport.exact.exact_plan import ExactPlan, exact_plan
 from tightrope.transport.exact.row_tables import RowTables
 from tightrope.transport.solvers import solving
 
-NEGLIGIBLE = 2e-12
+NEGLIGIBLE_MASS = 2e-12
 """Mass that does not count in a largest cost: W_∞ is solved but for 1e−12 of it."""
 
 Objective = Literal["expected", "worst"]
-ORDERS = {"expected": 1.0, "worst": math.inf}
+NAMED_ORDERS = {"expected": 1.0, "worst": math.inf}
 Group = Any
 
 
@@ -33,9 +33,9 @@ def laws_of(groups: Mapping[Group, ArrayLike], size: int) -> dict[Group, Law]:
 
 def order_of(objective: str) -> float:
     """The order p of the W_p that an objective means. Raises ``InputError`` for unknown ones."""
-    if not isinstance(objective, str) or objective not in ORDERS:
-        raise InputError("objective", objective, f"one of {list(ORDERS)}", "expected is W_1, worst is W_infinity")
-    return ORDERS[objective]
+    if not isinstance(objective, str) or objective not in NAMED_ORDERS:
+        raise InputError("objective", objective, f"one of {list(NAMED_ORDERS)}", "expected is W_1, worst is W_infinity")
+    return NAMED_ORDERS[objective]
 
 
 def shares_of(laws: Mapping[Group, Law], weights: Mapping[Group, float] | None) -> list[float]:
@@ -58,7 +58,7 @@ def target_of(target: Any, laws: Mapping[Group, Law], cost: Any, weights: list[f
     size = solving.sizes(cost)[1]
     if target is None or (isinstance(target, str) and target == "barycenter"):
         found = np.maximum(solving.centre([law.floats for law in laws.values()], cost, weights), 0.0)
-        return Law.of("barycenter", np.where(found < TOLERANCE / (1000 * size), 0.0, found), size)
+        return Law.of("barycenter", np.where(found < SUM_TOLERANCE / (1000 * size), 0.0, found), size)
     if isinstance(target, str):
         raise InputError("target", target, "a law, 'barycenter' or None")
     return Law.of("target", target, size)
@@ -77,7 +77,7 @@ def loss_of(plan: ExactPlan, cost: Any, order: float) -> float:
     if order == 1:
         return math.fsum((costs * shares).tolist())
     dearest = np.argsort(-costs, kind="stable")
-    return float(costs[dearest][np.cumsum(shares[dearest]) > NEGLIGIBLE][0])
+    return float(costs[dearest][np.cumsum(shares[dearest]) > NEGLIGIBLE_MASS][0])
 
 
 def tables_of(plan: ExactPlan, law: Law, target: Law) -> RowTables:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 
-SAFE = frozenset({int, str, bytes, UUID})
+EQUAL_TYPES = frozenset({int, str, bytes, UUID})
 """Equal where they are the same, and only there."""
 EXPECTED = "made of whole numbers, strings, bytes, UUIDs or tuples of them"
 REMEDY = "1, 1.0 and True are equal, NaN is not even equal to itself: give every value a name of its own"
@@ -50,7 +50,7 @@ def _plain(name: Any) -> Any:
 
 
 def _checked(found: list[Any]) -> list[Any]:
-    odd = {kind for kind in map(type, found) if kind not in SAFE}
+    odd = {kind for kind in map(type, found) if kind not in EQUAL_TYPES}
     if tuple in odd and all(_is_whole(name) for name in found if isinstance(name, tuple)):
         odd.remove(tuple)
     if odd:
@@ -59,4 +59,4 @@ def _checked(found: list[Any]) -> list[Any]:
 
 
 def _is_whole(name: tuple[Any, ...]) -> bool:
-    return all(type(part) in SAFE or (isinstance(part, tuple) and _is_whole(part)) for part in name)
+    return all(type(part) in EQUAL_TYPES or (isinstance(part, tuple) and _is_whole(part)) for part in name)

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.numerics.arrays import Floats
 from tightrope.errors import InputError
 
-Floats = NDArray[np.float64]
 
-TOLERANCE = 1e-9
+SUM_TOLERANCE = 1e-9
 """How far from one a sum may be: such a law is renormalised, any other is refused."""
 
 
@@ -59,8 +59,8 @@ def probabilities(name: str, values: ArrayLike, size: int | None = None) -> Floa
     if not bool(np.all(law >= 0)):
         raise InputError(name, float(law[~(law >= 0)][0]), "made of probabilities >= 0", "NaN is no probability")
     total = float(np.sum(law))
-    if not abs(total - 1) <= TOLERANCE:
-        raise InputError(f"sum of {name}", total, f"1, to {TOLERANCE:g}", "divide counts by their sum")
+    if not abs(total - 1) <= SUM_TOLERANCE:
+        raise InputError(f"sum of {name}", total, f"1, to {SUM_TOLERANCE:g}", "divide counts by their sum")
     return law
 
 

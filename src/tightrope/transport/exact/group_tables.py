@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.numerics.arrays import Integers
 from tightrope.randomness.source import Source
 from tightrope.randomness.wide import Wide
 from tightrope.transport.exact.row_tables import RowTables
 
 Group = Any
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

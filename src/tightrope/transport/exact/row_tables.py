@@ -9,16 +9,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
 from tightrope.randomness.alias import Columns, lay, sure
-from tightrope.randomness.choice import BLOCK, TOTAL
+from tightrope.randomness.choice import WORDS_AT_ONCE, TOTAL
 from tightrope.randomness.loops import Loop, compiled
 from tightrope.randomness.source import Source, Words
 from tightrope.randomness.stream import Stream
 from tightrope.randomness.wide import Wide
 from tightrope.transport.exact.row_loops import choose_by_row
 
-Integers = NDArray[np.int64]
 Row = tuple[tuple[int, ...], Columns]
 Layout = tuple[Words, Words, Words, NDArray[np.int32], NDArray[np.int32]]
 
@@ -81,8 +81,8 @@ class RowTables:
         """One independent outcome for each of ``rows`` (numbers of rows, shape [n]), exactly by the weights."""
         source = source or Stream()
         out, loop = np.empty(len(rows), dtype=np.int64), compiled(choose_by_row, len(rows))
-        for start in range(0, len(rows), BLOCK):
-            part = slice(start, start + BLOCK)
+        for start in range(0, len(rows), WORDS_AT_ONCE):
+            part = slice(start, start + WORDS_AT_ONCE)
             self._fill(out[part], rows[part], source, loop)
         return out
 

@@ -11,12 +11,12 @@ from tightrope.numerics.checks import probability
 
 Shares = Sequence[Fraction]
 
-MARGIN = 5e-14
+TERM_MARGIN = 5e-14
 """Relative: more than a term may be off (a few dozen roundings; the sums of positive terms are rounded once)."""
-NEAR = Fraction(1, 2)
+NEAR_ONE = Fraction(1, 2)
 """Where |p/q − 1| is at most this, logarithms come from series: their difference to the linear part has all digits."""
 TERMS = 60
-TINY = 1e-300
+TINY_TERMS = 1e-300
 """Added where the laws differ: more than all terms together lose below the normal doubles."""
 SMALL, LARGE = Fraction(1, 10**300), Fraction(10**300)
 """Ratios between these are normal doubles."""
@@ -44,18 +44,18 @@ def divergence(name: str, p: Shares, q: Shares, *, delta: float = 0.0) -> float:
         return 0.0
     if name == APPROXIMATE:
         return raised(_approximate_max(p, q, Fraction(slack)))
-    return raised(KINDS[name](p, q) + TINY)
+    return raised(KINDS[name](p, q) + TINY_TERMS)
 
 
 def raised(value: float) -> float:
     """A few units up; 0 and ∞ stay."""
-    return value and math.nextafter(value * (1 + MARGIN), math.inf)
+    return value and math.nextafter(value * (1 + TERM_MARGIN), math.inf)
 
 
 def log_ratio(p: Fraction, q: Fraction) -> float:
     """log(p/q) to a few units in the last place, near 1 as well, whatever the size of the two; q > 0."""
     ratio = p / q
-    if abs(ratio - 1) <= NEAR:
+    if abs(ratio - 1) <= NEAR_ONE:
         return math.log1p(float(ratio - 1))
     if SMALL < ratio < LARGE:
         return math.log(ratio)
@@ -72,7 +72,7 @@ def _bend(p: Fraction, q: Fraction) -> float:
     if not p:
         return float(q)
     excess = p / q - 1
-    if abs(excess) > NEAR:
+    if abs(excess) > NEAR_ONE:
         return float(p) * log_ratio(p, q) - float(p - q)
     d = float(excess)
     return float(q) * math.fsum((-1) ** k * d**k / (k * (k - 1)) for k in range(2, TERMS))
@@ -121,7 +121,7 @@ def _approximate_max(p: Shares, q: Shares, delta: Fraction) -> float:
         if above > 0 and not below:
             return math.inf
         if above > below:
-            worst = max(worst, log_ratio(above, below) + TINY)
+            worst = max(worst, log_ratio(above, below) + TINY_TERMS)
     return worst
 
 

@@ -23,7 +23,7 @@ from tightrope.transport.guarantees.distribution_checks import distribution_priv
 from tightrope.transport.guarantees.divergences import divergence as divergence_of
 from tightrope.transport.guarantees.divergences import raised
 
-STEEPEST = 700.0
+LARGEST_FINITE_EPSILON = 700.0
 """e^709 is the largest double; from here on a factor e^ε counts as infinite."""
 
 
@@ -65,7 +65,7 @@ class OneDraw:
 BOUNDS: dict[str, Callable[[float, float], float]] = {
     "kl": lambda epsilon, eta: epsilon * eta,
     "reverse_kl": lambda epsilon, eta: epsilon * eta,
-    "chi2": lambda epsilon, eta: 2 * eta * math.sinh(epsilon) if epsilon <= STEEPEST else math.inf,
+    "chi2": lambda epsilon, eta: 2 * eta * math.sinh(epsilon) if epsilon <= LARGEST_FINITE_EPSILON else math.inf,
     "hellinger": lambda epsilon, eta: eta * math.tanh(epsilon / 4),
     "total_variation": lambda epsilon, eta: eta,
     "max": lambda epsilon, eta: epsilon,
@@ -99,7 +99,7 @@ def _chained(up: float, epsilon: float, down: float) -> float:
     """δ⁺ + e^ε δ⁻, rounded up; at most 1."""
     if not down:
         return up
-    return min(1.0, raised(up + math.exp(epsilon) * down)) if epsilon <= STEEPEST else 1.0
+    return min(1.0, raised(up + math.exp(epsilon) * down)) if epsilon <= LARGEST_FINITE_EPSILON else 1.0
 
 
 def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, ArrayLike]) -> OneDraw:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import MissingExtraError, PrecisionError
-from tightrope.transport.costs.laws import Integers
+from tightrope.numerics.arrays import Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from tightrope.errors import MissingExtraError, PrecisionError
-from tightrope.transport.costs.laws import Floats
+from tightrope.numerics.arrays import Floats
 
 PIVOTS = 10**9
 """The solver stops here; a problem that fits in memory is far below."""

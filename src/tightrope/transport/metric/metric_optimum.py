@@ -11,17 +11,18 @@ from scipy import sparse
 
 from tightrope.errors import InputError, PrecisionError
 from tightrope.numerics.checks import finite, positive
-from tightrope.transport.exact.exact_laws import Floats, Law
+from tightrope.numerics.arrays import Floats
+from tightrope.transport.exact.exact_laws import Law
 from tightrope.transport.metric.metric_privacy import MetricMechanism, certified, expected_loss
 from tightrope.transport.solvers import solving
 
 Arcs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-MOST_POINTS = 150
+MOST_PLACES = 150
 """n² unknowns and a row for each arc and output: HiGHS takes about a minute at the end of it."""
-MARGIN = 1e-9
+EPSILON_MARGIN = 1e-9
 """Relative: how much less than ε the program uses, so that its roundings need little mixing."""
-STEEPEST = 50.0
+LARGEST_STRETCH = 50.0
 """Largest ε times diameter: smaller probabilities are below what 2⁻¹²⁸ can hold to a part in a billion."""
 STIFFEST = 20.0
 """Logarithm of the largest coefficient: HiGHS errs beyond; e^20 where more is allowed costs 1e−8 of the diameter."""
@@ -60,10 +61,10 @@ def optimal_metric(law: ArrayLike, cost: Any, epsilon: float, *, dilation: float
     epsilon, stretch = positive("epsilon", epsilon), finite("dilation", dilation)
     if not stretch >= 1:
         raise InputError("dilation", dilation, "at least 1")
-    if not epsilon * float(distances.max()) <= STEEPEST:
-        raise InputError("epsilon", epsilon, f"at most {STEEPEST / float(distances.max()):g} on these points")
+    if not epsilon * float(distances.max()) <= LARGEST_STRETCH:
+        raise InputError("epsilon", epsilon, f"at most {LARGEST_STRETCH / float(distances.max()):g} on these points")
     arcs = _between(distances) if stretch == 1 else _spanner(distances, stretch)
-    matrix, optimum = _solved(weights, distances, arcs, epsilon / stretch * (1 - MARGIN))
+    matrix, optimum = _solved(weights, distances, arcs, epsilon / stretch * (1 - EPSILON_MARGIN))
     mechanism = certified(matrix, distances, epsilon, exponential_rows(distances, epsilon / 2))
     return OptimalMetric(mechanism, expected_loss(mechanism.matrix, weights, distances), optimum, 2 * len(arcs[0]))
 
@@ -77,8 +78,8 @@ def exponential_rows(distances: Floats, epsilon: float) -> Floats:
 def _metric(cost: Any) -> Floats:
     distances = solving.matrix_of(solving.checked_cost(cost))
     size = len(distances)
-    if distances.shape != (size, size) or size < 2 or not size <= MOST_POINTS:
-        raise InputError("cost", distances.shape, f"a metric on 2 to {MOST_POINTS} points", "take larger cells")
+    if distances.shape != (size, size) or size < 2 or not size <= MOST_PLACES:
+        raise InputError("cost", distances.shape, f"a metric on 2 to {MOST_PLACES} points", "take larger cells")
     apart = distances[~np.eye(size, dtype=bool)]
     if not (apart.min() > 0 and np.array_equal(distances, distances.T) and not np.any(np.diag(distances))):
         raise InputError("cost", cost, "a metric: symmetric, 0 on the diagonal and positive elsewhere")

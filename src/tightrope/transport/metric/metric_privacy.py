@@ -9,14 +9,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import Source
-from tightrope.transport.exact.exact_laws import Floats, Law, array_of
+from tightrope.numerics.arrays import Floats
+from tightrope.transport.exact.exact_laws import Law, array_of
 from tightrope.transport.exact.row_tables import RowTables
 from tightrope.transport.solvers import solving
 
-Integers = NDArray[np.int64]
 
 LOG_ERROR = 2.0**-51
 """Relative: what a logarithm of a weight may be off; their difference is off by that of both."""

@@ -8,14 +8,14 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import positive, whole
-from tightrope.transport.exact.exact_laws import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.transport.metric.metric_privacy import MetricMechanism
 
-MARGIN = 1e-9
+EPSILON_MARGIN = 1e-9
 """Relative: how much less than ε the kernel uses, so that roundings of its table stay within ε."""
-REACH = 45.0
+KERNEL_REACH = 45.0
 """Beyond the grid by this over ε, the kernel has e^−45 of its mass at most, per place."""
-STEEPEST = 50.0
+LARGEST_STRETCH = 50.0
 """Largest ε times diameter: weights stay above 2³⁰ units of 2⁻¹²⁸."""
 MOST_CELLS, MOST_REACH = 900, 3000
 METRICS = ("euclidean", "cityblock")
@@ -38,9 +38,9 @@ def planar_laplace(shape: tuple[int, int], epsilon: float, *, metric: str = "euc
     height, width = _checked_shape(shape)
     epsilon = positive("epsilon", epsilon)
     cost = grid_distances((height, width), metric)
-    if not epsilon * float(cost.max()) <= STEEPEST:
-        raise InputError("epsilon", epsilon, f"at most {STEEPEST / float(cost.max()):g} on this grid")
-    matrix = _clamped(_kernel((height, width), epsilon * (1 - MARGIN), metric), (height, width))
+    if not epsilon * float(cost.max()) <= LARGEST_STRETCH:
+        raise InputError("epsilon", epsilon, f"at most {LARGEST_STRETCH / float(cost.max()):g} on this grid")
+    matrix = _clamped(_kernel((height, width), epsilon * (1 - EPSILON_MARGIN), metric), (height, width))
     found = MetricMechanism.of(matrix, cost)
     if not found.epsilon <= epsilon:
         raise InputError("epsilon", epsilon, f"at least {found.epsilon!r}, what the table's rounding allows")
@@ -79,10 +79,10 @@ def _checked_shape(shape: tuple[int, int]) -> tuple[int, int]:
 
 def _kernel(shape: tuple[int, int], epsilon: float, metric: str) -> Floats:
     """e^{−ε‖z‖} for |z| up to the grid's size plus the reach, shape [2R + 1, 2R + 1]."""
-    reach = max(shape) + math.ceil(REACH / epsilon)
+    reach = max(shape) + math.ceil(KERNEL_REACH / epsilon)
     if not reach <= MOST_REACH:
         remedy = "take larger cells: epsilon is per cell"
-        raise InputError("epsilon", epsilon, f"at least {REACH / (MOST_REACH - max(shape)):g}", remedy)
+        raise InputError("epsilon", epsilon, f"at least {KERNEL_REACH / (MOST_REACH - max(shape)):g}", remedy)
     axis = np.arange(-reach, reach + 1, dtype=np.float64)
     return np.exp(-epsilon * _norm(axis[:, None], axis[None, :], metric))
 

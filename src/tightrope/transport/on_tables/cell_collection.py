@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.numerics.arrays import Integers
 from tightrope.engines import Table, folded
 from tightrope.engines.jobs.ordering import written_in_order
 from tightrope.engines.labels import Labels
@@ -18,7 +19,6 @@ from tightrope.errors import EngineError, InputError, SchemaError
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
 from tightrope.transport.on_tables.supports import Cells
 
-Integers = NDArray[np.int64]
 
 
 def apply_cells(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.numerics.arrays import Integers
 from tightrope.engines import Measure, PersonBounds, Request, Table
 from tightrope.engines.axis_cells import CELL, with_cells
 from tightrope.engines.labels import Labels, Name
@@ -17,7 +18,6 @@ from tightrope.engines.snapshot.keys import rank
 from tightrope.errors import InputError, SchemaError
 from tightrope.transport.on_tables.supports import Categories, Cells, Support
 
-Integers = NDArray[np.int64]
 MOST_GROUPS = 1000
 
 

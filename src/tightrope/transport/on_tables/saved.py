@@ -12,7 +12,7 @@ from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
 from tightrope.randomness.choice import TOTAL
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.couplings.least_loss import ORDERS
+from tightrope.transport.couplings.least_loss import NAMED_ORDERS
 from tightrope.transport.exact.exact_laws import Law
 from tightrope.transport.exact.group_tables import GroupTables
 from tightrope.transport.exact.row_tables import RowTables
@@ -146,8 +146,8 @@ def _entries(own: Fields, key: str) -> list[Any]:
 
 def _objective(top: Fields) -> Any:
     objective = top.text("objective")
-    if objective not in ORDERS:
-        raise top.wrong("objective", f"one of {list(ORDERS)}")
+    if objective not in NAMED_ORDERS:
+        raise top.wrong("objective", f"one of {list(NAMED_ORDERS)}")
     return objective
 
 

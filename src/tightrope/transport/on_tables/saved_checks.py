@@ -11,7 +11,7 @@ from tightrope.transport.couplings.displacement import moves
 from tightrope.transport.exact.exact_plan import MOST_MOVED
 from tightrope.transport.exact.row_tables import quantised
 
-CLOSE = Fraction(1, 1 << 100)
+TARGET_TOLERANCE = Fraction(1, 1 << 100)
 """How far an output law may be from the target at a point: fitted ones are within 2⁻¹²⁸ a point of the support."""
 LOSS_ERROR = 1e-9
 """Relative to the largest cost: what sums of rounded masses may be off."""
@@ -29,7 +29,7 @@ def check(mechanism: CouplingMechanism, cost: Any) -> None:
 
 def _check_output(mechanism: CouplingMechanism, group: Group) -> None:
     gaps = [abs(share - mechanism.target[y]) for y, share in enumerate(mechanism.exact_output_law(group))]
-    if not max(gaps) <= CLOSE:
+    if not max(gaps) <= TARGET_TOLERANCE:
         raise _tampered(f"output law of {group!r}", f"{float(max(gaps)):.3g} off", "the target, to 2^-100 a point")
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from tightrope.errors import InputError
 
 AGAIN = "write the file again with: tightrope couple fit"
-LARGEST = sys.float_info.max
+LARGEST_NUMBER = sys.float_info.max
 HEX = re.compile(r"[0-9a-f]{1,8192}")
 
 
@@ -69,7 +69,7 @@ class Fields:
     def number(self, key: str) -> float:
         """A finite number."""
         value = self.entries.get(key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST_NUMBER:
             raise self.wrong(key, "a finite number")
         return float(value)
 

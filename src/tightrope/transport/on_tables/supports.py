@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.numerics.arrays import Integers
 from tightrope.engines.axis_cells import MOST_CELLS, Axis
 from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
@@ -17,7 +18,6 @@ from tightrope.transport.costs.lattices import grid
 from tightrope.transport.costs.real_line import line
 from tightrope.transport.solvers.discrete import Discrete
 
-Integers = NDArray[np.int64]
 DISCRETE = "discrete"
 MOST_CATEGORIES = 10_000
 """Their distances are written out where the largest move is to be small."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.transport.costs.laws import Floats
+from tightrope.numerics.arrays import Floats
 
-ROUNDING = 2.0**-52
+DUAL_ROUNDING = 2.0**-52
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ def dual(u: Floats, v: Floats, source: Floats, target: Floats) -> Dual:
     """
     terms = np.concatenate([u * source, v * target])
     size = float(np.abs(terms).sum())
-    return Dual(u, v, math.fsum(terms) - 2 * ROUNDING * size)
+    return Dual(u, v, math.fsum(terms) - 2 * DUAL_ROUNDING * size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

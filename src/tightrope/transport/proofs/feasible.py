@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.transport.costs.costs import Cost
-from tightrope.transport.costs.laws import Floats, Integers
-from tightrope.transport.proofs.certificates import ROUNDING, Dual, dual
+from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.proofs.certificates import DUAL_ROUNDING, Dual, dual
 
 
 def feasible_dual(cost: Cost, rows: Integers, u: Floats, source: Floats, target: Floats) -> Dual:
@@ -28,4 +28,4 @@ def feasible_dual(cost: Cost, rows: Integers, u: Floats, source: Floats, target:
 
 def margin(u: Floats, v: Floats) -> float:
     """What rounding can add to u_i + v_j − c_ij, where u is a c-transform of v: c_ij ≤ max u + max v at the minimum."""
-    return 8 * ROUNDING * float(np.abs(u).max() + np.abs(v).max())
+    return 8 * DUAL_ROUNDING * float(np.abs(u).max() + np.abs(v).max())

@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array
 
 from tightrope.errors import PrecisionError
 from tightrope.transport.costs.costs import Cost
-from tightrope.transport.costs.laws import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.point_clouds import Points
 from tightrope.transport.libraries.pot import simplex
 from tightrope.transport.proofs.certificates import dual
@@ -21,7 +21,7 @@ from tightrope.transport.proofs.result import Coupling, indices, plan_cost, repa
 from tightrope.transport.solvers.multiscale import first_arcs
 from tightrope.transport.solvers.tables import spread
 
-ROUNDS = 200
+PRICING_ROUNDS = 200
 CLOSED = 1e-11
 """The proof is complete where it misses the cost by this share: ten times the solver's own roundings."""
 MOST = 8
@@ -50,7 +50,7 @@ def arc_pricing(cost: Points, source: Floats, target: Floats) -> Coupling:
 def _optimum(cost: Points, source: Floats, target: Floats) -> tuple[csr_array, Floats, Floats]:
     """A plan and the potentials that prove it, feasible up to roundings."""
     arcs = np.unique(_numbers(first_arcs(cost, source, target), cost))
-    for k in range(ROUNDS):
+    for k in range(PRICING_ROUNDS):
         table = _table(cost, arcs)
         unit = float(table.data.max()) or 1.0
         flows, u, v = simplex(source, target, coo_array(table / unit))
@@ -61,7 +61,7 @@ def _optimum(cost: Points, source: Floats, target: Floats) -> tuple[csr_array, F
             return flows, u, v - over
         arcs = more if k else _lean(cost, more, (u, v), flows)
     raise PrecisionError(
-        f"no proof of optimality after {ROUNDS} rounds of pricing; give fewer points or a coarser cost"
+        f"no proof of optimality after {PRICING_ROUNDS} rounds of pricing; give fewer points or a coarser cost"
     )
 
 

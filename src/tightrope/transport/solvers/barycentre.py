@@ -15,8 +15,9 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.numerics.checks import Real
 from tightrope.transport.costs.costs import Cost, as_cost, powered
-from tightrope.transport.costs.laws import Floats, group_shares, law
-from tightrope.transport.proofs.certificates import ROUNDING
+from tightrope.numerics.arrays import Floats
+from tightrope.transport.costs.laws import group_shares, law
+from tightrope.transport.proofs.certificates import DUAL_ROUNDING
 from tightrope.transport.proofs.feasible import margin
 from tightrope.transport.proofs.result import Coupling
 from tightrope.transport.solvers.barycentre_programs import best_law
@@ -77,4 +78,4 @@ def _lower(cost: Cost, groups: Floats, shares: Floats, prices: Floats) -> float:
     terms = shares[:, None] * rooms * groups
     least = float((shares[:, None] * prices).sum(axis=0).min())
     size = float(np.abs(terms).sum() + (shares[:, None] * np.abs(prices)).sum(axis=0).max())
-    return float(terms.sum()) + least - (len(groups) + 8) * ROUNDING * size
+    return float(terms.sum()) + least - (len(groups) + 8) * DUAL_ROUNDING * size

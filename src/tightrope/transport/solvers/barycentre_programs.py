@@ -12,11 +12,11 @@ from scipy.sparse import block_diag, coo_array, csr_array, eye_array, hstack, kr
 from tightrope.errors import PrecisionError
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.graphs import Graph
-from tightrope.transport.costs.laws import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.transport.costs.real_line import Line
 from tightrope.transport.solvers.discrete import Discrete, median_law
 
-TOLERANCE = 1e-10
+SOLVER_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +86,7 @@ def edges_program(groups: Floats, shares: Floats, graph: Graph) -> Program:
 
 def _solved(program: Program) -> tuple[Floats, Floats]:
     unit = float(program.costs.max()) or 1.0
-    options = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
+    options = {"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE}
     solve: Any = linprog  # its stubs do not know sparse tables
     found = solve(program.costs / unit, A_eq=program.table, b_eq=program.sides, method="highs", options=options)
     if found.status != 0:

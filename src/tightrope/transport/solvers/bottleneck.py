@@ -13,14 +13,15 @@ from typing import Self
 import numpy as np
 
 from tightrope.transport.costs.costs import Cost
-from tightrope.transport.costs.laws import Floats, Integers, whole_masses
+from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.laws import whole_masses
 from tightrope.transport.costs.real_line import Line
 from tightrope.transport.libraries.ortools_flows import Arcs, largest_flow
 from tightrope.transport.proofs.certificates import Cut
 from tightrope.transport.proofs.result import Coupling, plan_of
 from tightrope.transport.solvers.line_bottleneck import LEFT_OUT, line_bottleneck
 
-BITS = 60
+FLOW_BITS = 60
 WIDEN = 1.4
 """While r is too small it grows by this factor: in a plane that is about twice as many pairs a step."""
 
@@ -65,7 +66,7 @@ class Masses:
     def fits(self, near: Near) -> bool:
         """Whether all but 1e−12 of the mass can move along these pairs."""
         flows, _ = self.flow(near)
-        return int(flows.sum()) >= (1 << BITS) - math.floor(math.ldexp(LEFT_OUT, BITS))
+        return int(flows.sum()) >= (1 << FLOW_BITS) - math.floor(math.ldexp(LEFT_OUT, FLOW_BITS))
 
 
 def bottleneck(cost: Cost, source: Floats, target: Floats) -> Coupling:
@@ -74,10 +75,10 @@ def bottleneck(cost: Cost, source: Floats, target: Floats) -> Coupling:
         return line_bottleneck(cost, source, target)
     rows, columns = np.flatnonzero(source), np.flatnonzero(target)
     some = cost.take(rows, columns)
-    masses = Masses(whole_masses(source[rows], BITS), whole_masses(target[columns], BITS))
+    masses = Masses(whole_masses(source[rows], FLOW_BITS), whole_masses(target[columns], FLOW_BITS))
     radius, near = _search(some, masses)
     flows, _ = masses.flow(near)
-    moved = np.ldexp(flows.astype(np.float64), -BITS)
+    moved = np.ldexp(flows.astype(np.float64), -FLOW_BITS)
     moved = _completed(near, moved, source[rows])
     plan = plan_of(rows[near.rows], columns[near.columns], moved, cost.shape)
     proof = _cut(some, masses, near.below(radius), radius)

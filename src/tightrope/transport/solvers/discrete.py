@@ -14,11 +14,11 @@ from scipy.sparse import coo_array
 from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
 from tightrope.transport.costs.costs import Cost, Matrix
-from tightrope.transport.costs.laws import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.proofs.feasible import feasible_dual
 from tightrope.transport.proofs.result import Coupling, plan_cost, refilled
 
-DIGITS = 12
+SLOPE_DIGITS = 12
 """Sums of weights that agree so far are the same slope."""
 
 
@@ -87,7 +87,7 @@ def median_law(laws: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """
     order = np.argsort(laws, axis=0, kind="stable")
     weights = shares[order]
-    slopes = np.round(np.cumsum(weights[::-1], axis=0)[::-1], DIGITS)
+    slopes = np.round(np.cumsum(weights[::-1], axis=0)[::-1], SLOPE_DIGITS)
     lengths = np.diff(np.take_along_axis(laws, order, axis=0), axis=0, prepend=0.0)
     last, share = _last_slope(slopes, lengths)
     law = np.where(slopes > last, lengths, 0.0).sum(axis=0) + share * np.where(slopes == last, lengths, 0.0).sum(axis=0)

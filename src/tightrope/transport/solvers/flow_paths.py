@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.errors import PrecisionError
-from tightrope.transport.costs.laws import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.libraries.ortools_flows import Arcs
 
 Parcel = tuple[int, int, float]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tightrope.transport.costs.laws import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.transport.costs.real_line import Line
 from tightrope.transport.proofs.certificates import Cut
 from tightrope.transport.proofs.result import Coupling, plan_of

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.transport.costs.laws import Floats, Integers, whole_masses
+from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.laws import whole_masses
 
-BITS = 61
+MASS_BITS = 61
 """Masses are whole multiples of 2⁻⁶¹; with the mark of the law, a place on the staircase is one 64-bit integer."""
-CHUNK = 1 << 20
+STAIRS_AT_ONCE = 1 << 20
 LONG = np.finfo(np.longdouble)
 LongFloats = np.ndarray[tuple[int], np.dtype[np.longdouble]]
 LongCosts = Callable[[Integers, Integers], LongFloats]
@@ -42,14 +43,14 @@ def staircase(source: Floats, target: Floats) -> Staircase:
     >>> stairs.rows.tolist(), stairs.columns.tolist(), stairs.masses.tolist()
     ([0, 1, 1], [0, 0, 1], [0.25, 0.25, 0.5])
     """
-    ends = np.cumsum(whole_masses(source, BITS))[:-1] * 2
-    goals = np.cumsum(whole_masses(target, BITS))[:-1] * 2 + 1
+    ends = np.cumsum(whole_masses(source, MASS_BITS))[:-1] * 2
+    goals = np.cumsum(whole_masses(target, MASS_BITS))[:-1] * 2 + 1
     marked = np.sort(np.concatenate([ends, goals]), kind="stable")
     right = marked & 1
     columns = np.concatenate([[0], np.cumsum(right)])
     rows = np.arange(len(columns)) - columns
-    masses = np.diff(marked >> 1, prepend=0, append=1 << BITS)
-    return Staircase(rows, columns, np.ldexp(masses.astype(np.float64), -BITS))
+    masses = np.diff(marked >> 1, prepend=0, append=1 << MASS_BITS)
+    return Staircase(rows, columns, np.ldexp(masses.astype(np.float64), -MASS_BITS))
 
 
 def potentials(stairs: Staircase, costs: LongCosts) -> tuple[Floats, Floats, float]:
@@ -61,8 +62,8 @@ def potentials(stairs: Staircase, costs: LongCosts) -> tuple[Floats, Floats, flo
     before = high = costs(stairs.rows[:1], stairs.columns[:1])[0]
     right = np.longdouble(0)
     u[0], v[0], largest = high, right, float(high)
-    for start in range(1, stairs.size, CHUNK):
-        rows, columns = stairs.rows[start : start + CHUNK], stairs.columns[start : start + CHUNK]
+    for start in range(1, stairs.size, STAIRS_AT_ONCE):
+        rows, columns = stairs.rows[start : start + STAIRS_AT_ONCE], stairs.columns[start : start + STAIRS_AT_ONCE]
         here = costs(rows, columns)
         rises, before = np.diff(here, prepend=before), here[-1]
         turns = np.diff(columns, prepend=stairs.columns[start - 1]).astype(bool)

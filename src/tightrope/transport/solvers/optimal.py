@@ -20,7 +20,8 @@ from tightrope.errors import InputError, PrecisionError
 from tightrope.numerics.checks import Real
 from tightrope.transport.costs.costs import Cost, as_cost, powered
 from tightrope.transport.costs.graphs import Graph
-from tightrope.transport.costs.laws import Floats, law
+from tightrope.numerics.arrays import Floats
+from tightrope.transport.costs.laws import law
 from tightrope.transport.costs.point_clouds import Points
 from tightrope.transport.costs.real_line import Line
 from tightrope.transport.proofs.certificates import Cut, Dual
@@ -29,7 +30,7 @@ from tightrope.transport.solvers.discrete import Discrete, staying
 
 LARGE = 1 << 20
 """From this many pairs on points are priced arc by arc; below, the table is as fast (1000 points: 0.2 s either way)."""
-TOLERANCE = 1e-9
+PROOF_TOLERANCE = 1e-9
 """A proof may miss the cost by this share of the larger of the cost and the largest cost that is paid."""
 
 
@@ -92,7 +93,7 @@ def _solved(cost: Cost, source: Floats, target: Floats) -> Coupling:
 
 def _require_proof(found: Coupling) -> None:
     """An answer whose optimality is in doubt is not given."""
-    if not found.gap <= TOLERANCE * max(found.cost, _largest(found.dual)):
+    if not found.gap <= PROOF_TOLERANCE * max(found.cost, _largest(found.dual)):
         raise PrecisionError(
             f"the cost {found.cost:.17g} is proven optimal only to {found.gap:.3g}; "
             "costs may differ by too many orders of magnitude: give them in a unit near the typical distance"

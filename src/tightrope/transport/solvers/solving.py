@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
-from tightrope.transport.exact.exact_laws import Floats
+from tightrope.numerics.arrays import Floats
 from tightrope.transport.solvers.optimal import coupling
 
-Integers = NDArray[np.int64]
 
 
 class Cost(Protocol):

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.numerics.rounding import SUBNORMAL
 from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.contour.contour_integral import Integral
 from tightrope.privacy.engines.contour.jumps import MOST, Bodies, Jumps
@@ -23,25 +25,23 @@ from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import Interval, outward
 
 MANY = 10**6
-ROUND_OFF = 2.0**-53
 FAR, FARTHEST = 3e5, 1e12
 """By this Im z the integrand must have died for the integral to be tried; of losses as small as a rate, the second."""
 TRIMMED = 1e-20
 """Mass that is trimmed at first, all steps together."""
 SEEN = 1e-11
 """Part of δ that may be left out."""
-NARROW = 1e-10
+NARROW_ENOUGH = 1e-10
 """Relative width of a bracket that is good enough not to trim less."""
 FEW = 10**4
 """Of more steps a grid says little, and takes long to say it."""
 FINE = 1e-8
 """Beyond this one the other way is tried, too."""
 MOST_TRIES = 4
-NEAR = 16.0
+NEAR_POLES = 16.0
 """Tails chosen for a δ within this factor serve as well."""
 WIDE = 1e-5
 """Beyond this relative width the other engine is asked, too."""
-SUBNORMAL = 1e-290
 
 
 def applies(total: Composition) -> bool:
@@ -109,7 +109,7 @@ class Contour(Engine):
             low, high = max(low, below), min(high, above)
             found = max(above - self.total.infinite_bounds[0], 1e-300)
             self.aims[:] = [found]
-            if high - low <= NARROW * high or aim / NEAR < found < aim * NEAR:
+            if high - low <= NARROW_ENOUGH * high or aim / NEAR_POLES < found < aim * NEAR_POLES:
                 break
             aim = found
         return low, high, "the integral cancels"

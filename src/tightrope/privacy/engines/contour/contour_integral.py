@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.contour.line_integral import LineIntegral
 from tightrope.privacy.engines.contour.real_axis import FINENESS, Source
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import Interval, outward
 
-ROUND_OFF = 2.0**-53
 UNDERFLOW = -760.0
 """E to this power is 0 in double precision, with room for rounding."""
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.contour.real_axis import FINENESS, RealAxis, Source
-from tightrope.privacy.laws.law import Complexes, Floats
+from tightrope.numerics.arrays import Complexes, Floats
 
 TOLERANCE = 1e-14
 """Aliasing allowed, relative to δ."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tightrope.privacy.laws.composition import Composition
-from tightrope.privacy.laws.law import Complexes, Floats
+from tightrope.numerics.arrays import Complexes, Floats
 
 MOST = 2
 """Jumps that are counted."""

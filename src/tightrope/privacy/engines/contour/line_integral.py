@@ -13,20 +13,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.numerics.rounding import SUBNORMAL
 from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.contour.contour_line import Nodes, Plan, alias, next_block, planned
 from tightrope.privacy.engines.contour.real_axis import FINENESS, RealAxis, Source
 
-ROUND_OFF = 2.0**-53
 TRUNCATION = 1e-14
 """What lies beyond the last node, relative to δ."""
 MOST_NODES = 1 << 18
 ENOUGH = 1e-9
 """And where that takes more nodes than we are ready to pay for."""
-SUBNORMAL = 1e-290
-"""Below this numbers begin to lose digits."""
 STEEPEST = 600.0
-KEPT = 6
+KEPT_LINES = 6
 """Lines whose nodes are kept."""
 
 
@@ -103,7 +102,7 @@ class LineIntegral:
     def _nodes(self, plan: Plan, *, between: bool) -> Nodes:
         key = (between, plan.line, plan.step)
         if key not in self.nodes:
-            while len(self.nodes) >= KEPT:
+            while len(self.nodes) >= KEPT_LINES:
                 self.nodes.pop(next(iter(self.nodes)))
             c = float(self._axis(between=between).points(np.array([plan.line]))[0])
             self.nodes[key] = Nodes(self.source, c, plan.width)

@@ -11,10 +11,10 @@ from typing import Protocol
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
-from tightrope.privacy.laws.law import Complexes, Floats
+from tightrope.numerics.arrays import Complexes, Floats
 
-ROUND_OFF = 2.0**-53
 FINENESS = 16
 """Points are c = e^{i/16}; between the poles c = −1/(1 + e^{−(i + ½)/16})."""
 FARTHEST = 40 * FINENESS

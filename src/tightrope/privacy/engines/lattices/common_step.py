@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 SNAP = 1e-11
 """Losses this close to a lattice, relative to its step, count as on it; the distance joins the slack."""

@@ -18,7 +18,8 @@ from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.lattices.common_step import SNAP, common_step
 from tightrope.privacy.engines.lattices.lattice import Lattice, LatticePart
 from tightrope.privacy.laws.composition import Composition, any_of
-from tightrope.privacy.laws.law import Floats, LossLaw
+from tightrope.numerics.arrays import Floats
+from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.loss_cells import Cells
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -29,13 +30,13 @@ ROOM = 4
 """Lattice points for the sum, for each one of the widest law."""
 HEAVY = 1e-6
 """Atoms above this mass should lie on the grid."""
-HALF = math.sqrt(2 * math.log(4))
+HALF_DEVIATIONS = math.sqrt(2 * math.log(4))
 """The sum moves by less than its mean and this many deviations with probability ½ at least."""
 COARSE = 1.0
 """A grid that may have moved the sum by more nats than this says nothing from below."""
 UNDERFLOW = 1e-300
 """Cells whose masses leave double precision may add up to this."""
-FAR = 40.0
+FAR_DEVIATIONS = 40.0
 """Deviations beyond which nothing moves, in double precision."""
 
 
@@ -66,8 +67,8 @@ class Grid:
 
     def _gained(self, epsilon: float) -> float:
         """2 Σ W G((|l − ε| − v)₊): each path is seen within v of where it was, with probability ½ or more."""
-        near = self.drift + HALF * self.deviation
-        losses, masses, error = self.upper.near(epsilon, near + self.drift + FAR * self.deviation)
+        near = self.drift + HALF_DEVIATIONS * self.deviation
+        losses, masses, error = self.upper.near(epsilon, near + self.drift + FAR_DEVIATIONS * self.deviation)
         if self.still is not None:
             masses = np.maximum(masses - self.still.matched(losses), 0.0) + 1e-12 * masses
         distance = np.maximum(np.abs(losses - epsilon) - near, 0.0)

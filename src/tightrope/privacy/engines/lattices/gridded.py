@@ -13,7 +13,7 @@ from tightrope.privacy.laws.interval import Interval, outward
 
 GRIDS = (1 << 13, 1 << 16, 1 << 19)
 """Lattice points for the widest law."""
-NARROW = 1e-7
+NARROW_ENOUGH = 1e-7
 """Relative width of a bracket that is good enough not to try a finer grid."""
 
 STILL = 1e-8
@@ -40,7 +40,7 @@ class Gridded(Engine):
                     raise
                 break
             low, high = max(low, finer[0]), min(high, finer[1])
-            if high - low <= NARROW * low:
+            if high - low <= NARROW_ENOUGH * low:
                 break
         return outward(low, low * self.total.inexact)[0], outward(high, high * self.total.inexact)[1]
 

@@ -14,21 +14,22 @@ from typing import Self
 import numpy as np
 from scipy import fft, optimize
 
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.numerics.rounding import OVERFLOW
 from tightrope.errors import PrecisionError
 from tightrope.numerics.complex_log import log1p
 from tightrope.privacy.engines.saddle import Guess, guess
-from tightrope.privacy.laws.law import Complexes, Floats
+from tightrope.numerics.arrays import Complexes, Floats
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
-ROUND_OFF = 2.0**-53
 MOST_POINTS = 1 << 24
 NEARLY = -1 + 1e-16
-TINY = 1e-318
+TINY_MASS = 1e-318
 """What masses below double precision may add up to."""
 VANISHING = -1e4 + 0j
 MOST_FACTORS = 1 << 12
 """Copies whose transforms are multiplied rather than raised to a power by logarithms."""
-FEW = 48
+FEW_ATOMS = 48
 """Up to so many atoms the characteristic function is summed term by term, with full relative accuracy of φ − 1."""
 
 
@@ -39,9 +40,8 @@ OUTLINE = 1000
 ESCAPING = 1e-19
 AGREE = 2e-15
 """Masses whose sum is this close to what is known of it differ from that by rounding."""
-STEEP = 0.1
+STEEP_BLOCK = 0.1
 STEEPEST = 600.0
-OVERFLOW = 300.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +85,7 @@ class LatticePart:
     def outline(self, rate: float) -> LatticePart:
         """About ``OUTLINE`` points that tell where a saddle is, roughly; all where e^{rate·j} is too steep for that."""
         block = len(self.offsets) // OUTLINE
-        if block < 2 or rate * block > STEEP:
+        if block < 2 or rate * block > STEEP_BLOCK:
             return self
         starts = np.arange(0, len(self.offsets), block)
         return LatticePart(self.offsets[starts], np.add.reduceat(self.masses, starts), self.count, self.missing)
@@ -114,7 +114,7 @@ class Lattice:
         # Cauchy-Schwarz: the error of the masses is bounded in the Euclidean norm (Parseval).
         off = sum_.error * float(np.linalg.norm(gains)) * float(np.linalg.norm(sum_.masses)) + sum_.outside
         value, spread = (_scaled(sum_.log_scale - tilt * epsilon, part) for part in (rough, off))
-        spread += value * ((abs(sum_.log_scale) + abs(tilt * epsilon) + 64) * ROUND_OFF + sum_.scale_error) + TINY
+        spread += value * ((abs(sum_.log_scale) + abs(tilt * epsilon) + 64) * ROUND_OFF + sum_.scale_error) + TINY_MASS
         return self.infinite_mass + value, spread + 4 * ROUND_OFF * self.infinite_mass
 
     def guess(self, target: float) -> Guess | None:
@@ -241,7 +241,7 @@ def _powered(offsets: Indices, masses: Floats, count: int, points: int) -> tuple
     Few atoms by the logarithm of φ, which is exact near 0; many by one transform, and by multiplying where that is
     cheaper: n factors are off by at most √5 (n − 1) roundings.
     """
-    if len(offsets) <= FEW:
+    if len(offsets) <= FEW_ATOMS:
         return np.exp(count * _log_characteristic(offsets, masses, points)), 20 * math.sqrt(count)
     wrapped = np.bincount(np.mod(offsets, points), weights=masses, minlength=points)
     turned = fft.rfft(wrapped)

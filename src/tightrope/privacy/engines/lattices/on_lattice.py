@@ -9,19 +9,19 @@ import numpy as np
 
 from tightrope.privacy.engines.engine import Engine
 from tightrope.privacy.engines.lattices.common_step import common_step, tolerance
-from tightrope.privacy.engines.lattices.lattice import MOST_POINTS, TINY, Lattice, LatticePart
+from tightrope.privacy.engines.lattices.lattice import MOST_POINTS, TINY_MASS, Lattice, LatticePart
 from tightrope.privacy.engines.saddle import Guess
 from tightrope.privacy.engines.sums import three_point
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import Interval, joined, outward
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
-FAINT = 1e-22
+FAINT_ATOM = 1e-22
 """Atoms below this mass do not decide the lattice."""
 
-EXACT = 2.0**52
+EXACT_POINTS = 2.0**52
 """Lattice points further out than this are not told apart."""
 
 
@@ -43,7 +43,7 @@ class Recurrence(Engine):
         error, rest = self.law.error + self.inexact, 1e-15 + self.inexact
         low = self.law.delta(epsilons + self.slack) * (1 - error) + self.infinite_mass * (1 - rest)
         high = self.law.delta(epsilons - self.slack) * (1 + error) + self.infinite_mass * (1 + rest)
-        return np.maximum(low - TINY, 0.0), np.minimum(high + TINY * (high > 0), 1.0)
+        return np.maximum(low - TINY_MASS, 0.0), np.minimum(high + TINY_MASS * (high > 0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +100,10 @@ def on_lattice(total: Composition) -> Engine | None:
     laws = [law for law in total.laws if isinstance(law, Atoms)]
     if len(laws) < len(total.laws):
         return None
-    step = common_step([law.losses[law.masses > FAINT] for law in laws])
+    step = common_step([law.losses[law.masses > FAINT_ATOM] for law in laws])
     if step is None or not _extent(laws, total.counts) <= MOST_POINTS * step:
         return None
-    if not _farthest(laws, total.counts) <= EXACT * step:
+    if not _farthest(laws, total.counts) <= EXACT_POINTS * step:
         return None
     placed = [_placed(law, step) for law in laws]
     counts = total.counts
@@ -149,7 +149,7 @@ def _recurrence(
 ) -> Engine | None:
     """One symmetric law on −step, 0, +step; ``errors`` are the slack and what masses are off."""
     masses = {int(j): float(m) for j, m in zip(parts[0].offsets, parts[0].masses, strict=True)}
-    if len(parts) > 1 or not {-1, 1} <= set(masses) <= {-1, 0, 1} or parts[0].count > three_point.MOST:
+    if len(parts) > 1 or not {-1, 1} <= set(masses) <= {-1, 0, 1} or parts[0].count > three_point.MOST_COPIES:
         return None
     if not math.isclose(masses[-1], masses[1] * math.exp(-step), rel_tol=1e-15):
         return None

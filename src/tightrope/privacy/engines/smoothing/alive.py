@@ -12,7 +12,7 @@ import numpy as np
 
 from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.smoothing.nodes import OnLine
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 DEAD = -40.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.smoothing.nodes import FiniteOnLine
 from tightrope.privacy.engines.smoothing.smooth_line import Part
 from tightrope.privacy.engines.sums.enumeration import enumerated
@@ -14,7 +15,6 @@ from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.law import LossLaw
 
-ROUND_OFF = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True, eq=False)

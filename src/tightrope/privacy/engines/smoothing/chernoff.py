@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.saddle import Guess
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import outward
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-ROUND_OFF = 2.0**-53
 Place = tuple[bool, int]
 """Whether a line lies between the poles, and its index."""
 FINENESS = 6

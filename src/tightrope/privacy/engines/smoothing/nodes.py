@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
 from tightrope.numerics.complex_log import log1p
 from tightrope.privacy.laws.atoms import Atoms
-from tightrope.privacy.laws.law import Complexes, Floats, LossLaw
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.laws.law import LossLaw
 
-ROUND_OFF = 2.0**-53
 MOST_HALVINGS = 40
 NOISE = 1e-13
 """Rounding of moments whose differences bound a variance."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.smoothing.alive import DEAD, alive
 from tightrope.privacy.engines.smoothing.nodes import OnLine
-from tightrope.privacy.laws.law import Complexes, Floats
+from tightrope.numerics.arrays import Complexes, Floats
 
-ROUND_OFF = 2.0**-53
 Pair = tuple[float, float]
 ROW = 16
 """Nodes of a row."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.numerics.rounding import SUBNORMAL
 from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.closer import closer
 from tightrope.privacy.engines.engine import Engine
@@ -24,7 +26,6 @@ from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import Interval, outward
 
-ROUND_OFF = 2.0**-53
 FINEST = 1e-10
 """Relative gain aimed at."""
 COARSEST = 1e-2
@@ -34,7 +35,6 @@ DEAREST = 1 << 27
 MOST_KEPT = 4
 WIDE = 1e-6
 """Relative width from which on another engine is asked, too."""
-SUBNORMAL = 1e-290
 
 
 @dataclass(frozen=True, slots=True, eq=False)

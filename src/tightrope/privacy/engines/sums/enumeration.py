@@ -8,19 +8,19 @@ import numpy as np
 
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition, any_of
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-MOST = 1 << 15
+MOST_SUMS = 1 << 15
 """Sums that are still listed."""
-MOST_STEPS = 1000
-NEAR = 1e-13
+MOST_SUMMANDS = 1000
+SAME_SUM = 1e-13
 """Sums this close to each other are one, relative to the largest; their distance joins the slack."""
 
 
 def enumerated(total: Composition) -> Atoms | None:
     """The composed law as atoms; None where there are too many, or a law is not finite."""
     laws = [law for law in total.laws if isinstance(law, Atoms)]
-    if len(laws) < len(total.laws) or sum(total.counts) > MOST_STEPS or not _sums(laws, total.counts) <= MOST:
+    if len(laws) < len(total.laws) or sum(total.counts) > MOST_SUMMANDS or not _sums(laws, total.counts) <= MOST_SUMS:
         return None
     losses, masses, moved = np.zeros(1), np.ones(1), 0.0
     for law, count in zip(laws, total.counts, strict=True):
@@ -52,7 +52,7 @@ def _merged(losses: Floats, masses: Floats) -> tuple[Floats, Floats, float]:
     """Ascending losses, near ones joined at the first of them, and how far one was moved."""
     order = np.argsort(losses)
     losses, masses = losses[order], masses[order]
-    apart = np.diff(losses) > NEAR * max(1e-300, float(np.max(np.abs(losses))))
+    apart = np.diff(losses) > SAME_SUM * max(1e-300, float(np.max(np.abs(losses))))
     starts = np.flatnonzero(np.append(True, apart))
     kept = losses[starts]
     moved = float(np.max(losses - np.repeat(kept, np.diff(np.append(starts, len(losses))))))

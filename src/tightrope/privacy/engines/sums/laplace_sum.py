@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.closer import closer
 from tightrope.privacy.engines.engine import Engine
@@ -18,10 +19,9 @@ from tightrope.privacy.engines.sums.one_scale import OneScale
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.flat import Flat
 from tightrope.privacy.laws.interval import Interval, outward
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-ROUND_OFF = 2.0**-53
-TINY = 1e-290
+TINY_SUM = 1e-290
 MOST_KEPT = 32
 
 
@@ -94,7 +94,7 @@ class FlatSum(Engine):
             if len(self.seen) >= MOST_KEPT:
                 self.seen.clear()
             log_scale, value, error = self.sum.at(theta)
-            if not log_scale < 600 or not value > TINY:
+            if not log_scale < 600 or not value > TINY_SUM:
                 at = theta * self.sum.unit
                 raise PrecisionError(f"the sum of {sum(self.total.counts)} losses leaves double precision at {at!r}")
             found = math.exp(log_scale) * value

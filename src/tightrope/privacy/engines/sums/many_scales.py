@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.sums.positive_series import (
     binomial,
     likely,
@@ -27,9 +28,8 @@ from tightrope.privacy.engines.sums.positive_series import (
     single_moments,
 )
 from tightrope.privacy.laws.flat import Flat
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-ROUND_OFF = 2.0**-53
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 Counts = tuple[int, ...]
 MOST_STATES = 600

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.sums.positive_series import (
     added_up,
     binomial,
@@ -27,9 +28,8 @@ from tightrope.privacy.engines.sums.positive_series import (
     single_moments,
 )
 from tightrope.privacy.laws.flat import Flat
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
-ROUND_OFF = 2.0**-53
 MOST = 500
 WIDEST = 300.0
 """k ε beyond which powers leave double precision."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaln
 
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.arrays import Floats
 
 FAINT = -44.0
 """Log of what the missing powers may add, relative to the sum."""

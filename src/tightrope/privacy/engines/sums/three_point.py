@@ -15,12 +15,12 @@ import numpy as np
 from scipy import signal
 from scipy.special import logsumexp
 
-from tightrope.privacy.laws.law import Floats
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.numerics.arrays import Floats
 
-ROUND_OFF = 2.0**-53
 RESCALE = 1e250
-STEEP = 600.0
-MOST = 300_000
+STEEP_STEP = 600.0
+MOST_COPIES = 300_000
 """Copies beyond which a transform is faster."""
 
 
@@ -42,7 +42,7 @@ class ThreePoint:
         """δ(ε) at any ε, shape [n]."""
         place = np.clip(np.floor(epsilon / self.step), -self.count, self.count - 1)
         rest = np.minimum(epsilon - place * self.step, self.step)
-        steep = self.step > STEEP  # e^step alone may overflow
+        steep = self.step > STEEP_STEP  # e^step alone may overflow
         part = np.exp(rest - self.step) if steep else np.expm1(rest) / math.expm1(self.step)
         share = np.clip(part, 0.0, 1.0)
         index = place.astype(np.int64) + self.count
