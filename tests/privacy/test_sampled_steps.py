@@ -52,14 +52,13 @@ def rate_violations(number: int) -> list[str]:
     with mp.workdps(400):
         case = draw.choice([gaussian, laplace, truncated, ranged, triple])(draw)
         rates = [spread(draw, 1e-300, 1.0) for _ in range(3)] + [draw.random()]
-        found = [
+        return [
             f"{number}: {case.told} at {rate!r}: {one}"
             for rate in rates
             for one in outside(
                 case.loss.true_positive_rate_bounds(rate), case.truth.caught(mpf(rate)), "true positive rate"
             )
         ]
-    return found
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))

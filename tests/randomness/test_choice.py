@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.randomness.scripted import Scripted
 from tightrope.errors import InputError
-from tightrope.randomness.choice import WORDS_AT_ONCE, TOTAL, Choice
+from tightrope.randomness.choice import TOTAL, WORDS_AT_ONCE, Choice
 from tightrope.randomness.source import InsecureSeeded
 
 LAST = 2**64 - 1

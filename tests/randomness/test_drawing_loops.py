@@ -14,7 +14,7 @@ from tightrope.mechanisms.integer.widened import Widened
 from tightrope.mechanisms.integer.widened_gaussian import widened_gaussian
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
 from tightrope.randomness import loops
-from tightrope.randomness.choice import WORDS_AT_ONCE, TOTAL, Choice
+from tightrope.randomness.choice import TOTAL, WORDS_AT_ONCE, Choice
 
 DRAWS = 3 * WORDS_AT_ONCE + 17
 LAWS = {

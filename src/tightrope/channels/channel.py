@@ -14,9 +14,9 @@ from tightrope.channels.kernel import Kernel, checked_inputs
 from tightrope.channels.le_cam import kl_contraction
 from tightrope.channels.stochastic import stochastic
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import probability
 from tightrope.privacy.curves.bounds import Bounds
-from tightrope.numerics.arrays import Floats
 
 LARGEST_PRODUCT = 1 << 26
 """Entries of a product: 512 MiB."""

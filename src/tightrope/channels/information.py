@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import entr, rel_entr
 
-from tightrope.privacy.curves.bounds import Bounds
 from tightrope.numerics.arrays import Floats
+from tightrope.privacy.curves.bounds import Bounds
 
 GAP = 1e-12
 """Where the iteration stops, relative to the capacity."""

@@ -14,10 +14,10 @@ from tightrope.channels.envelope import Curve, dominating_loss, least_epsilon
 from tightrope.channels.information import entropy
 from tightrope.channels.stochastic import law
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import non_negative, probability
 from tightrope.privacy.curves.bounds import Bounds
 from tightrope.privacy.curves.elementwise import each
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.loss import PrivacyLoss
 
 

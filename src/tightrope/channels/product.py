@@ -15,8 +15,8 @@ from tightrope.channels.envelope import Curve
 from tightrope.channels.information import entropy
 from tightrope.channels.similar_rows import Alike
 from tightrope.errors import InputError
-from tightrope.privacy.curves.bounds import Bounds
 from tightrope.numerics.arrays import Floats
+from tightrope.privacy.curves.bounds import Bounds
 from tightrope.privacy.loss import PrivacyLoss
 
 if TYPE_CHECKING:

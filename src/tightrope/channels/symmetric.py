@@ -14,9 +14,9 @@ from tightrope.channels.product import ProductChannel
 from tightrope.channels.similar_rows import Alike
 from tightrope.channels.stochastic import SUM_TOLERANCE
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import non_negative, probability, whole
 from tightrope.privacy.curves.bounds import Bounds
-from tightrope.numerics.arrays import Floats
 
 MOST_VALUES = 1 << 53
 """Up to here floats count every value."""
@@ -92,7 +92,9 @@ class SymmetricChannel(Alike):
     def dense(self) -> Channel:
         """The same as a matrix; ``InputError`` beyond 2²⁶ entries."""
         if not self.k * self.outputs <= LARGEST_PRODUCT:
-            raise InputError("k", self.k, f"such that the matrix has at most {LARGEST_PRODUCT} entries", "stay structured")
+            raise InputError(
+                "k", self.k, f"such that the matrix has at most {LARGEST_PRODUCT} entries", "stay structured"
+            )
         matrix = np.full((self.k, self.outputs), self.other)
         np.fill_diagonal(matrix, self.keep)
         if self.erased > 0:

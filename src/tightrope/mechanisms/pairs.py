@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import filled, finite, non_negative, probability
 from tightrope.privacy.laws.atoms import Atoms
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.profile_check import Profile
 from tightrope.privacy.laws.profile_law import ProfileLaw
 from tightrope.privacy.loss import PrivacyLoss

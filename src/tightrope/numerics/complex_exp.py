@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
-from tightrope.numerics.arrays import Floats
-from tightrope.numerics.arrays import Complexes
+
+from tightrope.numerics.arrays import Complexes, Floats
 
 EXPONENTIAL_SERIES_WITHIN = 0.5
 """Below this modulus the exponential's remainder is summed as a series."""

@@ -10,10 +10,11 @@ from typing import Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.numerics.rounding import SUBNORMAL
 from tightrope.errors import InputError, PrecisionError, PrecisionWarning
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import number, whole
 from tightrope.numerics.checks import probability as probability_in_unit
+from tightrope.numerics.rounding import SUBNORMAL
 from tightrope.privacy.curves import tradeoff
 from tightrope.privacy.curves.bounds import Bounds
 from tightrope.privacy.curves.curves import Curves
@@ -23,7 +24,6 @@ from tightrope.privacy.curves.search import guided, least_epsilon, settled
 from tightrope.privacy.engines.choice import choose
 from tightrope.privacy.engines.engine import Engine
 from tightrope.privacy.laws.composition import Composition
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.monotone import Monotone
 from tightrope.privacy.neighbours import Neighbours

@@ -14,10 +14,10 @@ from typing import Self
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.lattices.grid import split
 from tightrope.privacy.laws.atoms import Atoms
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.loss_cells import Cells
 
 MASS_MARGIN = 5e-10

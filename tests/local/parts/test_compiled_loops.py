@@ -7,10 +7,9 @@ import pytest
 
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
-from tightrope.local.parts.loops import PEOPLE_AT_ONCE
 from tightrope.local.mechanisms.response import Response
 from tightrope.local.parts.counting import occurrences
-from tightrope.local.parts.loops import respond
+from tightrope.local.parts.loops import PEOPLE_AT_ONCE, respond
 from tightrope.local.parts.odds import WORD
 from tightrope.randomness import loops
 

@@ -37,9 +37,9 @@ from tightrope.privacy.loss import PrivacyLoss
 SIZE_TOLERANCE = 1e-9
 FLOOR = -760.0
 """Log δ of what is exactly zero, or asked to be."""
-WIDE = 1e-3
+WIDE_ANSWER = 1e-3
 """Brackets at the answer that are wider than this part of what is allowed are warned of."""
-FAINT = 1e-290
+FAINT_DELTA = 1e-290
 """What stands for an allowed δ of zero where it divides; less than this is next to nothing."""
 
 
@@ -135,7 +135,7 @@ class _Question:
     def wide(self, loss: PrivacyLoss) -> list[float]:
         """Where the bracket of δ may hide how much more would have been allowed."""
         brackets = [(epsilon, most, loss.delta_bounds(epsilon)) for epsilon, most in self.points]
-        return [epsilon for epsilon, most, found in brackets if found.upper - found.lower > WIDE * most]
+        return [epsilon for epsilon, most, found in brackets if found.upper - found.lower > WIDE_ANSWER * most]
 
     def refused(self, best: Tried) -> BudgetRefused:
         """What is possible at the most private end of the range."""
@@ -160,7 +160,7 @@ def _range(smallest: float | None, largest: float | None, integer: bool) -> Rang
 
 def _beyond(delta: float, allowed: float) -> float:
     """Φ⁻¹(δ) − Φ⁻¹(allowed), with the sign of δ − allowed whatever the rounding; far below where both are zero."""
-    if delta == 0 or delta < FAINT <= allowed:  # what is left of nothing by rounding says nothing
+    if delta == 0 or delta < FAINT_DELTA <= allowed:  # what is left of nothing by rounding says nothing
         return _deviations(0) - (_deviations(allowed) if allowed else 0.0)
     if delta <= allowed:
         return min(0.0, _deviations(delta) - _deviations(allowed))
@@ -168,8 +168,8 @@ def _beyond(delta: float, allowed: float) -> float:
 
 
 def _multiple(delta: float, allowed: float) -> float:
-    """(δ − allowed) / allowed; δ itself over ``FAINT`` where nothing is allowed."""
-    return (delta - allowed) / max(allowed, FAINT)
+    """(δ − allowed) / allowed; δ itself over ``FAINT_DELTA`` where nothing is allowed."""
+    return (delta - allowed) / max(allowed, FAINT_DELTA)
 
 
 def _deviations(delta: float) -> float:

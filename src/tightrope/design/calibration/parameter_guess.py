@@ -19,10 +19,10 @@ from tightrope.errors import InputError, PrecisionError
 from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.loss import PrivacyLoss
 
-ONE = np.ones(1, dtype=np.complex128)
+AT_ONE = np.ones(1, dtype=np.complex128)
 ROUGHLY = 0.02
 """How near, relatively, the guess comes to the parameter with that moment."""
-FAINTEST = 1e-30
+FAINTEST_DELTA = 1e-30
 """A smaller δ, or none at all, is taken as this."""
 WEAKEST, STRONGEST = math.log(1e-12), math.log(1e3)
 """Between these the logarithm of μ is sought."""
@@ -30,7 +30,7 @@ WEAKEST, STRONGEST = math.log(1e-12), math.log(1e3)
 
 def guessed(make_loss: MakeLoss, points: Iterable[tuple[float, float]], within: Range) -> Range:
     """The same range, with a start near the answer; as it was where the loss does not know the moment."""
-    target = 2 * min(_log_mu(epsilon, max(delta, FAINTEST)) for epsilon, delta in points)
+    target = 2 * min(_log_mu(epsilon, max(delta, FAINTEST_DELTA)) for epsilon, delta in points)
 
     def exceeded(loss: PrivacyLoss) -> tuple[float, float]:
         excess = _log_moment(loss) - target
@@ -57,7 +57,7 @@ def _from_end(within: Range, end: Tried | None) -> Range:
 def _log_moment(loss: PrivacyLoss) -> float:
     """Log K(1) of the worse direction; ``PrecisionError`` where it is not known, or leaves an infinite loss out."""
     with np.errstate(all="ignore"):
-        known = [direction.log_moment(ONE) for direction in (loss.remove, loss.add)]
+        known = [direction.log_moment(AT_ONE) for direction in (loss.remove, loss.add)]
     moments = [math.nan if moment is None else float(moment[0].real) for moment in known]
     if loss.infinite_mass > 0 or not all(0 < moment < math.inf for moment in moments):
         raise PrecisionError(f"K(1) of {len(loss.remove.laws)} laws is not known")

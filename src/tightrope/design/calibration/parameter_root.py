@@ -14,7 +14,7 @@ PUSHED = 0.9
 """A root beside an end of the bracket is moved across it by this part of the tolerance: the other end follows."""
 TRUSTED = 0.5
 """A quadratic is believed where it corrects the secant by no more than this part of its step."""
-BEYOND = 0.1
+BEYOND_LAST = 0.1
 """A place that was extrapolated is overshot by this part of the way to it."""
 
 
@@ -108,7 +108,7 @@ def _extrapolated(bracket: _Bracket) -> float:
 def _overshot(bracket: _Bracket) -> float:
     """A little beyond: what was extrapolated from one side only comes ever nearer to the root."""
     place = _extrapolated(bracket)
-    return place + BEYOND * (place - bracket.bad.place)
+    return place + BEYOND_LAST * (place - bracket.bad.place)
 
 
 Method = Callable[[_Bracket], float]

@@ -23,13 +23,15 @@ from scipy import optimize, special
 from tightrope.errors import InputError
 from tightrope.mechanisms.continuous.gaussian import gaussian
 from tightrope.mechanisms.pairs import approx_dp
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import whole
 from tightrope.privacy.laws.composition import Composition
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.loss import PrivacyLoss
 
-DELTA_SHARES = np.log(10) * np.array([-0.3, -1, -2, -3, -4, -5, -6, -7, -8, -10, -12, -16, -22, -30, -50, -80, -140, -250])
+DELTA_SHARES = np.log(10) * np.array(
+    [-0.3, -1, -2, -3, -4, -5, -6, -7, -8, -10, -12, -16, -22, -30, -50, -80, -140, -250]
+)
 """Log of the δ that all steps together may give away through the δ of each: where the best triple is sought first."""
 MOST_TRIPLE_STEPS = 200_000
 """The recurrence behind a triple takes a second for so many."""
@@ -161,7 +163,9 @@ class Triples(Method):
         def at(share: float) -> float:
             return answer(_composed(self.step, self.count, share, self.known))
 
-        grid = [float(share) for share in np.unique([*(top + np.log([0.2, 0.5, 0.9])), *DELTA_SHARES[top > DELTA_SHARES]])]
+        grid = [
+            float(share) for share in np.unique([*(top + np.log([0.2, 0.5, 0.9])), *DELTA_SHARES[top > DELTA_SHARES]])
+        ]
         found = [at(share) for share in grid]
         best = int(np.argmin(found))
         low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]

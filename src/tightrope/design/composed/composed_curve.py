@@ -16,8 +16,8 @@ from typing import Self
 import numpy as np
 from scipy import fft
 
-from tightrope.privacy.engines.lattices.grid import split
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.engines.lattices.grid import split
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.design.program.noise_request import Shape
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.rounding import ROUND_OFF
 
 LARGEST_EPSILON = 300.0
 """Beyond, e^ε would not fit a float: such points are left out of a bound."""

@@ -14,8 +14,8 @@ from tightrope.local.limits.constraint import Constraint
 from tightrope.local.limits.limit import Cost, Limit, falls_to
 from tightrope.local.limits.rare_event import largest_share
 from tightrope.local.limits.two_point import COMPOSED
-from tightrope.numerics.checks import whole
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import whole
 
 RADII = 250
 GAMMAS = 1 + np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 80)])

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import special
 
 from tightrope.local.limits.bayes_problem import RISK_MARGIN, BayesProblem, Cells, log_choose
-from tightrope.numerics.checks import positive, whole
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import positive, whole
 
 BISECTIONS = 60
 MOST_COUNTED = 5000
@@ -61,7 +61,10 @@ class BetaBernoulli(BayesProblem):
         s, log_marginal = np.arange(count + 1.0), self._log_marginal(count)
         total = special.digamma(count + self.a + self.b)
         inner = s * (special.digamma(s + self.a) - total) + (count - s) * (special.digamma(count - s + self.b) - total)
-        return max(0.0, float(np.exp(log_marginal) @ (inner + log_choose(count) - log_marginal))) * (1 + RISK_MARGIN) + RISK_MARGIN
+        return (
+            max(0.0, float(np.exp(log_marginal) @ (inner + log_choose(count) - log_marginal))) * (1 + RISK_MARGIN)
+            + RISK_MARGIN
+        )
 
     def cut(self, count: int) -> Cells:
         return Cells.of(_Beta(self.a, self.b), lambda theta: np.stack([1 - theta, theta], axis=1), cells=count)

@@ -12,8 +12,8 @@ from scipy.special import ndtr
 from tightrope.channels.divergences import HELLINGER, KL, TOTAL_VARIATION
 from tightrope.channels.stochastic import law
 from tightrope.errors import InputError
-from tightrope.numerics.checks import non_negative, probability
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import non_negative, probability
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,8 +14,8 @@ from tightrope.channels.stochastic import stochastic
 from tightrope.errors import InputError
 from tightrope.local.limits.constraint import Constraint
 from tightrope.local.limits.limit import Cost, Limit, falls_to
-from tightrope.numerics.checks import non_negative, probability, whole
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import non_negative, probability, whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)

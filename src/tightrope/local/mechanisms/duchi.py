@@ -19,9 +19,9 @@ from tightrope.local.parts.estimates import Shares, tail_interval
 from tightrope.local.parts.losses import Change
 from tightrope.local.parts.odds import checked_epsilon
 from tightrope.local.parts.tally import Tally
-from tightrope.numerics.arrays import Floats
-from tightrope.local.parts.values import categories
 from tightrope.local.parts.values import between as checked_between
+from tightrope.local.parts.values import categories
+from tightrope.numerics.arrays import Floats
 from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream
 

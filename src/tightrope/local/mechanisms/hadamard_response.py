@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.local.parts.loops import PEOPLE_AT_ONCE
 from tightrope.channels import Channel
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.counting import occurrences
+from tightrope.local.parts.loops import PEOPLE_AT_ONCE
 from tightrope.local.parts.matrices import checked_size
 from tightrope.local.parts.odds import checked_epsilon, favoured
 from tightrope.local.parts.tally import Tally

@@ -15,8 +15,8 @@ from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.piecewise import Window, piecewise
 from tightrope.local.parts.losses import Change, joined
 from tightrope.local.parts.odds import WORD, checked_epsilon
-from tightrope.numerics.arrays import Floats
 from tightrope.local.parts.values import categories, reals
+from tightrope.numerics.arrays import Floats
 from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream
 

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.local.parts.loops import PEOPLE_AT_ONCE
 from tightrope.channels import Channel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.mechanisms.response import Response
 from tightrope.local.parts.counting import occurrences
 from tightrope.local.parts.finite_field import LARGEST_ORDER, field, orders
+from tightrope.local.parts.loops import PEOPLE_AT_ONCE
 from tightrope.local.parts.matrices import checked_size
 from tightrope.local.parts.odds import checked_epsilon, other_weight
 from tightrope.local.parts.tally import Tally

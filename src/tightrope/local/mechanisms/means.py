@@ -14,8 +14,8 @@ from tightrope.local.parts.counting import occurrences
 from tightrope.local.parts.estimates import Shares, deviations
 from tightrope.local.parts.losses import Change, Declared
 from tightrope.local.parts.tally import Tally
-from tightrope.numerics.arrays import Floats
 from tightrope.local.parts.values import categories, reals
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import finite
 from tightrope.randomness.source import Source, Words
 

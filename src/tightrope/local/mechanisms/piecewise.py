@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.parts.losses import Change
 from tightrope.local.parts.odds import WORD, checked_epsilon, favoured
-from tightrope.numerics.arrays import Floats
-from tightrope.local.parts.values import categories
 from tightrope.local.parts.values import between as checked_between
+from tightrope.local.parts.values import categories
 from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP
+from tightrope.numerics.arrays import Floats
 from tightrope.randomness.integers import below
 from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream

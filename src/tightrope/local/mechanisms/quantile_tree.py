@@ -15,9 +15,9 @@ from tightrope.local.mechanisms.response import Response, k_randomized_response
 from tightrope.local.parts.estimates import Shares, deviations
 from tightrope.local.parts.losses import Change, Declared, joined
 from tightrope.local.parts.odds import checked_epsilon
-from tightrope.numerics.arrays import Floats
-from tightrope.local.parts.values import categories, reals
 from tightrope.local.parts.values import between as checked_between
+from tightrope.local.parts.values import categories, reals
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import inner_probability, whole
 from tightrope.randomness.integers import below
 from tightrope.randomness.source import Source

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.local.parts.loops import PEOPLE_AT_ONCE
 from tightrope.channels import SymmetricChannel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.counting import occurrences
-from tightrope.local.parts.loops import respond
+from tightrope.local.parts.loops import PEOPLE_AT_ONCE, respond
 from tightrope.local.parts.odds import WORD, checked_epsilon, favour, other_weight
 from tightrope.local.parts.tally import Tally
 from tightrope.local.parts.values import Integers, categories, domain, smallest_type

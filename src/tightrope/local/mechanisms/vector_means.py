@@ -14,8 +14,8 @@ from tightrope.errors import InputError
 from tightrope.local.mechanisms.hybrid import Mixture, hybrid
 from tightrope.local.parts.estimates import Shares, deviations
 from tightrope.local.parts.odds import checked_epsilon
-from tightrope.numerics.arrays import Floats
 from tightrope.local.parts.values import categories, reals
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import whole
 from tightrope.randomness.integers import below
 from tightrope.randomness.source import Source

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from tightrope.numerics.arrays import Integers
 from tightrope.randomness.source import Words
 
-
-
 PEOPLE_AT_ONCE = 1 << 15
 """People handled at once: words and values stay in the cache."""
+
+
 def respond(words: Words, values: Integers, shape: tuple[Any, ...], out: NDArray[Any]) -> int:
     """Randomised response into ``out``: word u < (k−1)w moves the value by 1 + u // w, the next words erase.
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.numerics.arrays import Floats
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import finite, whole
 
 REMEDIES = {"reports": "use the mechanism that made the reports"}

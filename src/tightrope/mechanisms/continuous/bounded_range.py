@@ -11,17 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.numerics.rounding import OVERFLOW
 from tightrope.mechanisms.continuous.laplace_law import exponential_cells
 from tightrope.mechanisms.pairs import LossOnly
+from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.checks import positive
 from tightrope.numerics.complex_log import log1p
+from tightrope.numerics.rounding import OVERFLOW
 from tightrope.privacy.laws.flat import Flat
-from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.loss_cells import Cells, multiples
 from tightrope.privacy.loss import PrivacyLoss
-
 
 
 @dataclass(frozen=True, slots=True)

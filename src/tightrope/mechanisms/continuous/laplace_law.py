@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
-from tightrope.numerics.rounding import OVERFLOW
-from tightrope.numerics.complex_log import log1p
-from tightrope.privacy.laws.flat import Flat
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.complex_log import log1p
+from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF
+from tightrope.privacy.laws.flat import Flat
 from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.loss_cells import Cells, multiples
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative, positive
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.loss import PrivacyLoss
 

@@ -14,9 +14,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
 from tightrope.mechanisms.integer.gaussian_envelope import Envelope
+from tightrope.numerics.arrays import Integers
 from tightrope.randomness.choice import WORDS_AT_ONCE
 from tightrope.randomness.integers import below
 from tightrope.randomness.loops import Loop, choose, compiled, propose

@@ -43,7 +43,9 @@ def linear_atoms(table: NoiseTable, factor: int, shift: int) -> Atoms:
     Raises ``InputError`` for a shift of more than 2¹⁷ steps.
     """
     if not shift <= MOST_SHIFT_STEPS * factor:
-        raise InputError("sensitivity", shift, f"at most {MOST_SHIFT_STEPS} times the factor {factor}", "add more noise")
+        raise InputError(
+            "sensitivity", shift, f"at most {MOST_SHIFT_STEPS} times the factor {factor}", "add more noise"
+        )
     points = list(_points(table, factor, shift))
     both = [(p, q) for p, q in points if p and q]
     masses: defaultdict[float, int] = defaultdict(int)

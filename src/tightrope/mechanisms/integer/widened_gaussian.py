@@ -27,7 +27,9 @@ def widened_gaussian(*, scale: float, sensitivity: int = 1) -> Widened:
     scale = positive("scale", scale, "the scale is the size of the noise in units of the answer")
     sensitivity = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first")
     if not scale >= 2 * FEWEST_STEPS:
-        raise InputError("scale", scale, f"at least {2 * FEWEST_STEPS}", "smaller noise needs no widening: discrete_gaussian")
+        raise InputError(
+            "scale", scale, f"at least {2 * FEWEST_STEPS}", "smaller noise needs no widening: discrete_gaussian"
+        )
     if not scale <= LARGEST_FACTOR * FEWEST_STEPS:
         raise InputError("scale", scale, "at most 2^48", "measure in coarser units")
     factor = 1 << (int(scale) // FEWEST_STEPS).bit_length() - 1

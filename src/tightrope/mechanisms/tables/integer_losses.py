@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.privacy.laws.atoms import Atoms
 from tightrope.numerics.arrays import Floats
+from tightrope.privacy.laws.atoms import Atoms
 from tightrope.randomness.choice import BITS, TOTAL
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import Self
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import InputError
-from tightrope.privacy.laws.atoms import Atoms
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.privacy.laws.atoms import Atoms
 
 MOST_VALUES = 1 << 26
 """Laws times nodes that are looked at: half a gigabyte of floats."""

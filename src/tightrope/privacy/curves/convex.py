@@ -30,12 +30,12 @@ STALLED = 3
 GROWTH, FURTHER = 32.0, 3.0
 CLOSE = 2e-14
 """Relative gap that is good enough."""
-ROOM = 4.0
+ROOM_TO_RISE = 4.0
 """What the function should rise by from the best ε to the chords, in widths of its own bracket."""
 NARROWEST, HALF, TRIES = 1e-3, 0.5, 4
 WIDEST = 700.0
 """Beyond this many nats e^ε leaves double precision."""
-ROUNDING = 2e-15
+CONVEX_ROUNDING = 2e-15
 
 
 class Seen(NamedTuple):
@@ -157,7 +157,7 @@ def _beyond(crossing: float, places: Around) -> float:
 def _nearer(seen: Callable[[float], Seen], places: Around) -> Around:
     """Both chords as near as the function still rises to them by somewhat more than what it is known to."""
     best = places.best
-    own = ROOM * max(best.high - best.low, ROUNDING * abs(best.high))
+    own = ROOM_TO_RISE * max(best.high - best.low, CONVEX_ROUNDING * abs(best.high))
     for side, sign in ((places.left, -1), (places.right, 1)):
         reach, rise = abs(side.epsilon - best.epsilon), side.low - best.high
         nearer = _distance(reach, rise / own)
@@ -204,7 +204,7 @@ def _crossing(places: Around) -> tuple[float, float]:
     up = (fourth.high - third.low) / (c * math.expm1(fourth.epsilon - third.epsilon))
     if not (down > 0 < up and math.isfinite(up + down)):
         return best.epsilon, -math.inf
-    error = ROUNDING * (2 + fourth.epsilon - first.epsilon)
+    error = CONVEX_ROUNDING * (2 + fourth.epsilon - first.epsilon)
     off = error * (abs(third.low) + abs(second.low) + up * c + down * b) / (up + down)
     place = min(max((second.low - third.low + down * b + up * c) / (up + down), b), c)
     falling, rising = down * (place + off - b), up * (c - place + off)

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.curves.bounds import Bounds
 from tightrope.privacy.curves.elementwise import each, each_of_two
 from tightrope.privacy.curves.overlap import Directed, both_orders
 from tightrope.privacy.curves.tradeoff import type_two_error
 from tightrope.privacy.laws.law import Ends
-from tightrope.numerics.arrays import Floats
 
 EVEN_PRIOR = 0.5
-ROUNDING = 1e-15
+CURVE_ROUNDING = 1e-15
 FEW = 0.1
 VAGUE = 1e-9
 """Less than the first and known no better than the second, what is missed is computed for itself, not as a rest."""
@@ -88,7 +88,7 @@ class Curves(ABC):
         odds = np.log1p(-prior) - np.log(prior)
         lower, upper = self._brackets(odds)
         # 1 − δ grows by no more than its share of ε, and ε is off by its roundings.
-        room = ROUNDING * (1 + np.abs(odds) + np.abs(np.log1p(-prior)))
+        room = CURVE_ROUNDING * (1 + np.abs(odds) + np.abs(np.log1p(-prior)))
         least, most = (
             prior * (np.nextafter(1 - upper, 0.0)) * (1 - room),
             prior * np.nextafter(1 - lower, 1.0) * (1 + room),

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
-from tightrope.numerics.checks import finite
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import finite
 
 
 class Check(Protocol):

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.curves.bounds import Bounds
 from tightrope.privacy.curves.elementwise import each
 from tightrope.privacy.laws.composition import Composition
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.law import LossLaw
 
 BERRY_ESSEEN = 0.56

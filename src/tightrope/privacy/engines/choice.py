@@ -30,7 +30,6 @@ from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 
 
-
 def choose(total: Composition) -> Engine:
     """The engine that fits; made once and kept by the loss."""
     if not total.laws:

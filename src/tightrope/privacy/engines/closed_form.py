@@ -8,13 +8,13 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.engines.engine import Engine
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.enclosed import mirrored
 from tightrope.privacy.laws.interval import Interval
 from tightrope.privacy.laws.law import Ends, LossLaw
-from tightrope.numerics.arrays import Floats
 
 
 class Side(NamedTuple):

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.engines.saddle import Guess
 from tightrope.privacy.laws.interval import Interval
-from tightrope.numerics.arrays import Floats
 
 
 class Engine(ABC):

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.lattices.common_step import common_step
 from tightrope.privacy.filters.log_moments import log_moments
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.masses import Masses, Window
 
 POINTS = 1 << 13

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.filters.adaptive import Worst
 from tightrope.privacy.laws.atoms import Atoms
-from tightrope.numerics.arrays import Floats
 
 SMALLEST_DELTA = 1e-150
 """Values of δ between 0 and this are raised to it."""

@@ -8,11 +8,11 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.gaussian import GaussianLaw
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.law import LossLaw
 
 CUT = 2000

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import logsumexp
 
-from tightrope.privacy.laws.composition import Composition, any_of
 from tightrope.numerics.arrays import Floats
+from tightrope.privacy.laws.composition import Composition, any_of
 from tightrope.privacy.laws.law import LossLaw
 
 Orders = tuple[float, ...]

@@ -8,11 +8,10 @@ from typing import Self
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
-from tightrope.numerics.rounding import SUBNORMAL
 from tightrope.errors import InputError
-from tightrope.privacy.laws.enclosed import LEAST, around, widened
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
+from tightrope.privacy.laws.enclosed import LEAST_DOUBLE, around, widened
 from tightrope.privacy.laws.law import Ends, LossLaw
 from tightrope.privacy.laws.loss_cells import Cells
 
@@ -170,7 +169,7 @@ class Atoms(LossLaw):
         """δ at each ε, shape [n], and what underflow may have taken from it."""
         found = [self._delta(e) for e in epsilon.tolist()]
         values, terms = (np.array(column) for column in zip(*found, strict=True))
-        return values, terms * LEAST
+        return values, terms * LEAST_DOUBLE
 
     def _delta(self, epsilon: float) -> tuple[float, int]:
         """δ, and how many finite losses are above ε."""

@@ -9,12 +9,11 @@ from typing import Self
 
 import numpy as np
 
+from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.laws.interval import Interval, outward
-from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.privacy.laws.law import LossLaw
-
 
 
 @dataclass(frozen=True, slots=True, eq=False)

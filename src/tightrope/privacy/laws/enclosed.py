@@ -10,17 +10,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from tightrope.numerics.rounding import ROUND_OFF
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tightrope.privacy.laws.law import Ends
     from tightrope.numerics.arrays import Floats
+    from tightrope.privacy.laws.law import Ends
 
     Flags = NDArray[np.bool_]
 
-LEAST = 5e-324
+LEAST_DOUBLE = 5e-324
 """The least double above 0."""
 
 
@@ -75,7 +76,7 @@ def spread(ends: Ends | None, shape: tuple[int, ...]) -> Floats:
     if ends is None:
         return np.zeros(shape)
     low, high = ends
-    return np.asarray((high - low) / np.maximum(high + low, LEAST) + 4 * ROUND_OFF)
+    return np.asarray((high - low) / np.maximum(high + low, LEAST_DOUBLE) + 4 * ROUND_OFF)
 
 
 def _outward(low: Floats, high: Floats, positive: Flags) -> Ends:

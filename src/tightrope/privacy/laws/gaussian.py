@@ -10,11 +10,11 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from tightrope.privacy.laws.enclosed import LEAST, around, by_sign, middle, spread
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.privacy.laws.enclosed import LEAST_DOUBLE, around, by_sign, middle, spread
 from tightrope.privacy.laws.law import Ends, LossLaw
 from tightrope.privacy.laws.loss_cells import MOST, Cells
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.normal import not_told, told_apart
 
 REACH = 37.0
@@ -45,7 +45,7 @@ class GaussianLaw(LossLaw):
         """Many steps as one, μ = √Σ n μ_i²; in units of the largest, as squares may leave double precision."""
         most = max(law.mu for law, _ in parts)
         squares = math.fsum(n * (law.mu / most) ** 2 for law, n in parts) if 0 < most < math.inf else 1.0
-        faint = LEAST / most if 0 < most < SUBNORMAL else 0.0
+        faint = LEAST_DOUBLE / most if 0 < most < SUBNORMAL else 0.0
         return cls(most * math.sqrt(squares), max(faint, *(law.rounding for law, _ in parts)))
 
     @property
@@ -90,12 +90,12 @@ class GaussianLaw(LossLaw):
 
         A μ that was too small or too large for a double counts as the last that is not.
         """
-        mu = min(max(self.mu, LEAST), HUGE)
+        mu = min(max(self.mu, LEAST_DOUBLE), HUGE)
         with np.errstate(over="ignore"):
             scaled = np.minimum(np.stack(epsilon) / mu, HUGE)
         sign = np.array([[-1.0], [1.0]])
         error = GIVEN + self.rounding
-        return scaled - mu / 2 + sign * error * (scaled + mu), np.maximum(mu - sign * (error * mu + LEAST), 0.0)
+        return scaled - mu / 2 + sign * error * (scaled + mu), np.maximum(mu - sign * (error * mu + LEAST_DOUBLE), 0.0)
 
     def profile(self, epsilon: Floats) -> Floats:
         """Mirrored below 0."""
@@ -143,4 +143,4 @@ class GaussianLaw(LossLaw):
 
 def _beside(low: Floats, high: Floats) -> Ends:
     """Less and more by what underflow may have taken; nothing is exactly zero."""
-    return np.maximum(low - 4 * LEAST, 0.0), np.minimum(high + 4 * LEAST, 1.0)
+    return np.maximum(low - 4 * LEAST_DOUBLE, 0.0), np.minimum(high + 4 * LEAST_DOUBLE, 1.0)

@@ -9,10 +9,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tightrope.numerics.arrays import Floats
-from tightrope.numerics.arrays import Complexes
+from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.privacy.laws.enclosed import around, widened
 
 if TYPE_CHECKING:

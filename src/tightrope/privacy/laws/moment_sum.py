@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tightrope.numerics.rounding import OVERFLOW
-from tightrope.numerics.complex_log import log1p
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.complex_log import log1p
+from tightrope.numerics.rounding import OVERFLOW
 
 TABLE_AT_ONCE = 1 << 20
 """Cells of a (nodes × points) table held at once: 16 MiB of complex numbers."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
+
 from tightrope.numerics.rounding import ROUND_OFF
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 ROOT_HALF = math.sqrt(0.5)
 NARROW = 0.5
 """Below this μ both ratios are nearly equal, and their difference is integrated instead."""
-FARTHEST = 100.0
+FARTHEST_DEVIATION = 100.0
 """There nothing is left of the density: a further one changes nothing."""
 NODES, WEIGHTS = (np.asarray(values, dtype=np.float64) for values in np.polynomial.legendre.leggauss(8))
 Known = tuple["Floats", "Floats"]
@@ -33,7 +34,7 @@ def mills(t: Floats) -> Floats:
 
 def told_apart(a: Floats, mu: Floats) -> Known:
     """Φ(−a) − φ(a) m(a + μ) for a ≥ −μ/2: it falls with a, and rises with μ."""
-    a = np.minimum(a, FARTHEST)
+    a = np.minimum(a, FARTHEST_DEVIATION)
     return _near_by(a, mu) if np.max(mu) < NARROW else _apart(a, mu)
 
 

@@ -19,7 +19,7 @@ DENT = 1e-9
 """How far above its own hull, relative to δ, a profile may be: rounding, not a mistake."""
 FAINT = 1e-30
 """Loss beyond the ε where δ exceeds its limit by less than this counts as infinite."""
-FARTHEST = 650.0
+FARTHEST_CHECKED = 650.0
 """And beyond this ε."""
 NEAREST, POINTS = 1e-6, 2000
 
@@ -35,9 +35,9 @@ def values(profile: Profile, epsilons: Floats) -> Floats:
 
 def reach(profile: Profile, limit: float) -> float:
     """The least ε, to 1 %, from which on δ is within ``FAINT`` of its limit."""
-    ladder = np.geomspace(NEAREST, FARTHEST, POINTS)
+    ladder = np.geomspace(NEAREST, FARTHEST_CHECKED, POINTS)
     near = np.flatnonzero(values(profile, ladder) <= limit + FAINT)
-    return float(ladder[near[0]]) if len(near) else FARTHEST
+    return float(ladder[near[0]]) if len(near) else FARTHEST_CHECKED
 
 
 def check_pair(above: Profile, below: Profile, limit: float, relative_error: float) -> None:

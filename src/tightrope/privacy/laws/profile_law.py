@@ -18,7 +18,7 @@ from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.loss_cells import Cells, multiples
 from tightrope.privacy.laws.profile_check import DENT, Profile, check_pair, check_shape, hull, reach, values
 
-HALVINGS = 60
+CUT_HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +129,7 @@ def _bridged(above: Half, below: Half, start: float) -> float:
     right, left = np.expm1(top[1:]), -np.expm1(-bottom[1:])  # γ − 1 above, 1 − γ below
     mirrored = left + (1 - left) * down[1:]
     low, high = 0.0, start
-    for _ in range(HALVINGS):
+    for _ in range(CUT_HALVINGS):
         eta = (low + high) / 2
         fits = np.max((eta - mirrored) / left) <= np.min((up[1:] - eta) / right)
         low, high = (eta, high) if fits else (low, eta)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.numerics.rounding import OVERFLOW
+from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_log import log1p
+from tightrope.numerics.rounding import OVERFLOW
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.enclosed import times
-from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.privacy.laws.law import Ends, LossLaw
 from tightrope.privacy.laws.loss_cells import Cells
 

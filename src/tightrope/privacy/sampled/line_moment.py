@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
-from tightrope.numerics.rounding import OVERFLOW
+from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_exp import expm1, exponential_rest, real_exponential_rest
 from tightrope.numerics.complex_log import log1p
-from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF
 
 LONGEST_ROW = 64
 """Nodes of a row."""

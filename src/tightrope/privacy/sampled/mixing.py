@@ -10,14 +10,14 @@ import math
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.law import Ends
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.loss_cells import HALF
 
 INNER = 16 * ROUND_OFF
 """Relative error of a mapped loss, that of a rate which is a rounded quotient included."""
-LEAST = 4 * 5e-324
+LEAST_ERROR = 4 * 5e-324
 """Beside it: what numbers below double precision are off by."""
 STEEP = 30.0
 """Beyond this, e^l − 1 is e^l but for roundings of the logarithm."""
@@ -89,4 +89,4 @@ def asked_below(epsilon: Ends, rate: float) -> tuple[Ends, Ends]:
 
 def _apart(value: Floats) -> Ends:
     """A value ≥ 0 that is off by ``INNER`` of itself, from both sides."""
-    return np.maximum(value * (1 - INNER) - LEAST, 0.0), np.asarray(value * (1 + INNER) + LEAST)
+    return np.maximum(value * (1 - INNER) - LEAST_ERROR, 0.0), np.asarray(value * (1 + INNER) + LEAST_ERROR)

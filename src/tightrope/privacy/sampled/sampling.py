@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import InputError
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.gaussian import GaussianLaw
@@ -24,7 +24,7 @@ from tightrope.privacy.sampled.subset import subset
 from tightrope.privacy.sampled.subset_gaussian import SubsetGaussian
 
 Directions = tuple[Composition, Composition]
-NOTHING = Composition((), ()), Composition((), ())
+NOTHING_LOST = Composition((), ()), Composition((), ())
 """Of what nobody takes part in, or what never comes out."""
 
 
@@ -33,14 +33,14 @@ def poisson(remove: Composition, add: Composition, rate: float) -> Directions:
     if rate == 1 or not remove.laws:
         return remove, add
     if rate == 0:
-        return NOTHING
+        return NOTHING_LOST
     return Composition.of(_remove(remove.laws[0], rate)), Composition.of(_add(add.laws[0], rate))
 
 
 def subset_of(remove: Composition, add: Composition, rate: float) -> Directions:
     """A uniform subset of fixed size takes part; the two directions must have one law."""
     if not remove.laws or rate == 0:
-        return NOTHING
+        return NOTHING_LOST
     law = common(remove.laws[0], add.laws[0])
     if law is None:
         remedy = "bound both by one first, such as tr.from_points with the larger delta at each epsilon"
@@ -56,7 +56,7 @@ def erase(remove: Composition, add: Composition, probability: float) -> Directio
     if probability == 0 or not remove.laws:
         return remove, add
     if probability == 1:
-        return NOTHING
+        return NOTHING_LOST
     first, second = remove.laws[0], add.laws[0]
     one = Composition.of(_erased(first, probability))
     return one, one if second == first else Composition.of(_erased(second, probability))

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import optimize, special
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_exp import expm1, logarithm_rest
 from tightrope.numerics.complex_log import log1p
-from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.sampled.line_moment import MomentLine
 
 QUADRATURE_NATS = 56.0
@@ -151,7 +151,9 @@ def cut_line(power: Power, log_moment: float | None) -> MomentLine:
 def softplus(w: Complexes) -> Complexes:
     """Of w, log(1 + e^w)."""
     held = np.where(w.real > STEEP_VALUE, 0.0, w)
-    return np.asarray(np.where(w.real > STEEP_VALUE, w + np.exp(-np.where(w.real > STEEP_VALUE, w, STEEP_VALUE)), log1p(np.exp(held))))
+    return np.asarray(
+        np.where(w.real > STEEP_VALUE, w + np.exp(-np.where(w.real > STEEP_VALUE, w, STEEP_VALUE)), log1p(np.exp(held)))
+    )
 
 
 def _near_cut(power: Power, start: float) -> float:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.enclosed import by_sign, middle, spread, times
 from tightrope.privacy.laws.law import Ends, LossLaw
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.loss_cells import Cells, mixed_loss, multiples
 from tightrope.privacy.sampled.mixing import INNER, asked_above, asked_below, mixed, slope
 

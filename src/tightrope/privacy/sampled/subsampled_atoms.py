@@ -11,12 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.atoms import Atoms
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.sampled.mixing import INNER, mixed, slope
 from tightrope.privacy.sampled.subsampled import PoissonAdd, PoissonRemove
-
 
 
 def sampled_remove(base: Atoms, rate: float) -> Atoms:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.loss_cells import Cells, mixed_loss
 from tightrope.privacy.sampled.lifted_path import LiftedPath

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.enclosed import by_sign, middle, spread
 from tightrope.privacy.laws.law import Ends, LossLaw
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.loss_cells import Cells
 from tightrope.privacy.sampled.subsampled import PoissonRemove, cut_for
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.loss_cells import Cells
 from tightrope.privacy.sampled.lifted_path import LiftedPath

@@ -13,9 +13,19 @@ import math
 import numpy as np
 
 from tightrope.errors import PrecisionError
-from tightrope.privacy.sampled.line_moment import MomentLine
-from tightrope.privacy.sampled.shifted_line import ANGLE, QUADRATURE_NATS, CUT_OFF_NATS, LEVEL, MOST_NODES, TAIL, Curve, Power, softplus
 from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.privacy.sampled.line_moment import MomentLine
+from tightrope.privacy.sampled.shifted_line import (
+    ANGLE,
+    CUT_OFF_NATS,
+    LEVEL,
+    MOST_NODES,
+    QUADRATURE_NATS,
+    TAIL,
+    Curve,
+    Power,
+    softplus,
+)
 
 NEAREST = -22.0
 """τ from which on x is told from μ/2: the integrand is of second order there, in e^τ, and so is what is cut off."""

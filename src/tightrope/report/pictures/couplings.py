@@ -10,12 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tightrope.numerics.arrays import Floats
-from tightrope.numerics.arrays import Integers
 from tightrope.engines.axis_cells import Axis
 from tightrope.errors import InputError, MissingExtraError
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.report.pictures.plots import ACCENT, INK, QUIET
 from tightrope.transport.couplings.displacement import flows
 from tightrope.transport.on_tables.saved import SavedCoupling

@@ -13,8 +13,8 @@ from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from tightrope.errors import InputError
-from tightrope.transport.costs.costs import Cost, Matrix
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost, Matrix
 from tightrope.transport.costs.point_clouds import Points
 
 

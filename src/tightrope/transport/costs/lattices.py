@@ -8,10 +8,10 @@ from itertools import product
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.numerics.checks import whole
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.graphs import Graph
-from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.point_clouds import METRICS, Points, known_metric
 
 Step = tuple[int, ...]

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tightrope.numerics.arrays import Floats
-from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
-
+from tightrope.numerics.arrays import Floats, Integers
 
 SLACK = 1e-9
 """A law may miss the sum 1 by this much; it is then divided by its sum."""

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.transport.costs.costs import Cost
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.real_line import ceiling_of, raised
 
 Lengths = Callable[[Floats], Floats]

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.transport.costs.costs import Cost
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,18 +8,17 @@ from fractions import Fraction
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import Source
 from tightrope.transport.couplings import least_loss
 from tightrope.transport.couplings.least_loss import Objective
 from tightrope.transport.couplings.membership import Codes, codes
 from tightrope.transport.couplings.person_names import people
-from tightrope.numerics.arrays import Floats
 from tightrope.transport.exact.exact_laws import Law, array_of
 from tightrope.transport.exact.group_tables import GroupTables
 from tightrope.transport.exact.row_tables import RowTables

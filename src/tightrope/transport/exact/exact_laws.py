@@ -9,9 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.numerics.arrays import Floats
 from tightrope.errors import InputError
-
+from tightrope.numerics.arrays import Floats
 
 SUM_TOLERANCE = 1e-9
 """How far from one a sum may be: such a law is renormalised, any other is refused."""

@@ -9,10 +9,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Integers
 from tightrope.randomness.alias import Columns, lay, sure
-from tightrope.randomness.choice import WORDS_AT_ONCE, TOTAL
+from tightrope.randomness.choice import TOTAL, WORDS_AT_ONCE
 from tightrope.randomness.loops import Loop, compiled
 from tightrope.randomness.source import Source, Words
 from tightrope.randomness.stream import Stream

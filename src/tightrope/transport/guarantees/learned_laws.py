@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
 from tightrope.mechanisms.integer.integer_mechanism import IntegerMechanism
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.numerics.checks import inner_probability, non_negative, positive
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 from tightrope.randomness.source import Source
-from tightrope.numerics.arrays import Floats
 from tightrope.transport.exact.exact_laws import array_of
 from tightrope.transport.guarantees.divergences import raised
 from tightrope.transport.guarantees.single_draws import LARGEST_FINITE_EPSILON, OneDraw, one_draw

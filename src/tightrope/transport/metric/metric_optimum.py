@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from tightrope.errors import InputError, PrecisionError
-from tightrope.numerics.checks import finite, positive
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import finite, positive
 from tightrope.transport.exact.exact_laws import Law
 from tightrope.transport.metric.metric_privacy import MetricMechanism, certified, expected_loss
 from tightrope.transport.solvers import solving

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import Source
-from tightrope.numerics.arrays import Floats
 from tightrope.transport.exact.exact_laws import Law, array_of
 from tightrope.transport.exact.row_tables import RowTables
 from tightrope.transport.solvers import solving
-
 
 LOG_ERROR = 2.0**-51
 """Relative: what a logarithm of a weight may be off; their difference is off by that of both."""

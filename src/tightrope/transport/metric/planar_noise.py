@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.numerics.checks import positive, whole
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import positive, whole
 from tightrope.transport.metric.metric_privacy import MetricMechanism
 
 EPSILON_MARGIN = 1e-9

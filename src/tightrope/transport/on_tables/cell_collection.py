@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.numerics.arrays import Integers
 from tightrope.engines import Table, folded
 from tightrope.engines.jobs.ordering import written_in_order
 from tightrope.engines.labels import Labels
 from tightrope.errors import EngineError, InputError, SchemaError
+from tightrope.numerics.arrays import Integers
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
 from tightrope.transport.on_tables.supports import Cells
-
 
 
 def apply_cells(

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tightrope.numerics.arrays import Integers
 from tightrope.engines import Measure, PersonBounds, Request, Table
 from tightrope.engines.axis_cells import CELL, with_cells
 from tightrope.engines.labels import Labels, Name
 from tightrope.engines.schema import Kind
 from tightrope.engines.snapshot.keys import rank
 from tightrope.errors import InputError, SchemaError
+from tightrope.numerics.arrays import Integers
 from tightrope.transport.on_tables.supports import Categories, Cells, Support
 
 MOST_GROUPS = 1000

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
 from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
-from tightrope.numerics.checks import positive
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import positive
 from tightrope.transport.exact.exact_laws import probabilities
 from tightrope.transport.guarantees.learned_laws import learn_laws_privately
 from tightrope.transport.guarantees.single_draws import OneDraw

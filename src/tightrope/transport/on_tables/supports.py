@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.numerics.arrays import Integers
 from tightrope.engines.axis_cells import MOST_CELLS, Axis
 from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Integers
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.lattices import grid
 from tightrope.transport.costs.real_line import line

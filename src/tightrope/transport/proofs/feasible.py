@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.transport.costs.costs import Cost
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost
 from tightrope.transport.proofs.certificates import DUAL_ROUNDING, Dual, dual
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from tightrope.transport.costs.costs import Cost
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost
 from tightrope.transport.proofs.certificates import Cut, Dual
 
 MARGINAL_TOLERANCE = 1e-12
@@ -71,7 +71,9 @@ def repaired(plan: csr_array, source: Floats, target: Floats) -> csr_array:
     held = _sums(rows, entries.data, len(source))
     masses = entries.data * (source / np.where(held > 0, held, 1.0))[rows]
     off = np.abs(_sums(columns, masses, len(target)) - target).sum() + source[held == 0].sum()
-    return plan_of(rows, columns, masses, plan.shape) if off <= MARGINAL_TOLERANCE else refilled(entries, source, target)
+    return (
+        plan_of(rows, columns, masses, plan.shape) if off <= MARGINAL_TOLERANCE else refilled(entries, source, target)
+    )
 
 
 def refilled(entries: coo_array, source: Floats, target: Floats) -> csr_array:

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from tightrope.errors import PrecisionError
-from tightrope.transport.costs.costs import Cost
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.point_clouds import Points
 from tightrope.transport.libraries.pot import simplex
 from tightrope.transport.proofs.certificates import dual

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import Real
 from tightrope.transport.costs.costs import Cost, as_cost, powered
-from tightrope.numerics.arrays import Floats
 from tightrope.transport.costs.laws import group_shares, law
 from tightrope.transport.proofs.certificates import DUAL_ROUNDING
 from tightrope.transport.proofs.feasible import margin

@@ -10,9 +10,9 @@ from scipy.optimize import linprog
 from scipy.sparse import block_diag, coo_array, csr_array, eye_array, hstack, kron, vstack
 
 from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Floats
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.graphs import Graph
-from tightrope.numerics.arrays import Floats
 from tightrope.transport.costs.real_line import Line
 from tightrope.transport.solvers.discrete import Discrete, median_law
 

@@ -12,8 +12,8 @@ from typing import Self
 
 import numpy as np
 
-from tightrope.transport.costs.costs import Cost
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.laws import whole_masses
 from tightrope.transport.costs.real_line import Line
 from tightrope.transport.libraries.ortools_flows import Arcs, largest_flow

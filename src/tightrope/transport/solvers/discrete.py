@@ -12,9 +12,9 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.numerics.checks import whole
 from tightrope.transport.costs.costs import Cost, Matrix
-from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.proofs.feasible import feasible_dual
 from tightrope.transport.proofs.result import Coupling, plan_cost, refilled
 

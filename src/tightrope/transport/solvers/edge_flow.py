@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from tightrope.errors import PrecisionError
-from tightrope.transport.costs.graphs import Graph
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.graphs import Graph
 from tightrope.transport.costs.laws import whole_masses
 from tightrope.transport.libraries.ortools_flows import Arcs, cheapest_flow
 from tightrope.transport.proofs.certificates import Dual, dual

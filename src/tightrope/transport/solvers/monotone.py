@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.transport.costs.costs import Cost
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.real_line import Line
 from tightrope.transport.proofs.certificates import dual
 from tightrope.transport.proofs.result import Coupling, plan_of

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.transport.costs.costs import Cost, Matrix
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost, Matrix
 from tightrope.transport.costs.point_clouds import Points
 from tightrope.transport.libraries.pot import simplex
 from tightrope.transport.solvers.north_west import staircase

@@ -17,10 +17,10 @@ from dataclasses import replace
 import numpy as np
 
 from tightrope.errors import InputError, PrecisionError
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import Real
 from tightrope.transport.costs.costs import Cost, as_cost, powered
 from tightrope.transport.costs.graphs import Graph
-from tightrope.numerics.arrays import Floats
 from tightrope.transport.costs.laws import law
 from tightrope.transport.costs.point_clouds import Points
 from tightrope.transport.costs.real_line import Line

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tightrope.numerics.arrays import Integers
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import Floats
+from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.solvers.optimal import coupling
-
 
 
 class Cost(Protocol):

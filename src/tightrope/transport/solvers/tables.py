@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from tightrope.transport.costs.costs import Cost, Matrix
 from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost, Matrix
 from tightrope.transport.libraries.pot import simplex
 from tightrope.transport.proofs.feasible import feasible_dual
 from tightrope.transport.proofs.result import Coupling, indices, plan_cost, plan_of, repaired

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
-from tightrope.numerics.rounding import SUBNORMAL
 from tightrope.errors import PrecisionError
+from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
 from tightrope.privacy.engines.contour.contour_integral import Integral
-from tightrope.privacy.engines.contour.jumps import MOST, Bodies, Jumps
+from tightrope.privacy.engines.contour.jumps import MOST_JUMPS, Bodies, Jumps
 from tightrope.privacy.engines.contour.line_integral import LineIntegral
 from tightrope.privacy.engines.contour.real_axis import FINENESS
 from tightrope.privacy.engines.engine import Engine
@@ -29,7 +28,7 @@ FAR, FARTHEST = 3e5, 1e12
 """By this Im z the integrand must have died for the integral to be tried; of losses as small as a rate, the second."""
 TRIMMED = 1e-20
 """Mass that is trimmed at first, all steps together."""
-SEEN = 1e-11
+SEEN_PART = 1e-11
 """Part of δ that may be left out."""
 NARROW_ENOUGH = 1e-10
 """Relative width of a bracket that is good enough not to trim less."""
@@ -40,7 +39,7 @@ FINE = 1e-8
 MOST_TRIES = 4
 NEAR_POLES = 16.0
 """Tails chosen for a δ within this factor serve as well."""
-WIDE = 1e-5
+WIDE_BRACKET = 1e-5
 """Beyond this relative width the other engine is asked, too."""
 
 
@@ -75,10 +74,10 @@ class Contour(Engine):
         if epsilon >= self.total.largest + self.total.slack:
             return self.total.infinite_bounds
         low, high, trouble = self._by_levels(epsilon)
-        if high - low <= WIDE * high or high - self.total.infinite_mass <= SUBNORMAL:
+        if high - low <= WIDE_BRACKET * high or high - self.total.infinite_mass <= SUBNORMAL:
             return low, high
         low, high = self._otherwise(epsilon, (low, high))
-        if high - low > WIDE * high:
+        if high - low > WIDE_BRACKET * high:
             self.troubles[epsilon] = trouble
         return low, high
 
@@ -200,7 +199,7 @@ class Contour(Engine):
 
 def _apart(delta: float) -> float:
     """The mass t of tails for which paths with more jumps, t³/3!, no longer count beside δ."""
-    return float((math.factorial(MOST + 1) * SEEN * delta) ** (1 / (MOST + 1)))
+    return float((math.factorial(MOST_JUMPS + 1) * SEEN_PART * delta) ** (1 / (MOST_JUMPS + 1)))
 
 
 def _rounded(mass: float) -> float:
@@ -236,4 +235,4 @@ class Level:
         if self.jumps is not None:
             more, off = self.jumps.value(epsilon, between=False, aim=aim)
             value, error = value + more, error + off
-        return value - error, value + error + self.gone ** (MOST + 1) / math.factorial(MOST + 1)
+        return value - error, value + error + self.gone ** (MOST_JUMPS + 1) / math.factorial(MOST_JUMPS + 1)

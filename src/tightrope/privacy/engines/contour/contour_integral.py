@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.contour.line_integral import LineIntegral
 from tightrope.privacy.engines.contour.real_axis import FINENESS, Source
 from tightrope.privacy.laws.composition import Composition

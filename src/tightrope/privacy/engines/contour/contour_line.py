@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tightrope.errors import PrecisionError
-from tightrope.privacy.engines.contour.real_axis import FINENESS, RealAxis, Source
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.engines.contour.real_axis import FINENESS, RealAxis, Source
 
 TOLERANCE = 1e-14
 """Aliasing allowed, relative to δ."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightrope.privacy.laws.composition import Composition
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.privacy.laws.composition import Composition
 
-MOST = 2
+MOST_JUMPS = 2
 """Jumps that are counted."""
-KEPT = 64
+BLOCKS_KEPT = 64
 """Blocks of real points whose moments are kept, since bodies and jumps ask for the same ones."""
-STEEPEST = 300.0
+STEEPEST_RATIO = 300.0
 """Logs of ratios and errors beyond this say nothing, and are cut: products of two stay finite."""
 Each = list[tuple[Complexes, Floats]]
 
@@ -44,7 +44,7 @@ class Bodies:
         found = [law.enclosed(z) for law in self.total.laws]
         known = [one for one in found if one is not None]
         if not np.any(z.imag):
-            while len(self.kept) >= KEPT:
+            while len(self.kept) >= BLOCKS_KEPT:
                 self.kept.pop(next(iter(self.kept)))
             self.kept[key] = known
         return known
@@ -78,12 +78,12 @@ class Jumps:
         sizes = np.abs(parts)
         single, square, size = counts @ parts, counts @ parts**2, counts @ sizes
         off = np.sum(sizes * wrong * counts[:, None], axis=0) + 1e-14 * size
-        scale = np.exp(np.minimum(top, STEEPEST))
+        scale = np.exp(np.minimum(top, STEEPEST_RATIO))
         value = single + scale * (single**2 - square) / 2
         lost = off * (1 + scale * size)
         relative = lost / np.maximum(np.abs(value), 1e-300)
         log = np.log(np.where(value == 0, 1e-300, value)) + top
-        beyond = (relative >= 0.5) | (top >= STEEPEST)
+        beyond = (relative >= 0.5) | (top >= STEEPEST_RATIO)
         return total + log, error + np.where(beyond, np.inf, -np.log1p(-np.where(beyond, 0.0, relative)))
 
     def _ratios(self, z: Complexes) -> tuple[Complexes, Floats, Floats]:
@@ -93,11 +93,11 @@ class Jumps:
             tail = law.tail(z)
             if tail is not None:
                 ratios.append(tail[0] - body[0])
-                errors.append(np.expm1(np.minimum(tail[1] + body[1], STEEPEST)))
+                errors.append(np.expm1(np.minimum(tail[1] + body[1], STEEPEST_RATIO)))
                 counts.append(float(count))
         return np.array(ratios), np.array(errors), np.array(counts)
 
     def log_decay(self, c: float, y: float) -> float:
         """A tail's moment is largest on the real axis; the two bodies that it may stand for no longer die."""
         each = [math.log(max(law.decay(c, y), 5e-324)) for law in self.bodies.total.laws]
-        return min(0.0, self.bodies.log_decay(c, y) - MOST * min(each))
+        return min(0.0, self.bodies.log_decay(c, y) - MOST_JUMPS * min(each))

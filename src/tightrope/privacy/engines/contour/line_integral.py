@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
-from tightrope.numerics.rounding import SUBNORMAL
 from tightrope.errors import PrecisionError
+from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
 from tightrope.privacy.engines.contour.contour_line import Nodes, Plan, alias, next_block, planned
 from tightrope.privacy.engines.contour.real_axis import FINENESS, RealAxis, Source
 
 TRUNCATION = 1e-14
 """What lies beyond the last node, relative to δ."""
-MOST_NODES = 1 << 18
+NODES_PAID = 1 << 18
 ENOUGH = 1e-9
 """And where that takes more nodes than we are ready to pay for."""
 STEEPEST = 600.0
@@ -117,7 +116,7 @@ class LineIntegral:
         self._must_die(nodes)
         value, wobble, rest, start = 0.0, 0.0, math.inf, 0
         sign = math.copysign(1.0, c)
-        while start < MOST_NODES:
+        while start < NODES_PAID:
             stop = start + next_block(start)
             nodes.reach(stop)
             z, cumulant = nodes.z[start:stop], nodes.cumulant[start:stop]
@@ -133,11 +132,11 @@ class LineIntegral:
                 return value, wobble, rest
         if rest < ENOUGH * max(abs(value), aim):
             return value, wobble, rest
-        raise PrecisionError(f"the integrand has not died after {MOST_NODES} nodes of width {step:.3g}")
+        raise PrecisionError(f"the integrand has not died after {NODES_PAID} nodes of width {step:.3g}")
 
     def _must_die(self, nodes: Nodes) -> None:
         """Within the nodes that we are ready to pay for, beside a value of about e^{height}/|c (1 + c)| or far less."""
-        reach = nodes.width * MOST_NODES
+        reach = nodes.width * NODES_PAID
         left = self.source.log_decay(nodes.c, reach) + math.log(abs(nodes.c) * (1 + nodes.c) / reach)
         if left > math.log(ENOUGH):
-            raise PrecisionError(f"the integrand does not die within {MOST_NODES} nodes of width {nodes.width:.3g}")
+            raise PrecisionError(f"the integrand does not die within {NODES_PAID} nodes of width {nodes.width:.3g}")

@@ -11,13 +11,13 @@ from typing import Protocol
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.rounding import ROUND_OFF
 
 FINENESS = 16
 """Points are c = e^{i/16}; between the poles c = −1/(1 + e^{−(i + ½)/16})."""
-FARTHEST = 40 * FINENESS
+FARTHEST_INDEX = 40 * FINENESS
 BLOCK = FINENESS
 """So many neighbours are computed at once."""
 STRIDES = (FINENESS, 4, 1)
@@ -96,7 +96,7 @@ class RealAxis:
     def _descended(self, here: int, stride: int, epsilon: float) -> int:
         while True:
             around = here + stride * np.arange(-2, 3)
-            around = around[np.abs(around) <= FARTHEST]
+            around = around[np.abs(around) <= FARTHEST_INDEX]
             heights = self.heights(around, epsilon)
             best = int(around[np.argmin(heights)])
             if best == here or not np.min(heights) < heights[around == here][0]:
@@ -110,7 +110,7 @@ class RealAxis:
         """
         block = self.latest[0] // BLOCK if self.latest else 0
         seen: dict[int, tuple[Floats, Floats]] = {}
-        while abs(block) <= FARTHEST // BLOCK:
+        while abs(block) <= FARTHEST_INDEX // BLOCK:
             if block not in seen:
                 seen[block] = self._formula(block * BLOCK + np.arange(BLOCK + 1))
             epsilons, logs = seen[block]

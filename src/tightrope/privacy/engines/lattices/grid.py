@@ -15,10 +15,10 @@ import numpy as np
 from scipy import special
 
 from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.engines.lattices.common_step import SNAP, common_step
 from tightrope.privacy.engines.lattices.lattice import Lattice, LatticePart
 from tightrope.privacy.laws.composition import Composition, any_of
-from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.loss_cells import Cells
 

@@ -14,12 +14,11 @@ from typing import Self
 import numpy as np
 from scipy import fft, optimize
 
-from tightrope.numerics.rounding import ROUND_OFF
-from tightrope.numerics.rounding import OVERFLOW
 from tightrope.errors import PrecisionError
-from tightrope.numerics.complex_log import log1p
-from tightrope.privacy.engines.saddle import Guess, guess
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.complex_log import log1p
+from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF
+from tightrope.privacy.engines.saddle import Guess, guess
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 MOST_POINTS = 1 << 24
@@ -35,13 +34,13 @@ FEW_ATOMS = 48
 
 FINENESS = 8
 """Tilts are taken on a geometric grid, this many to a factor e, so that neighbouring ε share a transform."""
-MOST_KEPT = 8
+TILTS_KEPT = 8
 OUTLINE = 1000
 ESCAPING = 1e-19
 AGREE = 2e-15
 """Masses whose sum is this close to what is known of it differ from that by rounding."""
 STEEP_BLOCK = 0.1
-STEEPEST = 600.0
+STEEPEST_TILT = 600.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +107,7 @@ class Lattice:
         first = sum_.index(epsilon / self.step)
         gap = np.minimum(epsilon - self.step * sum_.points(first, len(sum_.masses)), 0.0)
         gains = np.exp(tilt * gap) * -np.expm1(gap)
-        if not sum_.log_scale - tilt * epsilon < STEEPEST:
+        if not sum_.log_scale - tilt * epsilon < STEEPEST_TILT:
             return 0.5, 0.5  # so far from the tilted mean that nothing is known
         rough = float(np.dot(np.maximum(sum_.masses[first:], 0.0), gains))
         # Cauchy-Schwarz: the error of the masses is bounded in the Euclidean norm (Parseval).
@@ -155,7 +154,7 @@ class Lattice:
         """
         tilt = math.exp(math.floor(math.log(self._saddle(epsilon)) * FINENESS) / FINENESS)
         if tilt not in self._kept:
-            if len(self._kept) >= MOST_KEPT:
+            if len(self._kept) >= TILTS_KEPT:
                 self._kept.clear()
             self._kept[tilt] = self._tilted(tilt)
         return tilt, self._kept[tilt]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.engines.engine import Engine
 from tightrope.privacy.engines.lattices.common_step import common_step, tolerance
 from tightrope.privacy.engines.lattices.lattice import MOST_POINTS, TINY_MASS, Lattice, LatticePart
@@ -15,7 +16,6 @@ from tightrope.privacy.engines.sums import three_point
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import Interval, joined, outward
-from tightrope.numerics.arrays import Floats
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 FAINT_ATOM = 1e-22

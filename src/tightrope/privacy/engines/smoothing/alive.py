@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tightrope.errors import PrecisionError
-from tightrope.privacy.engines.smoothing.nodes import OnLine
 from tightrope.numerics.arrays import Floats
+from tightrope.privacy.engines.smoothing.nodes import OnLine
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 DEAD = -40.0
 """Log of what counts as nothing, relative to M(c)."""
-MOST = 1 << 17
+MOST_INTERVALS = 1 << 17
 """Intervals looked at, at any width."""
 LONG = 64
 """Equidistant nodes of a row."""
@@ -29,8 +29,10 @@ def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int) 
     """Which of the ``rows`` intervals of width ``row`` from 0 on may hold |M| above e^``DEAD`` M(c); ascending."""
     doublings = _doublings(laws, row, rows)
     wide = 1 << doublings
-    if -(-rows // wide) > MOST:
-        raise PrecisionError(f"{-(-rows // wide)} intervals of a line would have to be looked at, more than {MOST}")
+    if -(-rows // wide) > MOST_INTERVALS:
+        raise PrecisionError(
+            f"{-(-rows // wide)} intervals of a line would have to be looked at, more than {MOST_INTERVALS}"
+        )
     first = np.arange(0, rows, wide)
     if len(first) == rows:
         return first
@@ -46,8 +48,8 @@ def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int) 
         first = np.stack([first, first + wide], axis=1).ravel()
         left = np.stack([left, middle], axis=2).reshape(len(laws), -1)
         right = np.stack([middle, right], axis=2).reshape(len(laws), -1)
-        if len(first) > MOST:
-            raise PrecisionError(f"{len(first)} intervals of a line are alive, more than {MOST}")
+        if len(first) > MOST_INTERVALS:
+            raise PrecisionError(f"{len(first)} intervals of a line are alive, more than {MOST_INTERVALS}")
 
 
 def _doublings(laws: Sequence[OnLine], row: float, rows: int) -> int:

@@ -16,7 +16,6 @@ from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.law import LossLaw
 
 
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Apart:
     """The sums in which every loss is an atom: their law, and the atoms of each law with counts."""

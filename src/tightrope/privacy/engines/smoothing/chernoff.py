@@ -7,23 +7,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.saddle import Guess
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import outward
-from tightrope.numerics.arrays import Floats
 
 Place = tuple[bool, int]
 """Whether a line lies between the poles, and its index."""
-FINENESS = 6
+PLACES = 6
 """Lines are at c = e^{i/6}, or at c = −1/(1 + e^{−(i + ½)/6})."""
-FARTHEST = 40 * FINENESS
+FARTHEST_PLACE = 40 * PLACES
 TOLERANCE = 1e-11
 """Aliases allowed, relative to δ."""
 SPARE = 4.0
 """Nats by which aliases may be larger where a line was made for another ε."""
-ROUNDING = 1e-9
+ALIAS_ROUNDING = 1e-9
 SHRINK = 0.85
 DIGITS = 16
 """Binary digits of a step: so that its multiples are exact."""
@@ -67,9 +67,9 @@ class Chernoff:
             c = at((between, index))
             return self.cumulant((between, index)) - c * epsilon - math.log(abs(c)) - math.log1p(c)
 
-        here, stride = self.latest.get(between, 0), FINENESS if between in self.latest else 4 * FINENESS
+        here, stride = self.latest.get(between, 0), PLACES if between in self.latest else 4 * PLACES
         while stride:
-            around = [i for i in (here - stride, here + stride) if abs(i) <= FARTHEST]
+            around = [i for i in (here - stride, here + stride) if abs(i) <= FARTHEST_PLACE]
             best = min(around, key=lambda index: (height(index), index))
             if (height(best), best) < (height(here), here):
                 here = best
@@ -99,9 +99,9 @@ class Chernoff:
         rest = target - self.total.infinite_mass
         if not rest > 0:
             return None
-        places = [(False, index) for index in range(-FARTHEST // 4, FARTHEST + 1, FINENESS)]
+        places = [(False, index) for index in range(-FARTHEST_PLACE // 4, FARTHEST_PLACE + 1, PLACES)]
         best = min(places, key=lambda place: self._least(place, rest))
-        near = [(False, best[1] + i) for i in range(1 - FINENESS, FINENESS)]
+        near = [(False, best[1] + i) for i in range(1 - PLACES, PLACES)]
         best = min(near, key=lambda place: self._least(place, rest))
         found = self._least(best, rest)
         if not 0 < found < math.inf:
@@ -126,7 +126,7 @@ class Chernoff:
             rate = np.abs(others[good] - c) * shift
             terms = bounds[good] - rate - np.log(-np.expm1(-rate))
             total = float(np.logaddexp(total, np.min(terms, initial=math.inf)))
-        return total + ROUNDING
+        return total + ALIAS_ROUNDING
 
     def step(self, place: Place, epsilon: float, deviation: float) -> float:
         """A wide step whose aliases pass, with few binary digits."""
@@ -174,7 +174,7 @@ class Chernoff:
 def at(place: Place) -> float:
     """C of a place."""
     between, index = place
-    return -1 / (1 + math.exp(-(index + 0.5) / FINENESS)) if between else math.exp(index / FINENESS)
+    return -1 / (1 + math.exp(-(index + 0.5) / PLACES)) if between else math.exp(index / PLACES)
 
 
 def _short(value: float) -> float:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
-from tightrope.numerics.complex_log import log1p
-from tightrope.privacy.laws.atoms import Atoms
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.complex_log import log1p
+from tightrope.numerics.rounding import ROUND_OFF
+from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.law import LossLaw
 
 MOST_HALVINGS = 40

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.smoothing.alive import DEAD, alive
 from tightrope.privacy.engines.smoothing.nodes import OnLine
-from tightrope.numerics.arrays import Complexes, Floats
 
 Pair = tuple[float, float]
 ROW = 16

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
-from tightrope.numerics.rounding import SUBNORMAL
 from tightrope.errors import PrecisionError
+from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
 from tightrope.privacy.engines.closer import closer
 from tightrope.privacy.engines.engine import Engine
 from tightrope.privacy.engines.saddle import Guess
@@ -33,7 +32,7 @@ MOST_NODES = 1 << 19
 DEAREST = 1 << 27
 """Nodes times atoms."""
 MOST_KEPT = 4
-WIDE = 1e-6
+WIDE_ALONE = 1e-6
 """Relative width from which on another engine is asked, too."""
 
 
@@ -68,7 +67,7 @@ class Smoothed(Engine):
 
     def delta(self, epsilon: float) -> Interval:
         low, high = self._alone(epsilon)
-        if high - low <= WIDE * high:
+        if high - low <= WIDE_ALONE * high:
             return low, high
         try:
             other = self.instead.delta(epsilon)

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition, any_of
-from tightrope.numerics.arrays import Floats
 
 MOST_SUMS = 1 << 15
 """Sums that are still listed."""

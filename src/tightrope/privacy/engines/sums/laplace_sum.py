@@ -8,8 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.closer import closer
 from tightrope.privacy.engines.engine import Engine
 from tightrope.privacy.engines.saddle import Guess, guess
@@ -19,7 +20,6 @@ from tightrope.privacy.engines.sums.one_scale import OneScale
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.flat import Flat
 from tightrope.privacy.laws.interval import Interval, outward
-from tightrope.numerics.arrays import Floats
 
 TINY_SUM = 1e-290
 MOST_KEPT = 32

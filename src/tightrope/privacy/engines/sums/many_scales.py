@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.sums.positive_series import (
     binomial,
@@ -28,7 +29,6 @@ from tightrope.privacy.engines.sums.positive_series import (
     single_moments,
 )
 from tightrope.privacy.laws.flat import Flat
-from tightrope.numerics.arrays import Floats
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 Counts = tuple[int, ...]

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.sums.positive_series import (
     added_up,
@@ -28,10 +29,9 @@ from tightrope.privacy.engines.sums.positive_series import (
     single_moments,
 )
 from tightrope.privacy.laws.flat import Flat
-from tightrope.numerics.arrays import Floats
 
-MOST = 500
-WIDEST = 300.0
+MOST_COPIES = 500
+WIDEST_SCALE = 300.0
 """k ε beyond which powers leave double precision."""
 
 
@@ -124,4 +124,4 @@ def _known(flat: Flat, count: int, powers: int) -> _Known:
 
 def fits(flat: Flat, count: int) -> bool:
     """Whether doubles and a moment of time suffice."""
-    return count <= MOST and count * flat.epsilon <= WIDEST
+    return count <= MOST_COPIES and count * flat.epsilon <= WIDEST_SCALE

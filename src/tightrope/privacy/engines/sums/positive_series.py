@@ -10,7 +10,7 @@ from scipy.special import gammaln
 
 from tightrope.numerics.arrays import Floats
 
-FAINT = -44.0
+FAINT_TERM = -44.0
 """Log of what the missing powers may add, relative to the sum."""
 RARE = 1e-18
 """Chance of so many uniform losses, or more, that is left out."""
@@ -27,7 +27,7 @@ def powers_for(reach: float) -> int:
 @lru_cache(maxsize=256)
 def _powers(reach: float) -> int:
     p = np.arange(1.0, 4 * reach + 60, 2)
-    seen = (p - 1) * math.log(reach) - gammaln(p + 1) > FAINT
+    seen = (p - 1) * math.log(reach) - gammaln(p + 1) > FAINT_TERM
     return max(2, int(np.count_nonzero(seen)) + 2)
 
 

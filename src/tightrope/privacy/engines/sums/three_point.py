@@ -15,8 +15,8 @@ import numpy as np
 from scipy import signal
 from scipy.special import logsumexp
 
-from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.rounding import ROUND_OFF
 
 RESCALE = 1e250
 STEEP_STEP = 600.0
