@@ -50,9 +50,9 @@ class Mechanism(ABC):
         """The smallest w with P(|X| ≤ w) ≥ confidence: the answer ± w covers the truth that often."""
 
     @abstractmethod
-    def sample(self, size: int, source: Source | None = None) -> NDArray[Any]:
+    def sample(self, size: int, randomness: Source | None = None) -> NDArray[Any]:
         """``size`` independent draws of X, shape [size]; from the operating system unless a source is given."""
 
     @abstractmethod
-    def release(self, value: Any, source: Source | None = None) -> Any:
+    def release(self, value: Any, randomness: Source | None = None) -> Any:
         """``value`` + X, with fresh noise for every entry of an array."""

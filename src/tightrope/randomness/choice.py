@@ -50,16 +50,16 @@ class Choice:
             return cls(sure(weights.index(TOTAL)), first)
         return cls(lay(Wide.of(weights)), first)
 
-    def draw(self, size: int, source: Source) -> NDArray[np.int64]:
+    def draw(self, size: int, randomness: Source) -> NDArray[np.int64]:
         """``size`` independent outcomes, shape [size]."""
         out, loop = np.empty(size, dtype=np.int64), compiled(choose, size)
         for start in range(0, size, WORDS_AT_ONCE):
-            self.fill(out[start : start + WORDS_AT_ONCE], source, loop)
+            self.fill(out[start : start + WORDS_AT_ONCE], randomness, loop)
         return out
 
-    def fill(self, out: NDArray[np.int64], source: Source, loop: Loop | None = None) -> None:
+    def fill(self, out: NDArray[np.int64], randomness: Source, loop: Loop | None = None) -> None:
         """Overwrite ``out``, of any small size, with independent outcomes; ``loop`` is the compiled ``choose``."""
-        words = source.words(len(out))
+        words = randomness.words(len(out))
         shift = np.uint64(64 - self.columns.bits)
         edges, other = self.columns.edges.high, self.columns.other
         if loop is None or not words.flags.writeable:  # read-only words would be compiled for anew
@@ -67,14 +67,14 @@ class Choice:
         else:
             ties = loop(words, edges, other, shift, self.first, out)
         if ties:
-            self._settle(out, words, source)
+            self._settle(out, words, randomness)
 
-    def _settle(self, out: NDArray[np.int64], words: Words, source: Source) -> None:
+    def _settle(self, out: NDArray[np.int64], words: Words, randomness: Source) -> None:
         """Where the high word is that of the edge, the low word decides."""
         column = _column(words, self.columns.bits)
         tied = np.flatnonzero(words == self.columns.edges.high[column])
         column = column[tied]
-        own = source.words(len(tied)) < self.columns.edges.low[column]
+        own = randomness.words(len(tied)) < self.columns.edges.low[column]
         out[tied] = self.first + np.where(own, column, self.columns.other[column])
 
 

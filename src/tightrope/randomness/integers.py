@@ -13,7 +13,7 @@ from tightrope.randomness.stream import Stream
 LARGEST_BOUND = 1 << 63
 
 
-def below(bound: int, size: int, source: Source | None = None) -> NDArray[np.int64]:
+def below(bound: int, size: int, randomness: Source | None = None) -> NDArray[np.int64]:
     """``size`` independent integers, uniform on {0, …, bound − 1}, shape [size]; 1 ≤ bound ≤ 2⁶³.
 
     Words are cut to the bits of ``bound − 1`` and kept when they are below the bound: at least half of them are.
@@ -26,15 +26,15 @@ def below(bound: int, size: int, source: Source | None = None) -> NDArray[np.int
     bound, size = count("bound", bound, at_least=1), count("size", size)
     if not bound <= LARGEST_BOUND:
         raise InputError("bound", bound, "at most 2^63", "draw two parts and combine them")
-    return _rejected(bound, size, source or Stream())
+    return _rejected(bound, size, randomness or Stream())
 
 
-def _rejected(bound: int, size: int, source: Source) -> NDArray[np.int64]:
+def _rejected(bound: int, size: int, randomness: Source) -> NDArray[np.int64]:
     shift = np.uint64(64 - max(1, (bound - 1).bit_length()))
     out = np.empty(size, dtype=np.int64)
     filled = 0
     while filled < size:
-        candidates = source.words(size - filled) >> shift
+        candidates = randomness.words(size - filled) >> shift
         kept = candidates[candidates < bound].astype(np.int64)
         out[filled : filled + len(kept)] = kept
         filled += len(kept)

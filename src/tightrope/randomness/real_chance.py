@@ -14,7 +14,7 @@ Enclosure = Callable[[int], tuple[Fraction, Fraction]]
 FIRST_DIGITS, MORE_DIGITS = 40, 40
 
 
-def happens(chance: Enclosure, source: Source, prefix: int = 0, bits: int = 0) -> bool:
+def happens(chance: Enclosure, randomness: Source, prefix: int = 0, bits: int = 0) -> bool:
     """Whether U < p, for a uniform real number U whose first ``bits`` binary digits are ``prefix``.
 
     Words of the source continue U and digits narrow p until the two are apart, which happens with probability 1: the
@@ -27,7 +27,7 @@ def happens(chance: Enclosure, source: Source, prefix: int = 0, bits: int = 0) -
             return True
         if prefix >= high * (1 << bits):
             return False
-        prefix, bits, digits = (prefix << 64) + int(source.words(1)[0]), bits + 64, digits + MORE_DIGITS
+        prefix, bits, digits = (prefix << 64) + int(randomness.words(1)[0]), bits + 64, digits + MORE_DIGITS
 
 
 def falling_exponential(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:

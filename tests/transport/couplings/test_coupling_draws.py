@@ -120,7 +120,7 @@ def test_values_of_many_groups_come_out_as_group_by_group() -> None:
 def test_one_name_for_all_and_that_name_for_each_are_the_same() -> None:
     mechanism = CouplingMechanism.fit({"a": [0.5, 0.5], "b": [0.2, 0.8]}, COIN, [0.4, 0.6])
     values = np.random.default_rng(1).integers(0, 2, 1000)
-    whole, each = (mechanism.apply(values, group, source=InsecureSeeded(4)) for group in ("b", ["b"] * 1000))
+    whole, each = (mechanism.apply(values, group, randomness=InsecureSeeded(4)) for group in ("b", ["b"] * 1000))
     assert np.array_equal(whole, each)
     assert mechanism.apply([], []).shape == mechanism.apply([], "a").shape == (0,)
 

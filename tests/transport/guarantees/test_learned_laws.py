@@ -92,8 +92,8 @@ def test_one_draw_bounds_what_the_true_laws_show() -> None:
 
 def test_learning_privately_is_charged_by_the_relation() -> None:
     counts, noise = {"a": [50, 10], "b": [20, 30]}, discrete_laplace(scale=4)
-    once = learn_laws_privately(counts, noise, source=InsecureSeeded(1))
-    twice = learn_laws_privately(counts, noise, neighbours=Neighbours.REPLACE_ONE, source=InsecureSeeded(1))
+    once = learn_laws_privately(counts, noise, randomness=InsecureSeeded(1))
+    twice = learn_laws_privately(counts, noise, neighbours=Neighbours.REPLACE_ONE, randomness=InsecureSeeded(1))
     assert once.loss is not None
     assert twice.loss is not None
     assert once.loss.delta(0.25) < 1e-12 < once.loss.delta(0.24)

@@ -47,7 +47,7 @@ def test_there_and_back(seed: int, objective: str) -> None:
     assert (after.mechanism.groups, after.mechanism.loss) == (before.mechanism.groups, before.mechanism.loss)
     assert after.mechanism.stray == before.mechanism.stray
     values = rng.integers(4, size=200)
-    draws = [one.mechanism.apply(values, "b", source=InsecureSeeded(seed)).tolist() for one in (before, after)]
+    draws = [one.mechanism.apply(values, "b", randomness=InsecureSeeded(seed)).tolist() for one in (before, after)]
     assert draws[0] == draws[1]
 
 

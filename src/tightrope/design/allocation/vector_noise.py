@@ -89,12 +89,12 @@ class VectorNoise:
         """E X² of one coordinate."""
         return self.noise.mean_squared_error
 
-    def release(self, values: Any, source: Source | None = None) -> NDArray[Any]:
+    def release(self, values: Any, randomness: Source | None = None) -> NDArray[Any]:
         """Values + noise, shape [dimension]; raises ``InputError`` for another shape or anything but integers."""
         array = np.asarray(values)
         if array.shape != (self.change.dimension,):
             raise InputError("values", array.shape, f"shape ({self.change.dimension},)", "one value a coordinate")
-        noisy: NDArray[Any] = self.noise.release(array, source)
+        noisy: NDArray[Any] = self.noise.release(array, randomness)
         return noisy
 
 

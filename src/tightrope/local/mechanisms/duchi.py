@@ -48,10 +48,10 @@ class OneBit(MeanOracle):
     def letters(self) -> int:
         return self.response.letters
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Bits, or 2 for silence, shape [n]."""
-        source = source or Stream()
-        return self.response.perturb(self.places(values, 1, source), source)
+        randomness = randomness or Stream()
+        return self.response.perturb(self.places(values, 1, randomness), randomness)
 
     def decode(self, reports: ArrayLike) -> Floats:
         """The two numbers beyond the ends that bits stand for; silence stands for the middle."""

@@ -69,13 +69,13 @@ class Hadamard(FrequencyOracle):
     def report_bits(self) -> int:
         return self.bits
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Numbers below 2^bits, of the smallest unsigned type, shape [n]."""
-        truth, source = categories("values", values, self.k), source or Stream()
+        truth, randomness = categories("values", values, self.k), randomness or Stream()
         out = np.empty(len(truth), dtype=smallest_type(self.letters))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
             block = truth[start : start + PEOPLE_AT_ONCE]
-            out[start : start + PEOPLE_AT_ONCE] = self._block(block, source.words(len(block)))
+            out[start : start + PEOPLE_AT_ONCE] = self._block(block, randomness.words(len(block)))
         return out
 
     def _block(self, values: Integers, words: Words) -> Words:

@@ -57,13 +57,13 @@ class Mixture(MeanOracle):
     def letters(self) -> int:
         return self.window.letters + 2
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Cells, or two more for the bits, shape [n]."""
-        numbers, source = reals("values", values, self.lower, self.upper), source or Stream()
-        is_cell = source.words(len(numbers)) < np.uint64(self.weight)
+        numbers, randomness = reals("values", values, self.lower, self.upper), randomness or Stream()
+        is_cell = randomness.words(len(numbers)) < np.uint64(self.weight)
         out = np.empty(len(numbers), dtype=np.uint32)
-        out[is_cell] = self.window.perturb(numbers[is_cell], source)
-        out[~is_cell] = self.bit.perturb(numbers[~is_cell], source) + np.uint32(self.window.letters)
+        out[is_cell] = self.window.perturb(numbers[is_cell], randomness)
+        out[~is_cell] = self.bit.perturb(numbers[~is_cell], randomness) + np.uint32(self.window.letters)
         return out
 
     def decode(self, reports: ArrayLike) -> Floats:

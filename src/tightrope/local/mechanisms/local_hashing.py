@@ -127,14 +127,14 @@ class Hashing(FrequencyOracle):
     def report_bits(self) -> int:
         return (self.letters - 1).bit_length()
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Numbers below ``letters``, of the smallest unsigned type, shape [n]."""
-        truth, source = categories("values", values, self.k), source or Stream()
+        truth, randomness = categories("values", values, self.k), randomness or Stream()
         out = np.empty(len(truth), dtype=smallest_type(self.letters))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
             block = truth[start : start + PEOPLE_AT_ONCE]
-            seeds = below(self.linear.seeds, len(block), source)
-            answers = self.response.perturb(self.linear.of(seeds, block), source)
+            seeds = below(self.linear.seeds, len(block), randomness)
+            answers = self.response.perturb(self.linear.of(seeds, block), randomness)
             out[start : start + PEOPLE_AT_ONCE] = seeds * self.linear.order + answers
         return out
 

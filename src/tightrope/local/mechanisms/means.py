@@ -48,7 +48,7 @@ class MeanOracle(Declared):
         return (self.letters - 1).bit_length()
 
     @abstractmethod
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """One report for each of ``values``, shape [n]; raises ``InputError`` unless all lie in [lower, upper]."""
 
     @abstractmethod
@@ -114,14 +114,14 @@ class MeanOracle(Declared):
         """The tally of so many reports with these ``counts``."""
         return Tally(users, users, counts)
 
-    def places(self, values: ArrayLike, steps: int, source: Source) -> NDArray[np.int64]:
+    def places(self, values: ArrayLike, steps: int, randomness: Source) -> NDArray[np.int64]:
         """Values as whole numbers in 0..steps, rounded at random so that they are right on average.
 
         What is reported depends on the values through these alone, so no rounding here concerns privacy.
         """
         checked = reals("values", values, self.lower, self.upper)
         scaled = np.clip((checked - self.lower) / (self.upper - self.lower), 0.0, 1.0) * steps
-        return rounded(scaled, source.words(len(scaled)))
+        return rounded(scaled, randomness.words(len(scaled)))
 
     def numbers(self, places: Floats, steps: int) -> Floats:
         """The inverse of ``places``, for any real place."""

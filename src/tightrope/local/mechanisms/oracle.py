@@ -77,7 +77,7 @@ class FrequencyOracle(Declared):
         """How many bits a report needs."""
 
     @abstractmethod
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """One report for each of ``values``, shape [n]; fresh randomness of the operating system unless given.
 
         Raises ``InputError`` unless the values are whole numbers in 0..k − 1.

@@ -67,24 +67,24 @@ class Rappor(FrequencyOracle):
     def report_bits(self) -> int:
         return self.k
 
-    def memorise(self, values: ArrayLike, source: Source | None = None) -> Words:
+    def memorise(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Permanent rows, shape [n, ⌈k/64⌉]: each person makes one for a value, keeps it and shows it to nobody."""
-        return self.permanent.perturb(values, source)
+        return self.permanent.perturb(values, randomness)
 
-    def report(self, rows: ArrayLike, source: Source | None = None) -> Words:
+    def report(self, rows: ArrayLike, randomness: Source | None = None) -> Words:
         """One report from each permanent row, of the same shape; any number of times."""
-        kept, source = checked_rows("rows", rows, self.k), source or Stream()
+        kept, randomness = checked_rows("rows", rows, self.k), randomness or Stream()
         out = kept.copy()
         step = max(1, WORDS_AT_ONCE // (width(self.k) * self.flip.length))
         for start in range(0, len(kept), step):
             part = out[start : start + step]
-            part ^= self.flip.rows(source.words(part.size * self.flip.length), *part.shape)
+            part ^= self.flip.rows(randomness.words(part.size * self.flip.length), *part.shape)
         clear_spare(out, self.k)
         return out
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> Words:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """A first report of people who forget their permanent row: for one collection."""
-        return self.report(self.memorise(values, source), source)
+        return self.report(self.memorise(values, randomness), randomness)
 
     def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
         return column_counts(checked_rows("reports", reports, self.k), self.k)

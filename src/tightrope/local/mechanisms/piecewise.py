@@ -53,13 +53,13 @@ class Window(MeanOracle):
     def letters(self) -> int:
         return WINDOW_STEPS + self.length
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Cells, shape [n]."""
-        source = source or Stream()
-        start = self.places(values, WINDOW_STEPS, source)
+        randomness = randomness or Stream()
+        start = self.places(values, WINDOW_STEPS, randomness)
         people = len(start)
-        near, far = below(self.length, people, source), below(WINDOW_STEPS, people, source)
-        is_inside = source.words(people) < np.uint64(self.inside)
+        near, far = below(self.length, people, randomness), below(WINDOW_STEPS, people, randomness)
+        is_inside = randomness.words(people) < np.uint64(self.inside)
         outside = far + self.length * (far >= start)
         return np.where(is_inside, start + near, outside).astype(np.uint32)
 

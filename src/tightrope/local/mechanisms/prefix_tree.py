@@ -71,14 +71,14 @@ class PrefixTree:
         """The base g."""
         return self.levels[0].linear.order
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.uint64]:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[np.uint64]:
         """Rows (level, report), shape [n, 2]; raises ``InputError`` unless values are whole, in 0..2^size − 1."""
-        truth, source = categories("values", values, 1 << self.size).astype(np.int64), source or Stream()
+        truth, randomness = categories("values", values, 1 << self.size).astype(np.int64), randomness or Stream()
         out = np.empty((len(truth), 2), dtype=np.uint64)
-        out[:, 0] = below(len(self.levels), len(truth), source)
+        out[:, 0] = below(len(self.levels), len(truth), randomness)
         for level, oracle in enumerate(self.levels):
             chosen = out[:, 0] == level
-            out[chosen, 1] = oracle.perturb(truth[chosen] // self._below(level), source)
+            out[chosen, 1] = oracle.perturb(truth[chosen] // self._below(level), randomness)
         return out
 
     def _below(self, level: int) -> int:

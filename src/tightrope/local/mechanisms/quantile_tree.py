@@ -52,16 +52,16 @@ class QuantileTree(Declared):
         """Two values may differ at every level; the level is everybody's to see."""
         return joined(*((Fraction(1, len(self.levels)), oracle.changed) for oracle in self.levels))
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.uint32]:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[np.uint32]:
         """Rows (level, report), shape [n, 2]; raises ``InputError`` unless all values lie in [lower, upper]."""
-        numbers, source = reals("values", values, self.lower, self.upper), source or Stream()
+        numbers, randomness = reals("values", values, self.lower, self.upper), randomness or Stream()
         scaled = (numbers - self.lower) / (self.upper - self.lower) * self.bins
         leaves = np.minimum(scaled.astype(np.int64), self.bins - 1)
         out = np.empty((len(leaves), 2), dtype=np.uint32)
-        out[:, 0] = below(len(self.levels), len(leaves), source)
+        out[:, 0] = below(len(self.levels), len(leaves), randomness)
         for level, oracle in enumerate(self.levels):
             chosen = out[:, 0] == level
-            out[chosen, 1] = oracle.perturb(leaves[chosen] >> (len(self.levels) - level - 1), source)
+            out[chosen, 1] = oracle.perturb(leaves[chosen] >> (len(self.levels) - level - 1), randomness)
         return out
 
     def below_edges(self, reports: ArrayLike) -> tuple[Floats, Floats]:

@@ -73,20 +73,20 @@ class Response(FrequencyOracle):
     def report_bits(self) -> int:
         return (self.letters - 1).bit_length()
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Reports of the smallest unsigned type, shape [n]; k stands for silence.
 
         Raises ``InputError`` unless the values are whole numbers in 0..k − 1.
         """
-        truth, source = categories("values", values, self.k), source or Stream()
+        truth, randomness = categories("values", values, self.k), randomness or Stream()
         out = np.empty(len(truth), dtype=smallest_type(self.letters))
         loop = compiled(respond, len(truth))
         for start in range(0, len(truth), PEOPLE_AT_ONCE):
-            self._fill(out[start : start + PEOPLE_AT_ONCE], truth[start : start + PEOPLE_AT_ONCE], source, loop)
+            self._fill(out[start : start + PEOPLE_AT_ONCE], truth[start : start + PEOPLE_AT_ONCE], randomness, loop)
         return out
 
-    def _fill(self, out: NDArray[Any], values: Integers, source: Source, loop: Loop | None) -> None:
-        words = source.words(len(values))
+    def _fill(self, out: NDArray[Any], values: Integers, randomness: Source, loop: Loop | None) -> None:
+        words = randomness.words(len(values))
         if loop is None or not words.flags.writeable:  # read-only words would be compiled for anew
             self._respond(words, values, out)
         else:

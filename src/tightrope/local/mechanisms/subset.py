@@ -63,36 +63,36 @@ class SubsetSelection(FrequencyOracle):
     def report_bits(self) -> int:
         return self.k
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> Words:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Rows of packed bits, shape [n, ⌈k/64⌉]; raises ``InputError`` unless values are whole, in 0..k − 1."""
-        truth, source = categories("values", values, self.k), source or Stream()
+        truth, randomness = categories("values", values, self.k), randomness or Stream()
         out = np.empty((len(truth), width(self.k)), dtype=np.uint64)
         step = max(1, REPORT_WORDS_AT_ONCE // out.shape[1])
         for start in range(0, len(truth), step):
-            out[start : start + step] = self._block(truth[start : start + step], source)
+            out[start : start + step] = self._block(truth[start : start + step], randomness)
         return out
 
-    def _block(self, values: Integers, source: Source) -> Words:
+    def _block(self, values: Integers, randomness: Source) -> Words:
         """Independent bits are uniform among the sets of their size; one more or less at random keeps them so."""
-        rows = self._started(len(values), source)
-        put(rows, values, source.words(len(values)) < np.uint64(self.own_weight))
+        rows = self._started(len(values), randomness)
+        put(rows, values, randomness.words(len(values)) < np.uint64(self.own_weight))
         lacking = self.size - np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
         waiting: Integers = np.flatnonzero(lacking)
         while len(waiting):
-            waiting = self._corrected(rows, values, lacking, waiting, source)
+            waiting = self._corrected(rows, values, lacking, waiting, randomness)
         return rows
 
-    def _started(self, people: int, source: Source) -> Words:
+    def _started(self, people: int, randomness: Source) -> Words:
         columns, digits = width(self.k), starting_digits(self.size / self.k)
-        rows = digits.rows(source.words(people * columns * digits.length), people, columns)
+        rows = digits.rows(randomness.words(people * columns * digits.length), people, columns)
         clear_spare(rows, self.k)
         return rows
 
     def _corrected(
-        self, rows: Words, values: Integers, lacking: Integers, waiting: Integers, source: Source
+        self, rows: Words, values: Integers, lacking: Integers, waiting: Integers, randomness: Source
     ) -> Integers:
         """Each waiting row tries a uniform place: one of the others that lacks what the row lacks is flipped."""
-        places = source.words(len(waiting)) >> np.uint64(64 - self.k.bit_length())
+        places = randomness.words(len(waiting)) >> np.uint64(64 - self.k.bit_length())
         word, mask = at(np.minimum(places, np.uint64(self.k - 1)))
         is_set = (rows[waiting, word] & mask) != 0
         fits = (places < np.uint64(self.k)) & (places != values[waiting].astype(np.uint64))

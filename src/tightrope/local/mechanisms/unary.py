@@ -62,18 +62,18 @@ class UnaryEncoding(FrequencyOracle):
     def report_bits(self) -> int:
         return self.k
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> Words:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Rows of packed bits, shape [n, ⌈k/64⌉]; raises ``InputError`` unless values are whole, in 0..k − 1."""
-        truth, source = categories("values", values, self.k), source or Stream()
+        truth, randomness = categories("values", values, self.k), randomness or Stream()
         out = np.empty((len(truth), width(self.k)), dtype=np.uint64)
         step = max(1, WORDS_AT_ONCE // (out.shape[1] * self.digits.length))
         for start in range(0, len(truth), step):
-            out[start : start + step] = self._block(truth[start : start + step], source)
+            out[start : start + step] = self._block(truth[start : start + step], randomness)
         return out
 
-    def _block(self, values: Integers, source: Source) -> Words:
+    def _block(self, values: Integers, randomness: Source) -> Words:
         people, columns = len(values), width(self.k)
-        words = source.words(people * (columns * self.digits.length + 1))
+        words = randomness.words(people * (columns * self.digits.length + 1))
         rows = self.digits.rows(words[people:], people, columns)
         put(rows, values, words[:people] < np.uint64(self.own_weight))
         clear_spare(rows, self.k)

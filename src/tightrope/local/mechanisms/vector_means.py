@@ -52,17 +52,17 @@ class VectorMean:
         epsilon = math.nextafter(self.count * self.part.guarantee.epsilon, math.inf)
         return Guarantee(epsilon, 0.0, min(1.0, self.loss.total_variation()))
 
-    def perturb(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.uint32]:
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[np.uint32]:
         """Rows, shape [n, 1 + count], for vectors of shape [n, dimension]; raises ``InputError`` for other shapes, and
         unless all numbers lie between the ends.
         """
-        vectors, source = self._vectors(values), source or Stream()
-        begin = below(self.dimension, len(vectors), source)
+        vectors, randomness = self._vectors(values), randomness or Stream()
+        begin = below(self.dimension, len(vectors), randomness)
         out = np.empty((len(vectors), 1 + self.count), dtype=np.uint32)
         out[:, 0] = begin
         for place in range(self.count):
             chosen = vectors[np.arange(len(vectors)), (begin + place) % self.dimension]
-            out[:, 1 + place] = self.part.perturb(chosen, source)
+            out[:, 1 + place] = self.part.perturb(chosen, randomness)
         return out
 
     def _vectors(self, values: ArrayLike) -> Floats:

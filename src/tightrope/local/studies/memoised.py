@@ -34,7 +34,7 @@ class Memoised:
     mechanism: FrequencyOracle | MeanOracle
     memory: dict[int | float, NDArray[Any]] = field(default_factory=dict, repr=False)
 
-    def report(self, value: float, source: Source | None = None) -> NDArray[Any]:
+    def report(self, value: float, randomness: Source | None = None) -> NDArray[Any]:
         """The report for ``value``, of shape [1] or [1, words]; made on the first call with this value.
 
         Raises ``InputError`` unless it is one number that the mechanism takes; the message does not show it.
@@ -47,7 +47,7 @@ class Memoised:
         if not isinstance(value, numbers.Real):
             raise InputError("type of value", type(value).__name__, "one number", "one person reports one value a call")
         if value not in self.memory:
-            self.memory[value] = self.mechanism.perturb([value], source)
+            self.memory[value] = self.mechanism.perturb([value], randomness)
         return self.memory[value].copy()
 
     def loss(self, distinct: int) -> PrivacyLoss:

@@ -36,14 +36,14 @@ class Continuous(Mechanism):
         """W with P(|X| ≤ w) = confidence."""
         return self._upper_quantile((1 - inner_probability("confidence", confidence)) / 2)
 
-    def sample(self, size: int, source: Source | None = None) -> NoReturn:
+    def sample(self, size: int, randomness: Source | None = None) -> NoReturn:
         """Raises ``InputError``: floating-point samples of a continuous law leak."""
-        del source
+        del randomness
         self._refuse("size", size)
 
-    def release(self, value: Any, source: Source | None = None) -> NoReturn:
+    def release(self, value: Any, randomness: Source | None = None) -> NoReturn:
         """Raises ``InputError``; see ``sample``."""
-        del source
+        del randomness
         self._refuse("value", type(value).__name__)
 
     def _refuse(self, name: str, value: object) -> NoReturn:

@@ -40,30 +40,30 @@ class GaussianSampler:
         if not DOUBT <= self.doubt <= 1:
             raise InputError("doubt", self.doubt, "a number in [2^-40, 1]", "less would trust floats too far")
 
-    def draw(self, size: int, source: Source) -> Integers:
+    def draw(self, size: int, randomness: Source) -> Integers:
         """``size`` independent draws, shape [size]."""
         out, loops = np.empty(size, dtype=np.int64), (compiled(choose, size), compiled(propose, size))
         for start in range(0, size, WORDS_AT_ONCE):
-            self._fill(out[start : start + WORDS_AT_ONCE], source, loops)
+            self._fill(out[start : start + WORDS_AT_ONCE], randomness, loops)
         return out
 
-    def _fill(self, out: Integers, source: Source, loops: tuple[Loop | None, Loop | None]) -> None:
+    def _fill(self, out: Integers, randomness: Source, loops: tuple[Loop | None, Loop | None]) -> None:
         """Places whose proposal was refused get another, until none is left."""
-        missing = self._propose(out, source, loops)
+        missing = self._propose(out, randomness, loops)
         while len(missing):
             again = np.empty(len(missing), dtype=np.int64)
-            refused = self._propose(again, source, (None, None))
+            refused = self._propose(again, randomness, (None, None))
             out[missing] = again
             missing = missing[refused]
 
-    def _propose(self, out: Integers, source: Source, loops: tuple[Loop | None, Loop | None]) -> Integers:
+    def _propose(self, out: Integers, randomness: Source, loops: tuple[Loop | None, Loop | None]) -> Integers:
         """One proposal a place; the places where it was refused, ascending."""
         cells, waiting = np.empty_like(out), np.empty_like(out)
-        self.envelope.choice.fill(cells, source, loops[0])
-        words = source.words(len(out))
+        self.envelope.choice.fill(cells, randomness, loops[0])
+        words = randomness.words(len(out))
         loop = loops[1] if words.flags.writeable else None
         count = (loop or _propose)(words, cells, self._shape, out, waiting)
-        return self._settle(out, cells, words, waiting[:count], source)
+        return self._settle(out, cells, words, waiting[:count], randomness)
 
     @property
     def _shape(self) -> tuple[np.uint64, int, float, float, float]:
@@ -71,17 +71,17 @@ class GaussianSampler:
         bits = self.envelope.cell_bits
         return np.uint64(bits), self.envelope.cells, self.envelope.factor, math.ldexp(1.0, bits - 63), 1.0 - self.doubt
 
-    def _settle(self, out: Integers, cells: Integers, words: Words, waiting: Integers, source: Source) -> Integers:
+    def _settle(self, out: Integers, cells: Integers, words: Words, waiting: Integers, randomness: Source) -> Integers:
         """Decides the proposals that the quick test left, and draws the tail; returns the refused ones."""
         inner = waiting[cells[waiting] < self.envelope.cells]
         kept, unclear = self._compare(out[inner], cells[inner], words[inner])
         for at in np.flatnonzero(unclear).tolist():
-            kept[at] = self._exact(abs(int(out[inner[at]])), int(words[inner[at]]), source)
+            kept[at] = self._exact(abs(int(out[inner[at]])), int(words[inner[at]]), randomness)
         kept &= (out[inner] != 0) | (words[inner] & np.uint64(1) == 0)  # -0 is refused
         refused = np.ones(len(out), dtype=np.bool_)
         refused[inner] = ~kept
         for at in waiting[cells[waiting] == self.envelope.cells].tolist():
-            point = self._tail(source)
+            point = self._tail(randomness)
             refused[at] = point is None
             out[at] = point or 0
         return waiting[refused[waiting]]
@@ -99,25 +99,25 @@ class GaussianSampler:
         kept = level + unit <= power - self.doubt
         return kept, ~kept & (level < power + self.doubt)
 
-    def _exact(self, x: int, word: int, source: Source) -> bool:
+    def _exact(self, x: int, word: int, randomness: Source) -> bool:
         """The same comparison without rounding: the bits of the word, continued, against ever better bounds."""
         bits = self.envelope.cell_bits + 1
-        return happens(partial(self.envelope.chance, x), source, word >> bits, 64 - bits)
+        return happens(partial(self.envelope.chance, x), randomness, word >> bits, 64 - bits)
 
-    def _tail(self, source: Source) -> int | None:
+    def _tail(self, randomness: Source) -> int | None:
         """A point beyond the cells, or None where it was refused."""
-        period = _leading_ones(source)
-        (place,), (sign,) = below(1 << self.envelope.tail_bits, 1, source), below(2, 1, source)
+        period = _leading_ones(randomness)
+        (place,), (sign,) = below(1 << self.envelope.tail_bits, 1, randomness), below(2, 1, randomness)
         x = self.envelope.start + (period << self.envelope.tail_bits) + int(place)
-        kept = happens(partial(self.envelope.tail_chance, x, period), source)
+        kept = happens(partial(self.envelope.tail_chance, x, period), randomness)
         return (x if sign else -x) if kept else None
 
 
-def _leading_ones(source: Source) -> int:
+def _leading_ones(randomness: Source) -> int:
     """How often a coin shows heads first: i with probability 2^{−i−1}."""
     count = 0
     while True:
-        word = int(source.words(1)[0])
+        word = int(randomness.words(1)[0])
         ones = 64 - (word ^ (2**64 - 1)).bit_length()
         count += ones
         if ones < 64:

@@ -94,13 +94,13 @@ class IntegerMechanism(Mechanism):
         """The smallest w with P(|X| ≤ w) ≥ confidence, exactly."""
         return self.table.half_width(confidence)
 
-    def sample(self, size: int, source: Source | None = None) -> NDArray[np.int64]:
+    def sample(self, size: int, randomness: Source | None = None) -> NDArray[np.int64]:
         """``size`` independent draws of X, shape [size], exactly from the weights."""
-        return self.table.sample(size, source)
+        return self.table.sample(size, randomness)
 
-    def release(self, value: Any, source: Source | None = None) -> Any:
+    def release(self, value: Any, randomness: Source | None = None) -> Any:
         """Value + X for an integer or an array of integers; raises ``InputError`` for anything else."""
-        return add_noise(value, self.sample(entries(value), source))
+        return add_noise(value, self.sample(entries(value), randomness))
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,10 +85,10 @@ class LargeGaussian(Mechanism):
         outside = (1 - inner_probability("confidence", confidence)) / (2 + 1 / (6 * self.scale**2))
         return math.ceil(-self.scale * float(special.ndtri(outside / UPWARDS)) * UPWARDS - 0.5)
 
-    def sample(self, size: int, source: Source | None = None) -> NDArray[np.int64]:
+    def sample(self, size: int, randomness: Source | None = None) -> NDArray[np.int64]:
         """``size`` independent draws of X, shape [size], exactly from its law."""
-        return self.sampler.draw(whole("size", size, at_least=0), source or Stream())
+        return self.sampler.draw(whole("size", size, at_least=0), randomness or Stream())
 
-    def release(self, value: Any, source: Source | None = None) -> Any:
+    def release(self, value: Any, randomness: Source | None = None) -> Any:
         """Value + X for an integer or an array of integers; raises ``InputError`` for anything else."""
-        return add_noise(value, self.sample(entries(value), source))
+        return add_noise(value, self.sample(entries(value), randomness))

@@ -80,21 +80,21 @@ class RandomizedResponse(Mechanism):
         """0 where the report is true that often, else 1."""
         return int(self.quantile(confidence) > 0)
 
-    def sample(self, size: int, source: Source | None = None) -> NDArray[np.int64]:
+    def sample(self, size: int, randomness: Source | None = None) -> NDArray[np.int64]:
         """``size`` independent offsets, shape [size]."""
-        source = source or Stream()
-        offsets = Choice.of((self.keep, TOTAL - self.keep)).draw(whole("size", size, at_least=0), source)
+        randomness = randomness or Stream()
+        offsets = Choice.of((self.keep, TOTAL - self.keep)).draw(whole("size", size, at_least=0), randomness)
         changed = np.flatnonzero(offsets)
-        offsets[changed] += below(self.k - 1, len(changed), source)
+        offsets[changed] += below(self.k - 1, len(changed), randomness)
         return offsets
 
-    def release(self, value: Any, source: Source | None = None) -> Any:
+    def release(self, value: Any, randomness: Source | None = None) -> Any:
         """The report for a category in 0..k − 1, or for an array of them. Raises ``InputError`` for anything else."""
         size = entries(value)
         categories = np.asarray(value)
         if size and not 0 <= int(categories.min()) <= int(categories.max()) < self.k:
             raise InputError("value", value, f"categories in 0..{self.k - 1}", "number the categories from 0")
-        offsets = self.sample(size, source).reshape(categories.shape)
+        offsets = self.sample(size, randomness).reshape(categories.shape)
         reports = (categories.astype(np.int64) + offsets) % self.k
         return reports if isinstance(value, np.ndarray) else int(reports)
 

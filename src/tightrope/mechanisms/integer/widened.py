@@ -124,19 +124,21 @@ class Widened(Mechanism):
         outside = 1 - Fraction(inner_probability("confidence", confidence))
         return first_at_most(self.survival, outside / 2)
 
-    def sample(self, size: int, source: Source | None = None) -> Integers:
+    def sample(self, size: int, randomness: Source | None = None) -> Integers:
         """``size`` independent draws, shape [size]: 64-bit integers, Python's where those could overflow.
 
         A power of two as the factor and a table that ends take two words a draw and no rejection.
         """
-        size, source = whole("size", size, at_least=0), source or Stream()
+        size, randomness = whole("size", size, at_least=0), randomness or Stream()
         if self._is_plain:
-            return self._shifted(size, source)
-        steps: NDArray[Any] = self.table.sample(size, source)
+            return self._shifted(size, randomness)
+        steps: NDArray[Any] = self.table.sample(size, randomness)
         largest = int(np.abs(steps).max(initial=0))
         if not self.factor * (largest + 1) < WIDEST_SUMMAND:
             steps = steps.astype(np.object_)
-        noise: Integers = steps * self.factor + (below(self.factor, size, source) - below(self.factor, size, source))
+        noise: Integers = steps * self.factor + (
+            below(self.factor, size, randomness) - below(self.factor, size, randomness)
+        )
         return noise
 
     @property
@@ -144,20 +146,20 @@ class Widened(Mechanism):
         """Whether U₁ and U₂ are the bits of one word, and no sum can overflow."""
         return self.factor in POWERS and self.table.tail is None and self.worst_error < WIDEST_SUMMAND
 
-    def _shifted(self, size: int, source: Source) -> NDArray[np.int64]:
+    def _shifted(self, size: int, randomness: Source) -> NDArray[np.int64]:
         """Blocks that stay in the cache: a table's outcome, then U₁ − U₂ from the bits of one word."""
         out, loops = np.empty(size, dtype=np.int64), (compiled(choose, size), compiled(spread, size))
         bits = np.uint64(self.factor.bit_length() - 1)
         for start in range(0, size, WORDS_AT_ONCE):
             part = out[start : start + WORDS_AT_ONCE]
-            self.table.sampler.fill(part, source, loops[0])
-            words = source.words(len(part))
+            self.table.sampler.fill(part, randomness, loops[0])
+            words = randomness.words(len(part))
             (loops[1] if loops[1] and words.flags.writeable else _spread)(words, bits, part)
         return out
 
-    def release(self, value: Any, source: Source | None = None) -> Any:
+    def release(self, value: Any, randomness: Source | None = None) -> Any:
         """Value + X for an integer or an array of integers; raises ``InputError`` for anything else."""
-        return add_noise(value, self.sample(entries(value), source))
+        return add_noise(value, self.sample(entries(value), randomness))
 
 
 def _spread(words: Words, bits: np.uint64, out: NDArray[np.int64]) -> int:

@@ -32,26 +32,26 @@ class TableSampler:
         block = Choice.of((*tail.block, tail.escape))
         return cls(Choice.of((*outer[::-1], centre, *outer), -len(outer)), len(outer), block, len(tail.block))
 
-    def draw(self, size: int, source: Source) -> NDArray[np.int64]:
+    def draw(self, size: int, randomness: Source) -> NDArray[np.int64]:
         """``size`` independent draws, shape [size]."""
         out, loop = np.empty(size, dtype=np.int64), compiled(choose, size)
         for start in range(0, size, WORDS_AT_ONCE):
-            self.fill(out[start : start + WORDS_AT_ONCE], source, loop)
+            self.fill(out[start : start + WORDS_AT_ONCE], randomness, loop)
         return out
 
-    def fill(self, out: NDArray[np.int64], source: Source, loop: Loop | None = None) -> None:
+    def fill(self, out: NDArray[np.int64], randomness: Source, loop: Loop | None = None) -> None:
         """Overwrite one block that fits the cache; draws beyond the table go on in the tail."""
-        self.head.fill(out, source, loop)
+        self.head.fill(out, randomness, loop)
         if self.block is not None:
             escaped = np.flatnonzero(np.abs(out) == self.reach)
-            out[escaped] += np.sign(out[escaped]) * self._further(self.block, len(escaped), source)
+            out[escaped] += np.sign(out[escaped]) * self._further(self.block, len(escaped), randomness)
 
-    def _further(self, block: Choice, size: int, source: Source) -> NDArray[np.int64]:
+    def _further(self, block: Choice, size: int, randomness: Source) -> NDArray[np.int64]:
         """Cells beyond N + 1, for ``size`` draws that are beyond N."""
         out = np.zeros(size, dtype=np.int64)
         moving = np.arange(size)
         while len(moving):
-            cell = block.draw(len(moving), source)
+            cell = block.draw(len(moving), randomness)
             out[moving] += cell  # the outcome "escape" has number B: it adds B and goes on
             moving = moving[cell == self.period]
         return out

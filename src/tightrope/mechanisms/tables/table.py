@@ -191,9 +191,9 @@ class NoiseTable:
         """What draws from these weights; built once."""
         return TableSampler.of(self.centre, self.half, self.tail)
 
-    def sample(self, size: int, source: Source | None = None) -> NDArray[np.int64]:
+    def sample(self, size: int, randomness: Source | None = None) -> NDArray[np.int64]:
         """``size`` independent draws, shape [size], exactly from the weights; from the operating system by default."""
-        return self.sampler.draw(whole("size", size, at_least=0), source or Stream())
+        return self.sampler.draw(whole("size", size, at_least=0), randomness or Stream())
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for a certificate: whole numbers as decimal strings."""

@@ -90,7 +90,7 @@ class CouplingMechanism:
         values: ArrayLike,
         group: Group,
         person: Any = None,
-        source: Source | None = None,
+        randomness: Source | None = None,
     ) -> Integers:
         """A target point for each of ``values`` (numbers of source points, shape [k]).
 
@@ -110,12 +110,12 @@ class CouplingMechanism:
         places = _places(values, self.tables.points)
         members = codes(group, list(self.tables), len(places))
         if person is None:
-            return self.tables.draw(members, places, source)
+            return self.tables.draw(members, places, randomness)
         keys = list(zip(people(person, len(places)), places.tolist(), strict=True))
-        return self._remembered(keys, places, members, source)
+        return self._remembered(keys, places, members, randomness)
 
     def _remembered(
-        self, keys: list[tuple[Any, int]], places: Integers, members: Codes, source: Source | None
+        self, keys: list[tuple[Any, int]], places: Integers, members: Codes, randomness: Source | None
     ) -> Integers:
         """A draw for each key that is new, at its first place; of two threads, the first to remember is right."""
         firsts: dict[tuple[Any, int], int] = {}
@@ -123,7 +123,7 @@ class CouplingMechanism:
             if key not in self.memory:
                 firsts.setdefault(key, place)
         new = np.array(list(firsts.values()), dtype=np.int64)
-        drawn = self.tables.draw(members[new], places[new], source)
+        drawn = self.tables.draw(members[new], places[new], randomness)
         for key, outcome in zip(firsts, drawn.tolist(), strict=True):
             self.memory.setdefault(key, outcome)
         return np.array([self.memory[key] for key in keys], dtype=np.int64)

@@ -51,9 +51,9 @@ class GroupTables(Mapping[Group, RowTables]):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def draw(self, groups: NDArray[Any], places: Integers, source: Source | None = None) -> Integers:
+    def draw(self, groups: NDArray[Any], places: Integers, randomness: Source | None = None) -> Integers:
         """One independent outcome for each value: ``groups`` and ``places`` are numbers, shape [k], and not checked."""
-        return self.joined.draw(groups.astype(np.int64) * self.points + places, source)
+        return self.joined.draw(groups.astype(np.int64) * self.points + places, randomness)
 
 
 def _joined(parts: list[RowTables]) -> RowTables:

@@ -77,28 +77,28 @@ class RowTables:
             totals[other] = totals.get(other, 0) + capacity - below
         return {outcome: weight for outcome, weight in sorted(totals.items()) if weight}
 
-    def draw(self, rows: Integers, source: Source | None = None) -> Integers:
+    def draw(self, rows: Integers, randomness: Source | None = None) -> Integers:
         """One independent outcome for each of ``rows`` (numbers of rows, shape [n]), exactly by the weights."""
-        source = source or Stream()
+        randomness = randomness or Stream()
         out, loop = np.empty(len(rows), dtype=np.int64), compiled(choose_by_row, len(rows))
         for start in range(0, len(rows), WORDS_AT_ONCE):
             part = slice(start, start + WORDS_AT_ONCE)
-            self._fill(out[part], rows[part], source, loop)
+            self._fill(out[part], rows[part], randomness, loop)
         return out
 
-    def _fill(self, out: Integers, rows: Integers, source: Source, loop: Loop | None) -> None:
-        words = source.words(len(rows))
+    def _fill(self, out: Integers, rows: Integers, randomness: Source, loop: Loop | None) -> None:
+        words = randomness.words(len(rows))
         layout = (self.starts, self.shifts, self.edges.high, self.own, self.other)
         ready = loop if loop is not None and words.flags.writeable else _choose_by_row
         if ready(words, rows, layout, out):
-            self._settle(out, rows, words, source)
+            self._settle(out, rows, words, randomness)
 
-    def _settle(self, out: Integers, rows: Integers, words: Words, source: Source) -> None:
+    def _settle(self, out: Integers, rows: Integers, words: Words, randomness: Source) -> None:
         """Where the high word is that of the edge, the low word decides."""
         columns = self.starts[rows] + (words >> self.shifts[rows])
         tied = np.flatnonzero(words == self.edges.high[columns])
         columns = columns[tied]
-        below = source.words(len(tied)) < self.edges.low[columns]
+        below = randomness.words(len(tied)) < self.edges.low[columns]
         out[tied] = np.where(below, self.own[columns], self.other[columns])
 
 

@@ -107,7 +107,7 @@ def learn_laws_privately(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     failure: float = 0.05,
     smoothing: float = 1.0,
-    source: Source | None = None,
+    randomness: Source | None = None,
 ) -> LearnedLaws:
     """``learn_laws`` from counts + integer noise; ``.loss`` is what it spends and must be charged.
 
@@ -128,7 +128,7 @@ def learn_laws_privately(
     if neighbours not in spent:
         raise InputError("neighbours", neighbours, f"one of {[kind.value for kind in spent]}")
     width = _width(noise, checked, sum(map(len, found.values())))
-    noisy = {group: np.asarray(noise.release(cells, source), dtype=np.int64) for group, cells in found.items()}
+    noisy = {group: np.asarray(noise.release(cells, randomness), dtype=np.int64) for group, cells in found.items()}
     loss = replace(spent[neighbours] * noise.loss, neighbours=neighbours)
     return _learned(noisy, width, (checked * 2 / 3, positive("smoothing", smoothing)), (loss, checked))
 

@@ -60,13 +60,13 @@ class MetricMechanism:
                 out[x, y] = weight / TOTAL
         return out
 
-    def apply(self, values: ArrayLike, source: Source | None = None) -> Integers:
+    def apply(self, values: ArrayLike, randomness: Source | None = None) -> Integers:
         """A fresh draw for each of ``values`` (numbers of points, shape [k])."""
         places = array_of("values", values, "whole numbers of shape [k]")
         if places.ndim != 1 or places.dtype.kind not in "iu" or not np.all((places >= 0) & (places < len(self.tables))):
             shown = f"{places.dtype} of shape {places.shape}"
             raise InputError("values", shown, f"whole numbers in 0..{len(self.tables) - 1}, shape [k]")
-        return self.tables.draw(places.astype(np.int64), source)
+        return self.tables.draw(places.astype(np.int64), randomness)
 
     def loss(self, law: ArrayLike, cost: Any) -> float:
         """Σ_x law[x] Σ_y P(y|x) d(x, y): the expected distance."""
