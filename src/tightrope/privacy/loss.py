@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from dataclasses import dataclass, field
 from typing import Self, overload
@@ -300,7 +301,7 @@ class PrivacyLoss(Curves):
             found = settled(lambda e: self._interval(e)[end], delta, near, private=private)
         if math.isfinite(found):
             self._told(np.array([found]))
-        return found
+        return found if private else min(found, sys.float_info.max)  # finite, though no double holds it
 
     def gaussian_limit(self) -> GaussianLimit:
         """The Gaussian that this composition is near, and a bracket of the trade-off curve around it (GI Thm 3).

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.numerics.arrays import Floats
+from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.privacy.laws.enclosed import by_sign, middle, spread, times
 from tightrope.privacy.laws.law import Ends, LossLaw
 from tightrope.privacy.laws.loss_cells import Cells, mixed_loss, multiples
+from tightrope.privacy.sampled.flat_moment import Enclosed, FlatMoment, modulus
 from tightrope.privacy.sampled.mixing import INNER, asked_above, asked_below, mixed, slope
 
 SEEN = 1e-12
@@ -71,6 +72,19 @@ class PoissonRemove(LossLaw):
 
     def reverse(self) -> LossLaw:
         return PoissonAdd(self.base.reverse(), self.rate)
+
+    def log_moment(self, z: Complexes) -> Complexes | None:
+        known = self.enclosed(z)
+        return None if known is None else known[0]
+
+    def enclosed(self, z: Complexes) -> tuple[Complexes, Floats] | None:
+        """E_A (1 − q + q e^l)^{z+1}, for Laplace-type bases."""
+        moment = _flat(self.base, self.rate)
+        return None if moment is None else moment.log_power(z + 1)
+
+    def decay(self, c: float, y: float) -> float:
+        moment = _flat(self.base, self.rate)
+        return 1.0 if moment is None else _modulus(self, moment, complex(c, y), c + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +144,33 @@ class PoissonAdd(LossLaw):
 
     def reverse(self) -> LossLaw:
         return PoissonRemove(self.base.reverse(), self.rate)
+
+    def log_moment(self, z: Complexes) -> Complexes | None:
+        known = self.enclosed(z)
+        return None if known is None else known[0]
+
+    def enclosed(self, z: Complexes) -> tuple[Complexes, Floats] | None:
+        """E_A (1 − q + q e^l)^{−z}, l the loss of (B, A), for Laplace-type bases."""
+        moment = _flat(self.base.reverse(), self.rate)
+        return None if moment is None else moment.log_power(-z)
+
+    def decay(self, c: float, y: float) -> float:
+        moment = _flat(self.base.reverse(), self.rate)
+        return 1.0 if moment is None else _modulus(self, moment, complex(c, y), -c)
+
+
+def _flat(base: LossLaw, rate: float) -> FlatMoment | None:
+    """Moments of the sampled law, where the base is of Laplace type."""
+    return FlatMoment.of(base.flat, rate, opposite=base.opposite_mass)
+
+
+def _modulus(law: PoissonRemove | PoissonAdd, moment: FlatMoment, place: complex, power: float) -> float:
+    """A bound on the modulus from ``place`` on."""
+
+    def enclosed(z: Complexes) -> Enclosed:
+        return moment.log_power(z + 1 if isinstance(law, PoissonRemove) else -z)
+
+    return modulus(enclosed, place, moment.atoms(power), moment.swing(power), moment.span)
 
 
 def rounding_of(largest: float, base: float) -> float:

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
-from tightrope.numerics.arrays import Floats
+from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.enclosed import by_sign, middle, spread
 from tightrope.privacy.laws.law import Ends, LossLaw
 from tightrope.privacy.laws.loss_cells import Cells
+from tightrope.privacy.sampled.flat_moment import STEEP_POWER, Enclosed, FlatMoment, logarithm, modulus
 from tightrope.privacy.sampled.subsampled import PoissonRemove, cut_for
+
+POWER_ONE = np.ones(1, dtype=np.complex128)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,38 @@ class Subset(LossLaw):
 
     def profile_error(self, epsilon: Floats) -> Floats:
         return spread(by_sign(epsilon, self.deltas, self.deltas), np.shape(epsilon))
+
+    def log_moment(self, z: Complexes) -> Complexes | None:
+        known = self.enclosed(z)
+        return None if known is None else known[0]
+
+    def enclosed(self, z: Complexes) -> tuple[Complexes, Floats] | None:
+        """1 − δ_∞ + ∫ (e^{(z+1)g} − e^g + e^{−zg} − 1) dQ over base losses above 0, for Laplace-type bases."""
+        moment = self._flat
+        if moment is None:
+            return None
+        if not moment.steepest(z + 1) < STEEP_POWER:
+            raise PrecisionError(f"a sampled loss has no moment of powers up to {float(np.max(np.abs(z))):.3g}")
+        (up, off), (one, wrong), (down, away) = (moment.excess(w) for w in (z + 1, POWER_ONE, -z))
+        error = off + wrong + away + 4 * ROUND_OFF * (np.abs(up) + np.abs(one) + np.abs(down) + self.infinite_mass)
+        return logarithm(up - one + down - self.infinite_mass, error)
+
+    def decay(self, c: float, y: float) -> float:
+        moment = self._flat
+        if moment is None:
+            return 1.0
+        middle = 1 - self.infinite_mass - float(moment.excess(POWER_ONE)[0][0].real) - 2 * moment.held
+        still = moment.atoms(c + 1) + moment.atoms(-c) + max(middle, 0.0) + 1e-12
+        swing = moment.swing(c + 1) + moment.swing(-c)
+        return modulus(self._enclosed, complex(c, y), still, swing, 2 * moment.span)
+
+    def _enclosed(self, z: Complexes) -> Enclosed:
+        return cast(Enclosed, self.enclosed(z))
+
+    @property
+    def _flat(self) -> FlatMoment | None:
+        """Of base losses above 0."""
+        return FlatMoment.of(self.base.flat, self.rate, above=True)
 
     def cells(self, step: float) -> Cells:
         """Cells of the base with an edge at 0, so that each is on one side."""

@@ -24,8 +24,8 @@ from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import Interval, outward
 
 MANY = 10**6
-FAR, FARTHEST = 3e5, 1e12
-"""By this Im z the integrand must have died for the integral to be tried; of losses as small as a rate, the second."""
+FARTHEST = 1e12
+"""By this Im z the integrand must have died for the integral to be tried: losses may be as small as a rate."""
 TRIMMED = 1e-20
 """Mass that is trimmed at first, all steps together."""
 SEEN_PART = 1e-11
@@ -50,8 +50,7 @@ def applies(total: Composition) -> bool:
     """
     if not total.laws or total.log_moment(np.array([1.0 + 0j])) is None:
         return False
-    heavy = any(one is not other for one, other in zip(total.trimmed(TRIMMED).laws, total.laws, strict=True))
-    return sum(total.counts) > MANY or total.log_decay(0.01, FARTHEST if heavy else FAR) < -34
+    return sum(total.counts) > MANY or total.log_decay(0.01, FARTHEST) < -34
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -144,10 +144,10 @@ class AnyOnLine(OnLine):
 
 
 def _known(law: LossLaw, z: Complexes) -> tuple[Complexes, Floats]:
-    moments = law.log_moment(z)
-    if moments is None:
+    known = law.enclosed(z)
+    if known is None:
         raise PrecisionError(f"{law!r} has no moment function")
-    return moments, law.moment_error(z, moments)
+    return known
 
 
 def _variance(law: LossLaw, c: float, at_c: float) -> float:

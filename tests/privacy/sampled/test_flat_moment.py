@@ -1,0 +1,121 @@
+"""Moments of sampled Laplace-type laws against mpmath, the bound on their modulus, and their compositions."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.errors import PrecisionError
+from tightrope.privacy.engines.lattices.gridded import Gridded
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.law import LossLaw
+
+CASES = [(1.0, 1e-4), (1.0, 0.1), (1e-3, 0.3), (5.0, 1e-3), (0.2, 0.999)]
+POINTS = [complex(0.5), 10 + 30j, 300 + 1000j, 2000 + 5e4j]
+
+
+def spread_under_a(base: float) -> list[tuple[mp.mpf, mp.mpf]]:
+    """Atoms (loss, mass) of Laplace noise without the record; its density is e^{−(a + l)/2}/4 between."""
+    a = mp.mpf(base)
+    return [(-a, mp.mpf(1) / 2), (a, mp.exp(-a) / 2)]
+
+
+def expected(base: float, power: mp.mpc, rate: float, *, start: float | None = None) -> mp.mpc:
+    """E_A (1 − q + q e^l)^w over losses from ``start`` on."""
+    a, q, low = mp.mpf(base), mp.mpf(rate), mp.mpf(-base if start is None else start)
+
+    def value(loss: mp.mpf) -> mp.mpc:
+        return (1 - q + q * mp.exp(loss)) ** power
+
+    dense = mp.quad(lambda x: value(x) * mp.exp(-(a + x) / 2) / 4, mp.linspace(low, a, 9))
+    return dense + mp.fsum(mass * value(loss) for loss, mass in spread_under_a(base) if loss >= low)
+
+
+def off(value: complex, truth: mp.mpc) -> float:
+    """Apart from the branch of the logarithm."""
+    apart = complex(mp.mpc(value) - mp.log(truth))
+    return abs(complex(apart.real, math.remainder(apart.imag, 2 * math.pi)))
+
+
+def known(law: LossLaw, z: complex) -> tuple[complex, float]:
+    found = law.enclosed(np.array([z]))
+    assert found is not None
+    return complex(found[0][0]), float(found[1][0])
+
+
+@pytest.mark.parametrize(("base", "rate"), CASES)
+@pytest.mark.parametrize("z", POINTS)
+def test_moments_hold_mpmath_s(base: float, rate: float, z: complex) -> None:
+    if abs(z) * min(rate, 0.2) * math.expm1(base) > 400:
+        pytest.skip("needs more nodes than are tried; a refusal")
+    loss = tr.laplace(scale=1 / base).loss.poisson_sample(rate)
+    with mp.workdps(40):
+        for law, power in ((loss.remove.laws[0], mp.mpc(z) + 1), (loss.add.laws[0], -mp.mpc(z))):
+            value, error = known(law, z)
+            assert off(value, expected(base, power, rate)) <= error
+            assert error <= 1e-11 * max(1, abs(value))
+
+
+@pytest.mark.parametrize("z", [0.5 + 0j, 40 + 3j, 100 + 2000j])
+def test_moments_of_subsets_hold_mpmath_s(z: complex) -> None:
+    base, rate = 1.0, 1e-2
+    law = tr.laplace(scale=1 / base).loss.subset_sample(1, 100).remove.laws[0]
+    with mp.workdps(40):
+        up, one, down, mass = (expected(base, w, rate, start=0.0) for w in (mp.mpc(z) + 1, 1, -mp.mpc(z), 0))
+        value, error = known(law, z)
+        assert off(value, 1 + up - one + down - mass) <= error <= 1e-12
+
+
+@pytest.mark.parametrize(("base", "rate"), CASES[:4])
+@pytest.mark.parametrize("kind", ["remove", "add", "subset"])
+def test_no_modulus_further_out_is_above_the_bound(base: float, rate: float, kind: str) -> None:
+    plain = tr.laplace(scale=1 / base).loss
+    sampled = plain.subset_sample(round(1000 * rate) or 1, 1000) if kind == "subset" else plain.poisson_sample(rate)
+    law = getattr(sampled, "add" if kind == "add" else "remove").laws[0]
+    span = law.largest * 2
+    rng, checked = np.random.default_rng(3), 0
+    for c in (0.3, 5.0, 40.0):
+        top, _ = known(law, complex(c))
+        for turns in rng.uniform(0.01, 12, 12):
+            y = turns / span
+            bound = law.decay(c, y)
+            for further in y * (1 + rng.exponential(1.0, 8)):
+                try:
+                    value, error = known(law, complex(c, further))
+                except PrecisionError:
+                    continue
+                checked += 1
+                assert math.exp(value.real - top.real - error - 1e-12) <= bound <= 1
+    assert checked > 30
+
+
+def test_bounded_ranges_and_truncated_noise_have_them_too() -> None:
+    """Without atoms, and with an infinite loss: the contour agrees with the grid, and says far more."""
+    for base in (tr.bounded_range(epsilon=0.7).loss, tr.truncated_laplace(epsilon=1, delta=1e-9).loss):
+        loss = 2000 * base.poisson_sample(1e-3)
+        assert loss.engine == "contour"
+        epsilon = loss.epsilon(1e-5)
+        for total in (loss.remove, loss.add):
+            low, high = Gridded(total).delta(epsilon)
+            engine = (tr.PrivacyLoss(total, total)).delta_bounds(epsilon)
+            assert max(low, engine.lower) <= min(high, engine.upper) * (1 + 1e-12)
+        bounds = loss.delta_bounds(epsilon)
+        assert bounds.upper - bounds.lower <= 1e-9 * bounds.upper
+
+
+@pytest.mark.parametrize("count", [10**4, 10**6])
+def test_small_rates_are_as_narrow_as_those_of_gaussians(count: int) -> None:
+    loss = count * tr.laplace(scale=1).loss.poisson_sample(1 / count)
+    bounds = loss.epsilon_bounds(1e-6)
+    assert bounds.upper - bounds.lower <= 1e-8 * bounds.upper
+
+
+def test_large_losses_are_left_to_the_grid() -> None:
+    loss = tr.laplace(scale=1 / 60).loss.poisson_sample(1e-3)
+    assert loss.remove.laws[0].log_moment(np.array([1.0 + 0j])) is None
+    assert Composition.of(loss.remove.laws[0]).log_moment(np.array([1.0 + 0j])) is None
+    assert (3 * loss).engine == "grid"
