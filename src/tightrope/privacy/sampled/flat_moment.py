@@ -35,6 +35,8 @@ STEEP_POWER = 200.0
 """Logarithms of powers beyond this are computed with the largest one pulled out."""
 WIDEST_FLAT = 300.0
 """Bases with larger losses are not tried."""
+STEEPEST_ERROR = 500.0
+"""Logarithms of errors are cut here: they say nothing any more."""
 CHUNK_TERMS = 1 << 21
 """Powers computed at once."""
 Enclosed = tuple[Complexes, Floats]
@@ -91,18 +93,22 @@ class FlatMoment:
 
     def steepest(self, w: Complexes) -> float:
         """The largest real part of w g, about."""
-        ends = self.growth(np.array([self.low, self.flat.epsilon]))
-        return float(np.max(np.abs(np.multiply.outer(w.real, ends)), initial=0.0))
+        return float(np.max(np.abs(np.multiply.outer(w.real, self.ends)), initial=0.0))
 
     def growth(self, loss: Floats) -> Floats:
         """The sampled loss of a base loss."""
         return mixed(loss, self.rate)
 
     @property
+    def ends(self) -> Floats:
+        """The least sampled loss and the largest."""
+        low, high = self.growth(np.array([self.low, self.flat.epsilon])).tolist()
+        return np.array([math.log1p(-self.rate) if self.opposite else low, high])
+
+    @property
     def span(self) -> float:
         """How far apart sampled losses are at most."""
-        low = math.log1p(-self.rate) if self.opposite else float(self.growth(np.array(self.low)))
-        return float(self.growth(np.array(self.flat.epsilon))) - low
+        return float(self.ends[1] - self.ends[0])
 
     @property
     def held(self) -> float:
@@ -146,7 +152,7 @@ class FlatMoment:
             log_error = min(self._log_error(size, b, powers, reach) for b in reaches)
             if log_error <= math.log(ROUND_OFF * scale) + least or not self.flat.spread:
                 growth, weights = _nodes(self, size)
-                return growth, weights, math.exp(min(log_error, 700.0)) if self.flat.spread else 0.0
+                return growth, weights, math.exp(min(log_error, STEEPEST_ERROR)) if self.flat.spread else 0.0
         raise PrecisionError(f"powers up to {powers[1]:.3g} ± {reach:.3g}i of a sampled loss need too many nodes")
 
     def _log_error(self, size: int, b: float, powers: tuple[float, float], reach: float) -> float:
