@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from functools import partial
 
 from tightrope.certificates.budget import Budget
@@ -14,6 +12,7 @@ from tightrope.design.composed import exponential_power
 from tightrope.design.composed.composed_question import Question
 from tightrope.design.families import LISTED_NATS
 from tightrope.design.program.noise_cost import Cost
+from tightrope.design.program.noise_request import Promise
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.integer.discrete_gaussian import tabulated_gaussian
 from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
@@ -62,7 +61,7 @@ def families(budget: Budget, *, sensitivity: int = 1) -> list[Calibrated]:
     ['least noise (closed form)', 'discrete Laplace', 'discrete staircase']
     """
     sensitivity = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first")
-    points = [(below(epsilon), below(delta)) for epsilon, delta in budget.points]
+    points = Promise.of(budget).points
     searches = _searches(points, sensitivity)
     return [_tried(name, searches[name]) for name in ORDER if name in searches] + [
         Calibrated(name, None, "needs delta > 0") for name in BOUNDED if name not in searches
@@ -161,9 +160,3 @@ def _tried(name: str, search: Callable[[], IntegerMechanism]) -> Calibrated:
         return Calibrated(name, search())
     except (InputError, BudgetRefused) as error:
         return Calibrated(name, None, str(error))
-
-
-def below(exact: Decimal) -> float:
-    """The largest float that is not above the decimal."""
-    nearest = float(exact)
-    return nearest if Fraction(nearest) <= Fraction(exact) else math.nextafter(nearest, 0.0)

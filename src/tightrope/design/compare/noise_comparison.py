@@ -12,9 +12,10 @@ from scipy.special import ndtr
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.noise import NoiseCertificate
 from tightrope.design.calibration.calibrate import calibrate
-from tightrope.design.calibration.calibration import Calibrated, Points, below, families, least_size
+from tightrope.design.calibration.calibration import Calibrated, Points, families, least_size
 from tightrope.design.least_noise import LeastNoise, least_noise
 from tightrope.design.noise_limits import NoiseLimits, noise_limits
+from tightrope.design.program.noise_request import Promise
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.continuous.gaussian import gaussian
 from tightrope.mechanisms.continuous.laplace import laplace
@@ -58,8 +59,8 @@ def compare(budget: Budget, *, sensitivity: int = 1, cost: str = "absolute") -> 
     """
     if cost not in {"absolute", "squared"}:
         raise InputError("cost", cost, "'absolute' or 'squared'", "least_noise takes any non-decreasing function")
-    points = [(below(epsilon), below(delta)) for epsilon, delta in budget.points]
-    least = least_noise(epsilon=points[0][0], delta=points[0][1], points=points, sensitivity=sensitivity, cost=cost)
+    points = Promise.of(budget).points
+    least = least_noise(budget, sensitivity=sensitivity, cost=cost)
     whole = list(families(budget, sensitivity=sensitivity))
     if sensitivity > 1 and isinstance(least, LeastNoise):
         whole.insert(0, Calibrated("least noise (program)", Tabulated(least.table, sensitivity)))
@@ -69,7 +70,7 @@ def compare(budget: Budget, *, sensitivity: int = 1, cost: str = "absolute") -> 
         tuple(whole),
         least.certificate,
         tuple(_real_laws(budget, points, sensitivity)),
-        _limits(points, sensitivity, cost),
+        noise_limits(budget, sensitivity=sensitivity, cost=cost),
         cost,
     )
 
@@ -96,7 +97,7 @@ def _tried(name: str, search: Callable[[], Tabulated]) -> Calibrated:
 
 def _real_laws(budget: Budget, points: Points, sensitivity: int) -> list[tuple[str, Mechanism]]:
     """Real-valued laws at their least size."""
-    _, delta = points[0]
+    delta = min(delta for _, delta in points)
     makers: dict[str, Callable[[float], Mechanism]] = {
         "Laplace": lambda size: laplace(scale=size, sensitivity=sensitivity),
         "staircase": lambda size: staircase(epsilon=sensitivity / size, sensitivity=sensitivity),
@@ -114,12 +115,3 @@ def _real_laws(budget: Budget, points: Points, sensitivity: int) -> list[tuple[s
             continue
         found.append((name, make(size)))
     return found
-
-
-def _limits(points: Points, sensitivity: int, cost: str) -> NoiseLimits:
-    """Of the tightest point, with the total variation where it is one of them."""
-    eta = min((delta for epsilon, delta in points if epsilon == 0), default=None)
-    epsilon, delta = min(
-        (pair for pair in points if pair[0] > 0), key=lambda pair: (pair[1], pair[0]), default=(0.0, 0.0)
-    )
-    return noise_limits(epsilon, delta, eta, sensitivity, cost)

@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
+from tightrope.certificates.budget import Budget
 from tightrope.design.composed import candidate_laws, exponential_power
 from tightrope.design.composed.candidate_laws import Candidate
 from tightrope.design.composed.composed_question import Question
@@ -21,11 +20,12 @@ from tightrope.design.composed.lattice_table import LatticeLaw
 from tightrope.design.composed.polish import polished
 from tightrope.design.composed.pure_composed import expected_cost, pure_noise
 from tightrope.design.program.noise_cost import Cost
+from tightrope.design.program.noise_request import Promise
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
 from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP
 from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.numerics.checks import filled, non_negative, probability, whole
+from tightrope.numerics.checks import whole
 
 MOST_RELEASES = 10**6
 MOST_TUNED = 300
@@ -46,7 +46,6 @@ FAMILIES: dict[str, Callable[[Question], Candidate]] = {
     "rounded Gaussian": candidate_laws.rounded_gaussian,
     exponential_power.NAME: exponential_power.exponential_power,
 }
-Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,9 @@ class ComposedNoise:
 
 
 def composed_noise(
-    points: Points, releases: int, sensitivity: int = 1, cost: str | Callable[[float], float] = "squared"
+    budget: Budget, *, releases: int, sensitivity: int = 1, cost: str | Callable[[float], float] = "squared"
 ) -> ComposedNoise:
-    """Noise for each of ``releases`` answers so that together δ(ε_i) ≤ δ_i holds for every point (ε_i, δ_i).
+    """Noise for each of ``releases`` answers so that together δ(ε_i) ≤ δ_i holds for every point of the budget.
 
     Certified: ``(releases * table.loss(sensitivity)).delta(ε_i) <= δ_i``, rounding included. ``cost``: "absolute",
     "squared", or a non-decreasing function of |x|. At most the cost of Laplace, truncated Laplace, staircase and
@@ -77,13 +76,13 @@ def composed_noise(
     Neighbours: whatever the sensitivity speaks of; releases may be adaptive, with this noise fixed in advance. Raises
     ``InputError`` for nonsense, ``BudgetRefused`` where no table of whole numbers will do.
 
-    >>> found = composed_noise([(1, 1e-6)], 10)
+    >>> found = composed_noise(Budget(epsilon=1, delta=1e-6), releases=10)
     >>> found.family, found.cost < 158.61, found.cost < 0.89 * found.candidates["discrete Gaussian"]
     ('optimised table', True, True)
     >>> (10 * found.table.loss()).delta(1.0) <= 1e-6
     True
     """
-    question = _question(points, releases, sensitivity, cost)
+    question = _question(budget, releases, sensitivity, cost)
     if question.releases == 1 and question.shift == 1:
         table = optimal_table(question.points)
         return _only(CLOSED_FORM, table, question)
@@ -102,35 +101,23 @@ def composed_noise(
     return ComposedNoise(table, winner, realised, {**costs, **refused, winner: realised}, winner == POLISHED)
 
 
-def _question(points: Points, releases: int, sensitivity: int, cost: str | Callable[[float], float]) -> Question:
+def _question(budget: Budget, releases: int, sensitivity: int, cost: str | Callable[[float], float]) -> Question:
     """What is asked, checked."""
-    pairs = list(points)
-    filled("points", pairs, "say [(1, 1e-6)]")
     releases = whole("releases", releases)
     if not releases <= MOST_RELEASES:
         raise InputError("releases", releases, f"at most {MOST_RELEASES}", "Gaussian noise is best for so many")
-    checked = sorted({_point(pair, NEVER * releases) for pair in pairs})
-    most = LARGEST_STEP * releases
-    bounded = tuple((min(epsilon, most), delta) for epsilon, delta in checked)
-    return Question(bounded, releases, whole("sensitivity", sensitivity), Cost.of(cost))
+    points = tuple(_point(point, releases) for point in Promise.of(budget).points)
+    return Question(points, releases, whole("sensitivity", sensitivity), Cost.of(cost))
 
 
-def _point(pair: Any, never: float) -> tuple[float, float]:
-    """ε ≥ 0 and δ in [0, 1); a δ below ``never`` is 0."""
-    if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
-        raise InputError("point", pair, "a pair (epsilon, delta)", "say points=[(1, 1e-6), (0.5, 1e-3)]")
-    epsilon, delta = below("epsilon", pair[0], non_negative), below("delta", pair[1], probability)
-    if not delta < 1:
-        raise InputError("delta", delta, "below 1", "leave the point out: it promises nothing")
-    if not (epsilon > 0 or delta >= never):
+def _point(point: tuple[float, float], releases: int) -> tuple[float, float]:
+    """ε no larger than tables can tell, and a δ that is next to nothing taken as 0."""
+    epsilon, delta = point
+    if delta >= NEVER * releases:
+        return min(epsilon, LARGEST_STEP * releases), delta
+    if not epsilon > 0:
         raise InputError("epsilon", epsilon, "above 0 where delta = 0", "no noise keeps it; try epsilon=1")
-    return epsilon, delta if delta >= never else 0.0
-
-
-def below(name: str, value: Any, check: Callable[[str, object], float]) -> float:
-    """The largest float not above the number: what is kept is at least what was asked."""
-    number = check(name, value)
-    return number if Fraction(number) <= Fraction(value) else math.nextafter(number, 0.0)
+    return min(epsilon, LARGEST_STEP * releases), 0.0
 
 
 def _only(name: str, table: NoiseTable, question: Question) -> ComposedNoise:
