@@ -15,8 +15,9 @@ import time
 from tightrope.certificates import Budget
 from tightrope.design.composed.composed_noise import ComposedNoise, composed_noise
 from tightrope.design.composed.composed_question import Question
-from tightrope.design.composed.exponential_power import tuned
+from tightrope.design.composed.shapes import tuned
 from tightrope.design.program.noise_cost import Cost
+from tightrope.mechanisms.families.exponential_power import ExponentialPower
 
 RELEASES = (1, 2, 5, 10, 12, 15, 20, 50, 100, 1000)
 BUDGETS = ((1.0, 1e-6), (4.0, 1e-6), (0.5, 1e-9), (1.0, 1e-4))
@@ -65,7 +66,7 @@ def classic(epsilon: float, delta: float, releases: int, found: ComposedNoise) -
 
 
 def between(epsilon: float, delta: float, releases: int) -> str:
-    power, law = tuned(Question(((epsilon, delta),), releases, 1, Cost.of("squared")))
+    power, law = tuned(Question(((epsilon, delta),), releases, 1, Cost.of("squared")), ExponentialPower())
     return f"{law.cost:.7g} ({power:.2f})"
 
 

@@ -13,23 +13,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tightrope.certificates.budget import Budget
-from tightrope.design.composed import candidate_laws, exponential_power
-from tightrope.design.composed.candidate_laws import Candidate
+from tightrope.design.composed.candidates import Candidate, candidate
 from tightrope.design.composed.composed_question import Question
 from tightrope.design.composed.lattice_table import LatticeLaw
 from tightrope.design.composed.polish import polished
 from tightrope.design.composed.pure_composed import expected_cost, pure_noise
+from tightrope.design.composed.shapes import tuned
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.noise_request import Promise
 from tightrope.errors import BudgetRefused, InputError
+from tightrope.mechanisms.families.family import Family, Shaped
+from tightrope.mechanisms.families.registry import offered
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
 from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.numerics.checks import whole
 
 MOST_RELEASES = 10**6
-MOST_TUNED = 300
-"""For more releases noise between Laplace and Gaussian gains less than 0.05 %: it is not sought."""
+MOST_POLISHED = 300
+"""For more releases the weights themselves gain less than 0.05 %: they are not optimised."""
 MOST_POLISHED_CELLS = 4000
 """Tables of more cells a side, times the sensitivity, are not optimised: their family is all there is."""
 NEAR_BEST = 1e-4
@@ -38,14 +40,6 @@ POLISHED = "optimised table"
 CLOSED_FORM = "least noise (closed form)"
 NEVER = 1e-22
 """A δ below this for each release is taken as 0: a table of 128 bits could hardly tell."""
-FAMILIES: dict[str, Callable[[Question], Candidate]] = {
-    "discrete Laplace": candidate_laws.laplace,
-    "discrete truncated Laplace": candidate_laws.truncated_laplace,
-    "discrete staircase": candidate_laws.staircase,
-    "discrete Gaussian": candidate_laws.gaussian,
-    "rounded Gaussian": candidate_laws.rounded_gaussian,
-    exponential_power.NAME: exponential_power.exponential_power,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,23 +122,26 @@ def _only(name: str, table: NoiseTable, question: Question) -> ComposedNoise:
 
 def _candidates(question: Question) -> tuple[list[Candidate], dict[str, str]]:
     """Every family at its least size, and why others have none."""
-    families = dict(FAMILIES)
-    if question.shift == 1:
-        del families["discrete staircase"]
-    if question.releases > MOST_TUNED:
-        del families[exponential_power.NAME]
     found, refused = [], {}
-    for name, search in families.items():
+    for family in offered():
+        if not _sought(family, question):
+            continue
         try:
-            found.append(search(question))
+            found.append(tuned(question, family)[1] if isinstance(family, Shaped) else candidate(question, family))
         except BudgetRefused as error:
-            refused[name] = str(error)
+            refused[family.name] = str(error)
     return found, refused
+
+
+def _sought(family: Family, question: Question) -> bool:
+    """Whether the family declares itself for this shift and so many releases."""
+    most = family.most_releases
+    return question.shift >= family.smallest_shift and (most is None or question.releases <= most)
 
 
 def _worth_polishing(question: Question, best: Candidate) -> bool:
     """Whether the weights themselves are optimised: not for endless tables, nor for so many releases."""
-    return question.releases <= MOST_TUNED and len(best.half) * question.shift <= MOST_POLISHED_CELLS
+    return question.releases <= MOST_POLISHED and len(best.half) * question.shift <= MOST_POLISHED_CELLS
 
 
 def _certified(question: Question, ordered: Sequence[Candidate]) -> tuple[str, NoiseTable]:
