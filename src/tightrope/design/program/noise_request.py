@@ -35,8 +35,8 @@ class Promise:
 
         Raises ``InputError`` for anything but a budget of points, and where no noise can keep it.
 
-        >>> Promise.of(Budget(epsilon=1, delta=0.01, total_variation=0.001)).points
-        ((0.0, 0.001),)
+        >>> Promise.of(Budget(epsilon=1, delta=0.5, total_variation=0.25)).points
+        ((0.0, 0.25),)
         """
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a Budget", "try tightrope.Budget(epsilon=1, delta=1e-6)")
