@@ -119,7 +119,7 @@ def _tightrope_noise(job: Job, sampled_loss: Callable[[dict[str, float]], Any]) 
     budget = (
         tr.Budget(epsilon=job.at[0], delta=job.at[1])
         if job.ask == "noise"
-        else tr.Budget(points=[(0, job.at[0])], delta=1e-9)
+        else tr.Budget(total_variation=job.at[0], delta=1e-9)
     )
     found = calibrate(
         lambda sigma: count * sampled_loss({**parameters, "sigma": sigma}), budget, smallest=0.3, largest=50.0

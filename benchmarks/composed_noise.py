@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 import time
 
+from tightrope.certificates import Budget
 from tightrope.design.composed.composed_noise import ComposedNoise, composed_noise
 from tightrope.design.composed.composed_question import Question
-from tightrope.design.composed.exponential_power import tuned
+from tightrope.design.composed.shapes import tuned
 from tightrope.design.program.noise_cost import Cost
+from tightrope.mechanisms.families.exponential_power import ExponentialPower
 
 RELEASES = (1, 2, 5, 10, 12, 15, 20, 50, 100, 1000)
 BUDGETS = ((1.0, 1e-6), (4.0, 1e-6), (0.5, 1e-9), (1.0, 1e-4))
@@ -29,7 +31,7 @@ def main() -> None:
     parser.add_argument("--releases", type=int, nargs="+", default=RELEASES)
     parser.add_argument("--budget", type=float, nargs=2, action="append", metavar=("EPSILON", "DELTA"))
     given = parser.parse_args()
-    composed_noise([(1, 1e-4)], 3)  # imports, and the plans of transforms
+    composed_noise(Budget(epsilon=1, delta=1e-4), releases=3)  # imports, and the plans of transforms
     for epsilon, delta in given.budget or BUDGETS:
         print(f"\n### ε = {epsilon:g}, δ = {delta:g}\n")
         print("| releases | best classic | family law (q) | ours | which | less than classic | CPU s |")
@@ -41,7 +43,7 @@ def main() -> None:
 def line(epsilon: float, delta: float, releases: int) -> str:
     """One row of the table, certified here once more."""
     started = time.process_time()
-    found = composed_noise([(epsilon, delta)], releases)
+    found = composed_noise(Budget(epsilon=epsilon, delta=delta), releases=releases)
     spent = time.process_time() - started
     if not (releases * found.table.loss()).delta(epsilon) <= delta:
         raise SystemExit(f"not certified: {epsilon} {delta} {releases}")
@@ -57,15 +59,14 @@ def classic(epsilon: float, delta: float, releases: int, found: ComposedNoise) -
     """Variances of the classic families; for one release from the comparison of single answers."""
     if releases > 1:
         return {name: value for name in CLASSIC if isinstance(value := found.candidates.get(name), float)}
-    from tightrope.certificates import Budget
     from tightrope.design.calibration.calibration import families
 
-    rows = families(Budget(epsilon=str(epsilon), delta=str(delta)))
+    rows = families(Budget(epsilon=epsilon, delta=delta))
     return {row.family: row.mechanism.mean_squared_error for row in rows if row.family in CLASSIC and row.mechanism}
 
 
 def between(epsilon: float, delta: float, releases: int) -> str:
-    power, law = tuned(Question(((epsilon, delta),), releases, 1, Cost.of("squared")))
+    power, law = tuned(Question(((epsilon, delta),), releases, 1, Cost.of("squared")), ExponentialPower())
     return f"{law.cost:.7g} ({power:.2f})"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -62,12 +63,40 @@ def test_all_of_several_promises_are_kept():
         {"epsilon": True, "delta": 1e-6}, {"epsilon": 1, "delta": 1}, {"epsilon": 1, "delta": -1e-9},
         {"epsilon": 1, "delta": math.nan}, {"attack_success": 0.4, "delta": 1e-6}, {"attack_success": 1, "delta": 1e-6},
         {"points": [], "delta": 1e-6}, {"points": [(1,)], "delta": 1e-6}, {"points": [(1, 2)], "delta": 1e-6},
-        {"epsilon": 1e9, "delta": 1e-6},
+        {"epsilon": 1e9, "delta": 1e-6}, {"total_variation": 0.1}, {"total_variation": 1, "delta": 0},
+        {"total_variation": math.nan, "delta": 0}, {"total_variation": 0.1, "attack_success": 0.55, "delta": 0},
+        {"epsilon": 1, "delta": 1e-6, "tradeoff": lambda t: 1 - t}, {"delta": 0, "tradeoff": lambda t: 1 - t},
+        {"tradeoff": "f"},
     ],
 )  # fmt: skip
 def test_nonsense_budgets_teach(arguments):
     with pytest.raises(InputError, match=r"expected .* got "):
         Budget(**arguments)
+
+
+def test_a_total_variation_is_a_point_and_so_is_an_attack_success():
+    asked = Budget(epsilon=1, delta=0, total_variation=0.1)
+    assert asked == Budget(epsilon=1, delta=0, attack_success=0.55)
+    assert asked.points == ((Decimal(1), Decimal(0)), (Decimal(0), Decimal("0.1")))
+    assert asked.total_variation == Decimal("0.1")
+    assert Budget(epsilon=1, delta=0).total_variation is None
+
+
+def test_floats_are_rounded_to_the_private_side():
+    budget = Budget(points=[(0.1, "0.3"), (1, 0.2)])
+    assert all(
+        Fraction(found) <= Fraction(asked) < Fraction(math.nextafter(found, 2.0))
+        for pair, exact in zip(budget.rounded, budget.points, strict=True)
+        for found, asked in zip(pair, exact, strict=True)
+    )
+
+
+def test_a_trade_off_function_is_neither_shared_nor_written_down():
+    budget = Budget(tradeoff=lambda t: 1 - t)
+    assert str(budget) == "a trade-off function"
+    for refused in (lambda: budget.share(1), budget.to_data, lambda: budget.rounded):
+        with pytest.raises(InputError, match=r"tradeoff.*state points"):
+            refused()
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.0001, "half", math.nan])

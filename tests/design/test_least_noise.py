@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.design.program.noise_programs import least_by_program
 from tests.mechanisms.exact_noise import exponential, hockey_stick, law
+from tightrope.certificates import Budget
 from tightrope.design.composed.composed_noise import composed_noise
 from tightrope.design.least_noise import least_noise
 from tightrope.design.program.noise_certificate import THEOREM
@@ -50,9 +51,8 @@ def spent(table, epsilon, sensitivity):
 @pytest.mark.parametrize(("epsilon", "delta", "sensitivity", "variation", "absolute", "squared"), REFERENCE)
 def test_reference_values(epsilon, delta, sensitivity, variation, absolute, squared, cost):
     expected = absolute if cost == "absolute" else squared
-    noise = least_noise(
-        epsilon=epsilon, delta=delta, sensitivity=sensitivity, total_variation=variation, cost=cost, shape="any"
-    )
+    budget = Budget(epsilon=epsilon, delta=delta, total_variation=variation)
+    noise = least_noise(budget, sensitivity=sensitivity, cost=cost, shape="any")
     reached = noise.mean_absolute_error if cost == "absolute" else noise.mean_squared_error
     close = 1e-12 if sensitivity == 1 else 1e-8
     assert math.isclose(reached, expected, rel_tol=close)
@@ -69,9 +69,8 @@ def test_reference_values(epsilon, delta, sensitivity, variation, absolute, squa
      (0, 0.02, 3, None)],
 )  # fmt: skip
 def test_no_shift_exceeds_the_budget_in_fractions(epsilon, delta, sensitivity, variation, shape):
-    noise = least_noise(
-        epsilon=epsilon, delta=delta, sensitivity=sensitivity, total_variation=variation, shape=shape, cost="squared"
-    )
+    budget = Budget(points=[(epsilon, delta)], total_variation=variation)
+    noise = least_noise(budget, sensitivity=sensitivity, shape=shape, cost="squared")
     assert spent(noise.table, epsilon, sensitivity) <= Fraction(delta)
     if variation is not None:
         assert spent(noise.table, 0, sensitivity) <= Fraction(variation)
@@ -81,21 +80,21 @@ def test_no_shift_exceeds_the_budget_in_fractions(epsilon, delta, sensitivity, v
 
 
 def test_the_default_shape_never_rises_and_says_what_that_costs():
-    noise = least_noise(epsilon=0.5, delta=1e-4, sensitivity=5)
+    noise = least_noise(Budget(epsilon=0.5, delta=1e-4), sensitivity=5)
     found = noise.certificate
     assert noise.table.is_unimodal
     assert found.shape == "unimodal"
     assert 1e-6 < found.unimodal_price < 2e-6
     assert found.upper / found.shape_lower - 1 < 1e-9
     assert found.shape_lower > found.lower
-    free = least_noise(epsilon=0.5, delta=1e-4, sensitivity=5, shape="any")
+    free = least_noise(Budget(epsilon=0.5, delta=1e-4), sensitivity=5, shape="any")
     assert not free.table.is_unimodal
     assert found.lower <= free.mean_absolute_error < noise.mean_absolute_error
 
 
 @pytest.mark.parametrize("sensitivity", [1, 3])
 def test_the_noise_without_delta_never_ends(sensitivity):
-    noise = least_noise(epsilon=1, sensitivity=sensitivity)
+    noise = least_noise(Budget(epsilon=1, delta=0), sensitivity=sensitivity)
     assert noise.worst_error == math.inf
     assert noise.loss.delta(1.0) == 0
     assert noise.certificate.guarantee.delta == 0
@@ -105,27 +104,28 @@ def test_the_noise_without_delta_never_ends(sensitivity):
 @pytest.mark.parametrize("cost", [lambda x: x**0.5, lambda x: 1 + x**1.5, lambda x: x * x * x])
 def test_any_cost_is_bounded_from_both_sides(cost):
     for sensitivity, delta in ((1, 1e-3), (3, 1e-3), (2, 0)):
-        found = least_noise(epsilon=1, delta=delta, sensitivity=sensitivity, cost=cost, shape="any").certificate
+        found = least_noise(Budget(epsilon=1, delta=delta), sensitivity=sensitivity, cost=cost, shape="any").certificate
         assert found.lower <= found.upper <= found.lower * (1 + 2e-6)
 
 
 def test_a_cost_that_levels_off_has_valid_bounds():
     """Errors beyond 4 cost no more: noise may run away, and the bound is loose. It says so."""
-    found = least_noise(epsilon=1, delta=1e-3, sensitivity=3, cost=lambda x: min(x, 4.0)).certificate
+    found = least_noise(Budget(epsilon=1, delta=1e-3), sensitivity=3, cost=lambda x: min(x, 4.0)).certificate
     assert 1 < found.lower <= found.upper < 2.2
     assert found.gap > 0.1
 
 
 def test_a_list_of_points_is_kept_together():
-    noise = least_noise(points=[(1, 1e-6), (0.5, 1e-3)], total_variation=0.2, sensitivity=2)
-    assert [point[:2] for point in noise.certificate.realised] == [(0.0, 0.2), (0.5, 1e-3), (1.0, 1e-6)]
+    noise = least_noise(Budget(points=[(1, 1e-6), (0.5, 1e-3)], total_variation=0.2), sensitivity=2)
+    fifth, thousandth = math.nextafter(0.2, 0), math.nextafter(1e-3, 0)  # the floats 0.2 and 1e-3 are above these
+    assert [point[:2] for point in noise.certificate.realised] == [(0.0, fifth), (0.5, thousandth), (1.0, 1e-6)]
     for epsilon, asked, realised in noise.certificate.realised:
         assert spent(noise.table, epsilon, 2) <= Fraction(asked)
         assert float(spent(noise.table, epsilon, 2)) == pytest.approx(realised, rel=1e-9)
 
 
 def test_decimals_are_kept_as_written():
-    noise = least_noise(epsilon=Decimal("0.1"), delta=Fraction(1, 10**6))
+    noise = least_noise(Budget(epsilon=0.1, delta=Decimal("1e-6")))
     assert spent(noise.table, Decimal("0.1"), 1) <= Fraction(1, 10**6)
 
 
@@ -133,7 +133,7 @@ def test_the_closed_form_takes_less_than_a_millisecond():
     times = []
     for _ in range(30):
         start = time.process_time()
-        least_noise(epsilon=1, delta=1e-6)
+        least_noise(Budget(epsilon=1, delta=1e-6))
         times.append(time.process_time() - start)
     assert sorted(times)[10] < 1.5e-3  # 0.25 ms on the machine where this was written
 
@@ -141,14 +141,14 @@ def test_the_closed_form_takes_less_than_a_millisecond():
 @pytest.mark.parametrize(("epsilon", "delta", "sensitivity"), [(1, 1e-6, 10), (0.5, 1e-6, 10), (3, 1e-9, 7)])
 def test_ten_units_of_sensitivity_take_less_than_two_seconds(epsilon, delta, sensitivity):
     start = time.process_time()
-    found = least_noise(epsilon=epsilon, delta=delta, sensitivity=sensitivity, shape="any").certificate
+    found = least_noise(Budget(epsilon=epsilon, delta=delta), sensitivity=sensitivity, shape="any").certificate
     assert time.process_time() - start < 2
     assert found.gap < 1e-6
 
 
 def test_a_certificate_is_plain_data():
     for sensitivity, kind in ((1, "theorem"), (3, "dual")):
-        found = least_noise(epsilon=1, delta=1e-6, sensitivity=sensitivity).certificate
+        found = least_noise(Budget(epsilon=1, delta=1e-6), sensitivity=sensitivity).certificate
         data = json.loads(json.dumps(found.to_data(), allow_nan=False))
         assert data["lower"] == found.lower
         assert data["argument"]["kind"] == kind
@@ -157,7 +157,7 @@ def test_a_certificate_is_plain_data():
 
 def test_anybody_can_check_the_dual_certificate():
     """The statement of the argument, word by word, in fractions."""
-    found = least_noise(epsilon=1, delta=1e-6, sensitivity=3).certificate
+    found = least_noise(Budget(epsilon=1, delta=1e-6), sensitivity=3).certificate
     numbers = json.loads(json.dumps(found.to_data()))["argument"]["numbers"]
     costs = [Fraction(c) for c in numbers["costs"]]
     rows = [
@@ -180,7 +180,7 @@ def test_anybody_can_check_the_dual_certificate():
 
 
 def test_samples_are_the_table():
-    noise = least_noise(epsilon=1, delta=1e-3, sensitivity=2)
+    noise = least_noise(Budget(epsilon=1, delta=1e-3), sensitivity=2)
     draws = noise.sample(200_000)
     assert np.abs(draws).max() <= noise.worst_error
     assert abs(np.abs(draws).mean() / noise.mean_absolute_error - 1) < 0.02
@@ -199,7 +199,7 @@ def test_the_closed_form_is_the_optimum_of_the_linear_program(budget, power):
     """Two hundred budgets with total variations and lists against an independent dense program."""
     points, variation = budget
     asked = [*points, *([(0.0, variation)] if variation else [])]
-    noise = least_noise(points=points, total_variation=variation)
+    noise = least_noise(Budget(points=points, total_variation=variation))
     reached = noise.mean_absolute_error if power == 1 else noise.mean_squared_error
     cells = int(noise.worst_error) + 2
     assume(cells <= 90)
@@ -246,67 +246,74 @@ def feasible(p, points):
     )
 
 
+ONE = {"epsilon": 1, "delta": 0}
+WIDE = {"epsilon": 1, "delta": 0.1}
 NAN = float("nan")
 NONSENSE = [
-    ({}, "epsilon"),
-    ({"epsilon": 0}, "epsilon"),
-    ({"epsilon": -1, "delta": 0.1}, "epsilon"),
-    ({"epsilon": NAN}, "epsilon"),
-    ({"epsilon": math.inf, "delta": 0.1}, "epsilon"),
-    ({"epsilon": "1"}, "epsilon"),
-    ({"epsilon": 1, "delta": 1}, "delta"),
-    ({"epsilon": 1, "delta": NAN}, "delta"),
-    ({"epsilon": 1, "delta": -1e-9}, "delta"),
-    ({"epsilon": 1, "total_variation": NAN}, "total_variation"),
-    ({"epsilon": 1, "total_variation": 0}, "epsilon"),
-    ({"epsilon": 1, "sensitivity": 0}, "sensitivity"),
-    ({"epsilon": 1, "sensitivity": 10**9}, "sensitivity"),
-    ({"epsilon": 1, "sensitivity": 1.5}, "sensitivity"),
-    ({"epsilon": 1, "sensitivity": NAN}, "sensitivity"),
-    ({"epsilon": 1e-5, "delta": 1e-6, "sensitivity": 3}, "sensitivity"),
-    ({"epsilon": 1, "cost": "cubed"}, "cost"),
-    ({"epsilon": 1, "delta": 0.1, "sensitivity": 3, "cost": lambda x: max(0, 3 - x)}, "non-decreasing"),
-    ({"epsilon": 1, "delta": 0.1, "sensitivity": 3, "cost": lambda x: NAN}, "finite number"),
-    ({"epsilon": 1, "delta": 0.1, "sensitivity": 3, "cost": lambda x: 1 / x}, "number at"),
-    ({"epsilon": 1, "sensitivity": 3, "cost": math.exp}, "number at"),
-    ({"epsilon": 1, "cost": lambda x: x**5}, "x\\*\\*4"),
-    ({"epsilon": 1, "shape": "round"}, "shape"),
-    ({"epsilon": 1, "releases": 0}, "releases"),
-    ({"epsilon": 1, "releases": 10**7}, "releases"),
-    ({"points": []}, "points"),
-    ({"points": [(1,)]}, "pair"),
-    ({"points": [(1, 1e-6), (NAN, 0.1)]}, "epsilon"),
-    ({"epsilon": 1, "delta": 1e-6, "sensitivity": 300, "shape": "any"}, "unimodal"),
+    ({"points": [(0, 0)]}, {}, "epsilon"),
+    ({**ONE, "total_variation": 0}, {}, "epsilon"),
+    (ONE, {"sensitivity": 0}, "sensitivity"),
+    (ONE, {"sensitivity": 10**9}, "sensitivity"),
+    (ONE, {"sensitivity": 1.5}, "sensitivity"),
+    (ONE, {"sensitivity": NAN}, "sensitivity"),
+    ({"epsilon": 1e-5, "delta": 1e-6}, {"sensitivity": 3}, "sensitivity"),
+    (ONE, {"cost": "cubed"}, "cost"),
+    (WIDE, {"sensitivity": 3, "cost": lambda x: max(0, 3 - x)}, "non-decreasing"),
+    (WIDE, {"sensitivity": 3, "cost": lambda x: NAN}, "finite number"),
+    (WIDE, {"sensitivity": 3, "cost": lambda x: 1 / x}, "number at"),
+    (ONE, {"sensitivity": 3, "cost": math.exp}, "number at"),
+    (ONE, {"cost": lambda x: x**5}, "x\\*\\*4"),
+    (ONE, {"shape": "round"}, "shape"),
+    (ONE, {"releases": 0}, "releases"),
+    (ONE, {"releases": 10**7}, "releases"),
+    ({"epsilon": 1, "delta": 1e-6}, {"sensitivity": 300, "shape": "any"}, "unimodal"),
 ]
 
 
-@pytest.mark.parametrize(("request_", "said"), NONSENSE)
-def test_nonsense_is_refused_with_what_to_try(request_, said):
+@pytest.mark.parametrize(("promise", "how", "said"), NONSENSE)
+def test_nonsense_is_refused_with_what_to_try(promise, how, said):
     with pytest.raises(InputError, match=said):
-        _ = least_noise(**request_).certificate
+        _ = least_noise(Budget(**promise), **how).certificate
+
+
+def test_a_promise_is_a_budget():
+    with pytest.raises(InputError, match=r"budget.*tightrope\.Budget"):
+        least_noise({"epsilon": 1, "delta": 1e-6})
+
+
+@pytest.mark.parametrize("sensitivity", [1, 3])
+@pytest.mark.parametrize("budget", [Budget(attack_success=0.55, delta=1e-8), Budget(points=[(1, 1e-3)], delta=1e-9)])
+def test_the_cap_on_certain_failure_is_kept_and_costs_next_to_nothing(budget, sensitivity):
+    """A total variation alone would be kept by giving one person in ten away."""
+    noise = least_noise(budget, sensitivity=sensitivity, shape="any")
+    assert noise.loss.infinite_mass <= noise.loss.delta(16.0) <= float(budget.delta)
+    (epsilon, most), *_ = budget.points
+    assert spent(noise.table, epsilon, sensitivity) <= Fraction(most)
+    assert noise.certificate.gap < 1e-3
+    assert noise.certificate.guarantee.epsilon == 16.0
 
 
 def test_a_delta_above_the_total_variation_is_lowered_to_it():
-    noise = least_noise(epsilon=1, delta=0.2, total_variation=0.1)
-    assert noise.table == optimal_table([(0, 0.1)])
+    noise = least_noise(Budget(epsilon=1, delta=0.2, total_variation=0.1))
+    assert noise.table == optimal_table([(0, math.nextafter(0.1, 0))])
     assert noise.certificate.guarantee.total_variation <= 0.1
 
 
 def test_an_enormous_epsilon_still_gets_a_valid_certificate():
     for sensitivity in (1, 3):
-        found = least_noise(epsilon=1000, delta=1e-6, sensitivity=sensitivity).certificate
+        found = least_noise(Budget(epsilon=1000, delta=1e-6), sensitivity=sensitivity).certificate
         assert 0 <= found.lower <= found.upper < 1e-8
 
 
 def test_several_releases():
     """Each release alone must keep the whole promise: the bound of one release is the bound of each."""
-    noise = least_noise(epsilon=1, delta=1e-6, releases=3, cost="squared")
+    noise = least_noise(Budget(epsilon=1, delta=1e-6), releases=3, cost="squared")
     found = noise.certificate
     assert found.releases == 3
     assert found.argument.kind == "single release"
-    assert found.lower == least_noise(epsilon=1, delta=1e-6, cost="squared").certificate.lower
+    assert found.lower == least_noise(Budget(epsilon=1, delta=1e-6), cost="squared").certificate.lower
     assert found.guarantee.delta == (3 * noise.loss).delta(1.0)
-    assert found.upper <= composed_noise([(1, 1e-6)], 3).cost * (1 + 1e-12)
+    assert found.upper <= composed_noise(Budget(epsilon=1, delta=1e-6), releases=3).cost * (1 + 1e-12)
 
 
 def test_ctrl_c_does_not_wait_for_the_solver():
@@ -314,10 +321,11 @@ def test_ctrl_c_does_not_wait_for_the_solver():
     code = (
         "import signal, time, scipy.optimize as o\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job ignores it
+        "from tightrope.certificates import Budget\n"
         "from tightrope.design.least_noise import least_noise\n"
         "o.linprog = lambda **_: time.sleep(60)\n"
         "print('ready', flush=True)\n"
-        "least_noise(epsilon=1, delta=1e-6, sensitivity=3)\n"
+        "least_noise(Budget(epsilon=1, delta=1e-6), sensitivity=3)\n"
     )
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     child.stdout.readline()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tightrope.certificates import Budget
 from tightrope.design.noise_limits import noise_limits, tail_sum
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.noise_request import Promise
@@ -21,7 +22,8 @@ def named(limits, name):
 
 def test_the_values_of_the_paper():
     """ε = 0.3, δ = 1.07481e−6 (n = 40): theory §4."""
-    absolute, squared = noise_limits(0.3, 1.07481e-6), noise_limits(0.3, 1.07481e-6, cost="squared")
+    budget = Budget(epsilon=0.3, delta=1.07481e-6)
+    absolute, squared = noise_limits(budget), noise_limits(budget, cost="squared")
     assert named(absolute, ("GDGK tail sums", "lower")) == pytest.approx(2.858050144, rel=1e-9)
     assert named(absolute, ("GDGK truncated Laplace", "upper")) == pytest.approx(3.333087563, rel=1e-9)
     assert named(squared, ("GDGK tail sums", "lower")) == pytest.approx(19.1867712, rel=1e-8)
@@ -36,7 +38,8 @@ def test_geometric_sums_where_the_number_of_terms_is_whole():
     down = math.exp(-epsilon)
     delta = down**terms / 2 / sum(down**j for j in range(1, terms + 1))
     tails = [0.5 * down**k - delta * sum(down**j for j in range(1, k + 1)) for k in range(1, terms)]
-    assert tail_sum(Promise.of(epsilon, delta, None), 2.0, Cost.of("absolute")) == pytest.approx(4 * sum(tails))
+    promise = Promise.of(Budget(epsilon=epsilon, delta=delta))
+    assert tail_sum(promise, 2.0, Cost.of("absolute")) == pytest.approx(4 * sum(tails))
 
 
 @pytest.mark.parametrize("cost", ["absolute", "squared"])
@@ -44,7 +47,7 @@ def test_geometric_sums_where_the_number_of_terms_is_whole():
     ("epsilon", "delta", "variation"), [(1, 1e-6, None), (1, 0, None), (1, 1e-6, 0.1), (1, 0, 0.1)]
 )
 def test_every_lower_bound_is_below_every_upper_bound(epsilon, delta, variation, cost):
-    found = noise_limits(epsilon, delta, variation, cost=cost)
+    found = noise_limits(Budget(epsilon=epsilon, delta=delta, total_variation=variation), cost=cost)
     lowers = [value for _, side, value in found.known if side == "lower"]
     uppers = [value for _, side, value in found.known if side == "upper"]
     assert max(lowers) == found.lower <= found.upper == min(uppers)
@@ -66,27 +69,37 @@ def test_truncated_laplace_keeps_the_total_variation(epsilon, exponent, variatio
 
 
 def test_limits_scale_with_the_sensitivity():
-    one, other = noise_limits(1, 1e-6, cost="squared"), noise_limits(1, 1e-6, sensitivity=3, cost="squared")
+    budget = Budget(epsilon=1, delta=1e-6)
+    one, other = noise_limits(budget, cost="squared"), noise_limits(budget, sensitivity=3, cost="squared")
     assert other.lower == pytest.approx(9 * one.lower, rel=1e-11)
     assert other.upper == pytest.approx(9 * one.upper, rel=1e-11)
 
 
 def test_any_cost():
-    found = noise_limits(1, 1e-3, cost=lambda x: x**1.5)
+    found = noise_limits(Budget(epsilon=1, delta=1e-3), cost=lambda x: x**1.5)
     assert 0 < found.lower <= found.upper <= 1.15 * found.lower
 
 
 def test_parameters_that_no_program_fits_fall_back_to_formulas():
-    found = noise_limits(1e-4, 1e-8)
+    found = noise_limits(Budget(epsilon=1e-4, delta=1e-8))
     assert {whose for whose, _, _ in found.known} == {"GDGK tail sums", "GDGK truncated Laplace"}
     assert found.lower <= found.upper <= found.lower * 1.01
 
 
+def test_several_points_are_bounded_by_each_and_reached_by_the_program():
+    points = [(1, 1e-6), (0.5, 1e-3)]
+    found = noise_limits(Budget(points=points))
+    assert {whose for whose, side, _ in found.known if side == "upper"} == {"linear program"}
+    assert all(found.lower >= noise_limits(Budget(points=[point])).lower * (1 - 1e-9) for point in points)
+    assert found.lower <= found.upper <= found.lower * 1.001
+
+
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [((0,), "epsilon"), ((1, 1), "delta"), ((1, float("nan")), "delta"), ((1, 0.1, None, 0), "sensitivity"),
-     ((1, 0.1, None, 1, "cubed"), "cost")],
+    ("budget", "how", "said"),
+    [(Budget(points=[(0, 0)]), {}, "epsilon"), (Budget(epsilon=1, delta=0.1), {"sensitivity": 0}, "sensitivity"),
+     (Budget(epsilon=1, delta=0.1), {"cost": "cubed"}, "cost"), ((1, 1e-6), {}, "budget"),
+     (Budget(tradeoff=lambda t: 1 - t), {}, "tradeoff")],
 )  # fmt: skip
-def test_nonsense(arguments, said):
+def test_nonsense(budget, how, said):
     with pytest.raises(InputError, match=said):
-        noise_limits(*arguments)
+        noise_limits(budget, **how)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tightrope.certificates import Budget
 from tightrope.design.least_noise import least_noise
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.real_lattice import Lattice, finest, staircase_cost
@@ -23,7 +24,7 @@ from tightrope.errors import InputError
     ],
 )
 def test_less_than_truncated_laplace_and_nearly_least(epsilon, cost, at_most, truncated_laplace):
-    noise = least_noise(epsilon=epsilon, delta=1e-6, integer=False, cost=cost)
+    noise = least_noise(Budget(epsilon=epsilon, delta=1e-6), integer=False, cost=cost)
     found = noise.certificate
     error = noise.mean_absolute_error if cost == "absolute" else noise.mean_squared_error
     assert error == found.upper <= at_most < truncated_laplace
@@ -32,8 +33,8 @@ def test_less_than_truncated_laplace_and_nearly_least(epsilon, cost, at_most, tr
 
 
 def test_everything_scales_with_the_sensitivity():
-    one = least_noise(epsilon=1, delta=1e-6, integer=False)
-    other = least_noise(epsilon=1, delta=1e-6, integer=False, sensitivity=2.5)
+    one = least_noise(Budget(epsilon=1, delta=1e-6), integer=False)
+    other = least_noise(Budget(epsilon=1, delta=1e-6), integer=False, sensitivity=2.5)
     assert other.mean_absolute_error == pytest.approx(2.5 * one.mean_absolute_error, rel=1e-14)
     assert other.mean_squared_error == pytest.approx(6.25 * one.mean_squared_error, rel=1e-14)
     assert other.quantile(0.9) == pytest.approx(2.5 * one.quantile(0.9), rel=1e-14)
@@ -51,14 +52,14 @@ def density(noise, x):
 @pytest.mark.parametrize("shift", [0.013, 0.25, 0.5003, 0.77, 0.999, 1.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0])
 def test_no_real_shift_exceeds_the_loss(shift, epsilon):
-    noise = least_noise(epsilon=1, delta=1e-3, integer=False)
+    noise = least_noise(Budget(epsilon=1, delta=1e-3), integer=False)
     x, step = np.linspace(-12, 13, 200_001, retstep=True)
     spent = np.maximum(density(noise, x) - math.exp(epsilon) * density(noise, x - shift), 0).sum() * step
     assert spent <= noise.loss.delta(epsilon) + 3e-4
 
 
 def test_errors_and_quantiles_agree_with_the_density():
-    noise = least_noise(epsilon=1, delta=1e-3, integer=False)
+    noise = least_noise(Budget(epsilon=1, delta=1e-3), integer=False)
     x, step = np.linspace(-12, 12, 2_000_001, retstep=True)
     weights = density(noise, x) * step
     assert weights.sum() == pytest.approx(1, abs=1e-5)
@@ -71,7 +72,7 @@ def test_errors_and_quantiles_agree_with_the_density():
 
 
 def test_a_real_law_is_not_sampled():
-    noise = least_noise(epsilon=1, delta=1e-3, integer=False)
+    noise = least_noise(Budget(epsilon=1, delta=1e-3), integer=False)
     for refused in (lambda: noise.sample(3), lambda: noise.release(1.5)):
         with pytest.raises(InputError, match="integer=True"):
             refused()
@@ -80,12 +81,12 @@ def test_a_real_law_is_not_sampled():
 @pytest.mark.parametrize("sensitivity", [0, -1, float("nan"), float("inf"), "1"])
 def test_nonsense_sensitivities(sensitivity):
     with pytest.raises(InputError, match="sensitivity"):
-        least_noise(epsilon=1, integer=False, sensitivity=sensitivity)
+        least_noise(Budget(epsilon=1, delta=0), integer=False, sensitivity=sensitivity)
 
 
 def test_several_real_releases_are_refused():
     with pytest.raises(InputError, match="releases"):
-        least_noise(epsilon=1, integer=False, releases=2)
+        least_noise(Budget(epsilon=1, delta=0), integer=False, releases=2)
 
 
 @pytest.mark.parametrize("cost", ["absolute", "squared"])
@@ -106,7 +107,7 @@ def test_a_cost_without_a_formula_is_enclosed():
     assert lattice.above(4)[1] >= (plain**1.5).mean()
     x = np.linspace(0, 3, 3001)
     assert np.all(np.interp(x, np.arange(30) / 8, lattice.below(29)) <= x**1.5 + 1e-15)
-    found = least_noise(epsilon=1, delta=1e-3, integer=False, cost=lambda x: x**1.5).certificate
+    found = least_noise(Budget(epsilon=1, delta=1e-3), integer=False, cost=lambda x: x**1.5).certificate
     assert found.lower <= found.upper <= found.lower * 1.15
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import numbers
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -12,17 +14,24 @@ from tightrope.errors import InputError
 
 Number = int | float | str | Decimal
 Point = tuple[Decimal, Decimal]
+Tradeoff = Callable[[float], float]
 TYPICAL = "state how improbable a complete failure must be: well below one over the number of people, such as 1e-8"
+STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Everything that a release must keep: an ε, an attack success, a list of (ε, δ) points, or several of them.
+    """What must be kept: an ε, a total variation, a list of (ε, δ) points, or all of them; or a trade-off function.
 
-    ``delta`` is always required: it also caps the probability of an output that gives somebody away with certainty.
-    ``attack_success=0.55`` says that an attacker who guesses whether you are in the data, at even odds, is right at
-    most 55 % of the time: total variation at most 0.10. Numbers are exact decimals (0.1 is one tenth). Raises
-    ``InputError`` where nothing is asked, or a number is out of range.
+    ``delta`` is required (or follows from ``points``): it also caps the probability of an output that gives somebody
+    away with certainty. ``total_variation`` η is the point (0, η); ``attack_success=0.55`` says the same of an attacker
+    who guesses whether you are in the data, at even odds: right at most 55 % of the time, so η at most 0.10. Only one
+    of the two may be given. Numbers are exact decimals (0.1 is one tenth), ε in nats.
+
+    ``tradeoff`` is a symmetric trade-off function instead of everything else: the least type-II error of an attacker at
+    a type-I error in [0, 1]. It has no points, so such a promise is neither shared nor written down.
+
+    Raises ``InputError`` where nothing is asked, two things exclude each other, or a number is out of range.
 
     >>> Budget(epsilon=1, delta=1e-8).points
     ((Decimal('1'), Decimal('1E-8')),)
@@ -32,38 +41,69 @@ class Budget:
 
     points: tuple[Point, ...]
     delta: Decimal
+    tradeoff: Tradeoff | None
 
     def __init__(
         self,
         *,
-        delta: Number | None = None,
         epsilon: Number | None = None,
+        delta: Number | None = None,
+        total_variation: Number | None = None,
         attack_success: Number | None = None,
         points: Sequence[tuple[Number, Number]] | None = None,
+        tradeoff: Tradeoff | None = None,
     ) -> None:
+        if tradeoff is not None:
+            _alone(tradeoff, epsilon, delta, total_variation, attack_success, points)
+            self._set((), Decimal(0), tradeoff)
+            return
         asked: list[Point] = [_point(pair) for pair in _listed(points)]
         cap = _delta(delta, asked)
         if epsilon is not None:
             asked.append((_epsilon(epsilon), cap))
-        if attack_success is not None:
-            asked.append((Decimal(0), 2 * _between("attack_success", attack_success, "0.5", "1") - 1))
+        asked += _at_zero(total_variation, attack_success)
         if not asked:
-            raise InputError(
-                "budget", None, "an epsilon, an attack_success or points", "try Budget(epsilon=1, delta=1e-8)"
-            )
-        object.__setattr__(self, "points", tuple(asked))
-        object.__setattr__(self, "delta", cap)
+            expected = "an epsilon, a total_variation, an attack_success, points or a tradeoff"
+            raise InputError("budget", None, expected, "try Budget(epsilon=1, delta=1e-8)")
+        self._set(tuple(asked), cap, None)
+
+    def _set(self, points: tuple[Point, ...], delta: Decimal, tradeoff: Tradeoff | None) -> None:
+        for name, value in (("points", points), ("delta", delta), ("tradeoff", tradeoff)):
+            object.__setattr__(self, name, value)
 
     def share(self, fraction: Number) -> Budget:
         """The same promise with every ε and δ multiplied by ``fraction``: shares that add up to one spend the whole.
+
+        Raises ``InputError`` for a fraction outside (0, 1], and for a trade-off function.
 
         >>> Budget(epsilon=1, delta=1e-8).share("0.25").points
         ((Decimal('0.25'), Decimal('2.5E-9')),)
         """
         part = _fraction(fraction)
         return Budget(
-            points=[(epsilon * part, delta * part) for epsilon, delta in self.points], delta=self.delta * part
+            points=[(epsilon * part, delta * part) for epsilon, delta in self.stated], delta=self.delta * part
         )
+
+    @property
+    def stated(self) -> tuple[Point, ...]:
+        """The points; raises ``InputError`` for a trade-off function, which has none."""
+        if self.tradeoff is not None:
+            raise InputError("tradeoff", self.tradeoff, "a promise of points (epsilon, delta) for this", STATE_POINTS)
+        return self.points
+
+    @property
+    def rounded(self) -> tuple[tuple[float, float], ...]:
+        """The points as floats, none above what was asked: what keeps these keeps the budget's points.
+
+        >>> Budget(epsilon=0.1, delta=0).rounded
+        ((0.09999999999999999, 0.0),)
+        """
+        return tuple((at_most(epsilon), at_most(delta)) for epsilon, delta in self.stated)
+
+    @property
+    def total_variation(self) -> Decimal | None:
+        """The least δ asked for at ε = 0, or None when none was."""
+        return min((delta for epsilon, delta in self.points if epsilon == 0), default=None)
 
     @property
     def epsilon(self) -> Decimal | None:
@@ -71,25 +111,53 @@ class Budget:
         return next((e for e, d in self.points if d == self.delta and e > 0), None)
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data with decimals as strings."""
-        return {"delta": str(self.delta), "points": [[str(epsilon), str(delta)] for epsilon, delta in self.points]}
+        """Plain data with decimals as strings; raises ``InputError`` for a trade-off function."""
+        return {"delta": str(self.delta), "points": [[str(epsilon), str(delta)] for epsilon, delta in self.stated]}
 
     def __str__(self) -> str:
+        if self.tradeoff is not None:
+            return "a trade-off function"
         asked = [f"delta({epsilon}) <= {delta}" for epsilon, delta in self.points]
         return " and ".join([*asked, f"certain failure <= {self.delta}"])
 
 
 def decimal(name: str, value: object) -> Decimal:
     """The decimal that the user typed: floats by their shortest text."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal, Fraction)):
+    if isinstance(value, bool) or not isinstance(value, (numbers.Integral, float, str, Decimal)):
         raise InputError(name, value, "a number")
     try:
-        exact = Decimal(repr(value) if isinstance(value, float) else str(value))
+        exact = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:
         raise InputError(name, value, "a number") from None
     if not exact.is_finite():
         raise InputError(name, value, "a finite number")
     return exact
+
+
+def at_most(exact: Decimal) -> float:
+    """The largest float that is not above the decimal."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= Fraction(exact) else math.nextafter(nearest, 0.0)
+
+
+def _alone(tradeoff: object, *others: object) -> None:
+    """Checks a trade-off function: it stands by itself."""
+    if not callable(tradeoff):
+        raise InputError("tradeoff", tradeoff, "a function on [0, 1]", "say lambda t: max(0, 1 - 0.3 - t)")
+    if any(other is not None for other in others):
+        raise InputError("tradeoff", tradeoff, "the only promise", "it says everything: leave the others out")
+
+
+def _at_zero(total_variation: object, attack_success: object) -> list[Point]:
+    """The point (0, η), if either was asked for."""
+    if total_variation is not None and attack_success is not None:
+        remedy = "they say the same: attack_success = (1 + total_variation)/2"
+        raise InputError("attack_success", attack_success, "left out beside total_variation", remedy)
+    if total_variation is not None:
+        return [(Decimal(0), _between("total_variation", total_variation, "0", "1"))]
+    if attack_success is not None:
+        return [(Decimal(0), 2 * _between("attack_success", attack_success, "0.5", "1") - 1)]
+    return []
 
 
 def _listed(points: Sequence[tuple[Number, Number]] | None) -> Sequence[tuple[Number, Number]]:

@@ -76,15 +76,8 @@ def _tell(budget: Budget, data: dict[str, Any], as_json: bool) -> None:
 
 def _budget(epsilon: str, delta: str, total_variation: str | None) -> Budget:
     from tightrope.certificates import Budget
-    from tightrope.errors import InputError
 
-    if total_variation is None:
-        return Budget(epsilon=epsilon, delta=delta)
-    Budget(epsilon=epsilon, delta=delta)  # names its own mistakes before the list of points is made
-    try:
-        return Budget(epsilon=epsilon, delta=delta, points=[(0, total_variation)])
-    except InputError:
-        raise InputError("total_variation", total_variation, "a number in [0, 1)", "0.1 is strict") from None
+    return Budget(epsilon=epsilon, delta=delta, total_variation=total_variation)
 
 
 def _single(budget: Budget, sensitivity: int, cost: str) -> tuple[dict[str, Any], Laws]:
@@ -128,14 +121,12 @@ def _row(family: str, law: Mechanism | None, reason: str, found: Comparison, lim
 def _several(budget: Budget, sensitivity: int, cost: str, releases: int) -> tuple[dict[str, Any], Laws]:
     """The same for several answers: what each family costs, and the best, certified."""
     from tightrope.cli.output import working
-    from tightrope.design.calibration.calibration import below
     from tightrope.design.composed.composed_noise import composed_noise
 
-    points = [(below(epsilon), below(delta)) for epsilon, delta in budget.points]
     with working("Searching the least noise of several answers ..."):
-        found = composed_noise(points, releases, sensitivity, cost)
+        found = composed_noise(budget, releases=releases, sensitivity=sensitivity, cost=cost)
         loss = releases * found.table.loss(sensitivity)
-        kept = [{"epsilon": at, "allowed": most, "delta": loss.delta(at)} for at, most in points]
+        kept = [{"epsilon": at, "allowed": most, "delta": loss.delta(at)} for at, most in budget.rounded]
     costs = {name: value for name, value in found.candidates.items() if isinstance(value, float)}
     rows = [{"family": name, "cost": value, "ratio": value / found.cost} for name, value in costs.items()]
     return {

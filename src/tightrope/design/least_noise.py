@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
+from tightrope.certificates.budget import STATE_POINTS, Budget, Tradeoff
 from tightrope.certificates.noise import NoiseCertificate
 from tightrope.design.composed.composed_noise import composed_noise
 from tightrope.design.program.certified import Certified
 from tightrope.design.program.noise_certificate import Bound, ComposedProof, LeastProof, Proof
 from tightrope.design.program.noise_cost import Cost
-from tightrope.design.program.noise_request import Points, Promise, Shape, Tradeoff, shape_of
+from tightrope.design.program.noise_request import Promise, Shape, shape_of
 from tightrope.design.program.noise_search import least_table
 from tightrope.errors import InputError
 from tightrope.mechanisms.integer.integer_mechanism import IntegerMechanism
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.numerics.checks import Real, whole
-
-MOST_RELEASES = 10**6
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: the certificate is kept
@@ -37,24 +35,19 @@ class LeastNoise(IntegerMechanism, Certified):
         return self.proof.certificate(self.table)
 
 
-def least_noise(  # noqa: PLR0913 - the public contract: one name for every way to ask, all keyword-only
+def least_noise(
+    budget: Budget,
     *,
-    epsilon: Real | None = None,
-    delta: Real = 0,
-    total_variation: Real | None = None,
     sensitivity: Real = 1,
     cost: str | Callable[[float], float] = "absolute",
     integer: bool = True,
     shape: Shape = "unimodal",
     releases: int = 1,
-    tradeoff: Tradeoff | None = None,
-    points: Points | None = None,
 ) -> Certified:
-    """The noise with the least expected cost E φ(|X|) that keeps (ε, δ), a total variation, and every further point.
+    """The noise with the least expected cost E φ(|X|) that keeps every point of a budget, or its trade-off function.
 
-    ``points`` are further pairs (ε_i, δ_i); ``tradeoff`` is a symmetric trade-off function instead of all of these, for
-    sensitivity 1. ``cost`` is "absolute", "squared" or a non-decreasing function of |x|. δ above the total variation is
-    lowered to it (theory §1).
+    ``cost`` is "absolute", "squared" or a non-decreasing function of |x|. A cap on certain failure that no point of the
+    budget implies is kept at ε = 16. A trade-off function is for one integer release of sensitivity 1.
 
     - Integer noise of sensitivity 1 (theory §4.1): a closed form, best for every cost at once; ``shape`` says nothing.
     - Sensitivity above 1: linear programs (theory §4.2). ``shape="unimodal"``, the default, asks for weights that do
@@ -68,52 +61,41 @@ def least_noise(  # noqa: PLR0913 - the public contract: one name for every way 
     shift up to the sensitivity, rounded to the safe side; its ``lower`` holds for every noise and trusts no solver.
     Neighbours: whatever the sensitivity speaks of. Raises ``InputError`` for nonsense and for what no noise keeps.
 
-    >>> noise = least_noise(epsilon=1, delta=1e-6)
+    >>> budget = Budget(epsilon=1, delta=1e-6)
+    >>> noise = least_noise(budget)
     >>> round(noise.mean_absolute_error, 12), noise.certificate.gap < 1e-11
     (0.850902115757, True)
-    >>> noise = least_noise(epsilon=1, delta=1e-6, sensitivity=3, shape="any")
+    >>> noise = least_noise(budget, sensitivity=3, shape="any")
     >>> round(noise.mean_absolute_error, 6), noise.certificate.gap < 1e-6
     (2.860785, True)
     """
     asked, chosen = Cost.of(cost), shape_of(shape)
     count = whole("releases", releases)
-    if tradeoff is not None:
-        _alone(epsilon=epsilon, delta=delta or None, total_variation=total_variation, points=points)
-        return _for_tradeoff(tradeoff, asked, sensitivity, integer, count)
-    promise = Promise.of(epsilon, delta, total_variation, points)
+    if isinstance(budget, Budget) and budget.tradeoff is not None:
+        return _for_tradeoff(budget.tradeoff, asked, sensitivity, integer, count)
+    promise = Promise.of(budget)
     if not integer:
         return _real(promise, sensitivity, asked, count)
     width = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first, or say integer=False")
     bound = Bound(promise, width, asked)
     if count > 1:
-        return _composed(bound, cost, count)
+        return _composed(budget, bound, cost, count)
     if width == 1:
         return LeastNoise(optimal_table(promise.points), 1, LeastProof(bound, chosen))
     found = least_table(promise, width, bound.costs, chosen)
     return LeastNoise(found.table, width, LeastProof(bound, chosen, found.multipliers))
 
 
-def _alone(**others: Any) -> None:
-    """Refuses whatever is given beside a trade-off function."""
-    for name, value in others.items():
-        if value is not None:
-            raise InputError(name, value, "left out beside tradeoff", "the trade-off function says everything")
-
-
 def _for_tradeoff(tradeoff: Tradeoff, cost: Cost, sensitivity: Real, integer: bool, releases: int) -> Certified:
     from tightrope.design.program.tradeoff_noise import TradeoffProof, tradeoff_table
 
     if not (integer and sensitivity == 1 and releases == 1):
-        raise InputError(
-            "tradeoff", tradeoff, "asked for one integer release of sensitivity 1", "give points=[(epsilon, delta), …]"
-        )
+        raise InputError("tradeoff", tradeoff, "asked for one integer release of sensitivity 1", STATE_POINTS)
     return LeastNoise(tradeoff_table(tradeoff), 1, TradeoffProof(tradeoff, cost))
 
 
-def _composed(bound: Bound, cost: str | Callable[[float], float], releases: int) -> Certified:
-    if not releases <= MOST_RELEASES:
-        raise InputError("releases", releases, f"at most {MOST_RELEASES}", "share the budget among groups of releases")
-    found = composed_noise(bound.promise.points, releases, bound.sensitivity, cost)
+def _composed(budget: Budget, bound: Bound, cost: str | Callable[[float], float], releases: int) -> Certified:
+    found = composed_noise(budget, releases=releases, sensitivity=bound.sensitivity, cost=cost)
     return LeastNoise(found.table, bound.sensitivity, ComposedProof(bound, releases))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tightrope.certificates.budget import Budget
 from tightrope.design.program.noise_closed_form import least_cost, least_tails_from_half, rounded_down
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.noise_request import Promise
@@ -40,27 +41,24 @@ class NoiseLimits:
 
 
 def noise_limits(
-    epsilon: Real,
-    delta: Real = 0,
-    total_variation: Real | None = None,
-    sensitivity: Real = 1,
-    cost: str | Callable[[float], float] = "absolute",
+    budget: Budget, *, sensitivity: Real = 1, cost: str | Callable[[float], float] = "absolute"
 ) -> NoiseLimits:
-    """Bounds on the least E φ(|X|) of additive noise on a real-valued answer, for (ε, δ) and a total variation.
+    """Bounds on the least E φ(|X|) of additive noise on a real-valued answer that keeps every point of a budget.
 
     Lower: the sums of GDGK for any parameters, with a total variation and any non-decreasing φ (``tail_sum``), and the
     dual of the linear program. Upper: truncated Laplace (GDGK), the staircase where δ = 0, and the program's own law.
-    An upper bound of ∞ means that no formula and no program fits the parameters.
+    An upper bound of ∞ means that no formula and no program fits the parameters: formulas are for one ε, beside a total
+    variation or not; of further points the program alone knows.
 
-    Raises ``InputError`` as ``least_noise`` does.
+    Raises ``InputError`` as ``least_noise`` does, and for a trade-off function.
 
-    >>> found = noise_limits(0.3, 1.07481e-6)
+    >>> found = noise_limits(Budget(epsilon=0.3, delta=1.07481e-6))
     >>> {name: round(value, 6) for name, side, value in found.known if name.startswith("GDGK")}
     {'GDGK tail sums': 2.85805, 'GDGK truncated Laplace': 3.333088}
     >>> found.lower <= 3.32064 <= found.upper * 1.00001
     True
     """
-    promise = Promise.of(epsilon, delta, total_variation)
+    promise = Promise.of(budget)
     asked, width = Cost.of(cost), positive("sensitivity", sensitivity)
     known = [("GDGK tail sums", "lower", tail_sum(promise, width, asked))]
     known += [(name, "upper", value) for name, value in _formulas(promise, width, asked)]
@@ -77,10 +75,10 @@ def tail_sum(promise: Promise, sensitivity: float, cost: Cost) -> float:
 
     Some side has P(X ≥ 0) ≥ ½ after symmetrisation, and P(X ≥ (k+1)Δ) ≥ e^{−ε_i}(P(X ≥ kΔ) − δ_i) for every point.
 
-    >>> round(tail_sum(Promise.of(0.3, 1.07481e-6, None), 1.0, Cost.of("squared")), 7)
+    >>> round(tail_sum(Promise.of(Budget(epsilon=0.3, delta=1.07481e-6)), 1.0, Cost.of("squared")), 7)
     19.1867712
     """
-    tails = least_tails_from_half(promise.points)
+    tails = least_tails_from_half(promise.uncapped.points)
     if cost.power is None:
         return least_cost(tails, cost.scaled(sensitivity))
     return rounded_down(Fraction(sensitivity) ** cost.power * Fraction(least_cost(tails, cost)))
@@ -89,7 +87,8 @@ def tail_sum(promise: Promise, sensitivity: float, cost: Cost) -> float:
 def _formulas(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[str, float]]:
     """Laws with formulas for E|X| and E X² that keep the promise."""
     epsilon, delta, eta = _triple(promise)
-    if cost.power is None or not epsilon <= LARGEST_EPSILON:
+    several = sum(at > 0 for at, _ in promise.points) > 1
+    if several or cost.power is None or not epsilon <= LARGEST_EPSILON:
         return []
     if 0 < delta <= 0.5:
         rate = _largest_rate(epsilon, delta, eta)

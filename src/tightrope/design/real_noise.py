@@ -127,7 +127,8 @@ def least_real_noise(promise: Promise, sensitivity: Real, cost: Cost) -> LeastRe
 
     Raises ``InputError`` unless the sensitivity is positive, and where the noise would need too many cells.
 
-    >>> noise = least_real_noise(Promise.of(3, 1e-6, None), 1, Cost.of("absolute"))
+    >>> from tightrope.certificates import Budget
+    >>> noise = least_real_noise(Promise.of(Budget(epsilon=3, delta=1e-6)), 1, Cost.of("absolute"))
     >>> noise.mean_absolute_error < 0.2349, noise.certificate.gap < 2e-3
     (True, True)
     """

@@ -103,10 +103,10 @@ class Session:
         ``expected_rows`` states errors for groups of that size instead of 30, 100, 1 000 and 10 000. Raises
         ``PlanError`` or ``SchemaError`` for a question that cannot be asked, ``BudgetRefused`` where no noise will do.
         """
-        if not self.budget.delta > 0:
-            raise InputError("delta", self.budget.delta, "above 0 for a release", "1e-12 costs next to nothing")
-        tasks = tasks_of(questions, self.person, self.schema)
         budget = self.budget.share(share)
+        if not budget.delta > 0:
+            raise InputError("delta", budget.delta, "above 0 for a release", "1e-12 costs next to nothing")
+        tasks = tasks_of(questions, self.person, self.schema)
         allocation = allocate([task.unit for task in tasks], budget)
         sizes = group_sizes(expected_rows)
         return Plan(tasks, allocation, budget, Decimal(str(share)), self.person, sizes, self._release)

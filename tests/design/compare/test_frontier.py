@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tightrope.certificates import Budget
 from tightrope.design.compare.frontier import frontier
 from tightrope.design.compare.gaussian_price import gaussian_price
 from tightrope.errors import InputError
@@ -12,7 +13,8 @@ from tightrope.report.pictures import plots
 
 
 def test_the_error_falls_with_epsilon_and_delta():
-    found = frontier(epsilon=np.array([0.5, 1.0, 2.0]), delta=[1e-9, 1e-3])
+    asked = [Budget(epsilon=epsilon, delta=delta) for epsilon in np.array([0.5, 1.0, 2.0]) for delta in (1e-9, 1e-3)]
+    found = frontier(asked)
     costs = np.array([point.cost for point in found.points]).reshape(3, 2)
     assert np.all(np.diff(costs, axis=0) < 0)
     assert np.all(np.diff(costs, axis=1) < 0)
@@ -20,7 +22,8 @@ def test_the_error_falls_with_epsilon_and_delta():
 
 
 def test_people_and_total_variation():
-    found = frontier(epsilon=1, delta=1e-6, total_variation=[0.2, 0.4], people=[100, 1000], cost="squared")
+    asked = [Budget(epsilon=1, delta=1e-6, total_variation=eta) for eta in (0.2, 0.4)]
+    found = frontier(asked, people=[100, 1000], cost="squared")
     assert [p.asked_total_variation for p in found.points] == [0.2, 0.2, 0.4, 0.4]
     assert [p.people for p in found.points] == [100, 1000, 100, 1000]
     assert found.points[0].cost == pytest.approx(3.4346484758853615, rel=1e-9)  # theory's reference
@@ -32,26 +35,25 @@ def test_people_and_total_variation():
 
 
 def test_sensitivity_and_releases():
-    wide = frontier(epsilon=1, delta=1e-6, sensitivity=3)
-    many = frontier(epsilon=1, delta=1e-6, releases=5, cost="squared")
+    wide = frontier([Budget(epsilon=1, delta=1e-6)], sensitivity=3)
+    many = frontier([Budget(epsilon=1, delta=1e-6)], releases=5, cost="squared")
     assert wide.points[0].cost == pytest.approx(2.860785, rel=1e-6)
     assert many.points[0].cost < 49.7
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("budgets", "people", "said"),
     [
-        ({"epsilon": []}, "epsilon"),
-        ({"epsilon": np.geomspace(0.1, 1, 10_001)}, "10000"),
-        ({"epsilon": [1, float("nan")]}, "epsilon"),
-        ({"epsilon": 1, "people": 0}, "people"),
-        ({"epsilon": 1, "people": []}, "people"),
-        ({"epsilon": "1"}, "epsilon"),
+        ([], None, "budgets"),
+        ([Budget(epsilon=1, delta=1e-6)] * 10_001, None, "10000"),
+        ([(1, 1e-6)], None, "budget"),
+        ([Budget(epsilon=1, delta=1e-6)], 0, "people"),
+        ([Budget(epsilon=1, delta=1e-6)], [], "people"),
     ],
 )
-def test_nonsense(words, said):
+def test_nonsense(budgets, people, said):
     with pytest.raises(InputError, match=said):
-        frontier(**{"delta": 1e-6, **words})
+        frontier(budgets, people=people)
 
 
 def test_the_price_of_gaussian_noise():
@@ -68,7 +70,8 @@ def test_the_price_of_gaussian_noise():
 
 
 def test_pictures(tmp_path):
-    plots.frontier(frontier(epsilon=[0.5, 1, 2], delta=[1e-6, 1e-3], people=100)).savefig(tmp_path / "frontier.png")
+    asked = [Budget(epsilon=epsilon, delta=delta) for epsilon in (0.5, 1, 2) for delta in (1e-6, 1e-3)]
+    plots.frontier(frontier(asked, people=100)).savefig(tmp_path / "frontier.png")
     plots.gaussian_price(gaussian_price(epsilon=[0.5, 1.0], delta=[1e-6, 1e-3])).savefig(tmp_path / "price.png")
     plots.noise_laws({"coin": [0.5, 0.25]}).savefig(tmp_path / "laws.png")
     assert all((tmp_path / f"{name}.png").stat().st_size > 5000 for name in ("frontier", "price", "laws"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.design.composed.candidate_laws import Candidate
+from tightrope.design.composed.candidates import Candidate
 from tightrope.design.composed.composed_question import Question
 from tightrope.design.composed.lattice_table import LatticeLaw, beyond, keeps
 from tightrope.design.program.noise_cost import Cost

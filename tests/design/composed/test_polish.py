@@ -7,12 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from tightrope.design.composed.candidate_laws import laplace
+from tightrope.design.composed.candidates import candidate
 from tightrope.design.composed.composed_curve import Released
 from tightrope.design.composed.composed_question import Question
-from tightrope.design.composed.exponential_power import exponential_power, sized, tuned
 from tightrope.design.composed.polish import LATTICE_VARIANCE, polished, tempered
+from tightrope.design.composed.shapes import sized, tuned
 from tightrope.design.program.noise_cost import Cost
+from tightrope.mechanisms.families.exponential_power import ExponentialPower
+from tightrope.mechanisms.families.laplace import Laplace
 
 
 def question(releases: int = 10, shift: int = 1, points=((1.0, 1e-6),)) -> Question:
@@ -26,7 +28,7 @@ def excess(asked: Question, half) -> float:
 def test_two_starts_end_at_nearly_the_same_law():
     """Not convex, yet laws that are 2 % apart end within a few parts in ten thousand."""
     asked = question()
-    starts = [sized(asked, power, 14.0) for power in (1.35, 1.7)]
+    starts = [sized(asked, ExponentialPower(power), 14.0) for power in (1.35, 1.7)]
     ends = [asked.expected(polished(asked, start.half)) for start in starts]
     assert abs(starts[0].cost / starts[1].cost - 1) > 0.003
     assert ends[0] == pytest.approx(ends[1], rel=1e-3)
@@ -37,7 +39,7 @@ def test_two_starts_end_at_nearly_the_same_law():
 @pytest.mark.parametrize("shift", [1, 3])
 def test_never_worse_and_the_points_are_kept(releases, shift):
     asked = question(releases, shift)
-    start = tempered(asked, exponential_power(asked).half)
+    start = tempered(asked, tuned(asked, ExponentialPower())[1].half)
     half = polished(asked, start)
     assert asked.expected(half) <= asked.expected(start)
     assert excess(asked, half) <= 1e-9
@@ -47,7 +49,7 @@ def test_never_worse_and_the_points_are_kept(releases, shift):
 
 def test_two_binding_points():
     asked = question(6, points=((0.0, 0.1), (1.0, 1e-6)))
-    start = exponential_power(asked)
+    start = tuned(asked, ExponentialPower())[1]
     half = polished(asked, start.half)
     assert asked.expected(half) < 0.999 * start.cost
     assert abs(excess(asked, half)) < 1e-6
@@ -55,13 +57,13 @@ def test_two_binding_points():
 
 def test_tempering_reaches_the_points_from_either_side():
     asked = question()
-    half = laplace(asked).half
+    half = candidate(asked, Laplace()).half
     for power in (0.97, 1.03):
         assert abs(excess(asked, tempered(asked, half**power))) < 1e-5
 
 
 def test_the_best_power_is_between_where_the_families_cross():
-    power, found = tuned(question())
+    power, found = tuned(question(), ExponentialPower())
     assert 1.3 < power < 1.7
     assert found.cost == pytest.approx(158.97, rel=1e-4)
-    assert tuned(question(100))[0] > 1.8
+    assert tuned(question(100), ExponentialPower())[0] > 1.8

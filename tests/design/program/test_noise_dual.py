@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.design.program.noise_programs import least_by_program
+from tightrope.certificates import Budget
 from tightrope.design.program.noise_dual import Multiplier, lifted, proven_least
 from tightrope.design.program.noise_program import Program, reference, solve
 from tightrope.design.program.noise_request import Promise
@@ -45,14 +46,14 @@ def test_no_numbers_prove_too_much(multipliers, power):
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_the_program_proves_its_optimum(power):
-    promise = Promise.of(1, 1e-3, None)
+    promise = Promise.of(Budget(epsilon=1, delta=1e-3))
     multipliers = proving_multipliers(promise, 3, costs(power))
     assert proven_least(multipliers, costs(power), "any") == pytest.approx(OPTIMUM[power], rel=1e-7)
 
 
 def test_a_bound_for_unimodal_laws_is_no_bound_for_all():
     """At a large δ the optimum is not unimodal: the unimodal bound is above the cost of the optimum."""
-    promise, cost = Promise.of(1, 0.3, None), costs(1)
+    promise, cost = Promise.of(Budget(epsilon=1, delta=0.3)), costs(1)
     unimodal, free = (least_table(promise, 4, cost, shape) for shape in ("unimodal", "any"))
     bound = proven_least(unimodal.multipliers, cost, "unimodal")
     assert free.table.mean_absolute < bound <= unimodal.table.mean_absolute
@@ -60,7 +61,7 @@ def test_a_bound_for_unimodal_laws_is_no_bound_for_all():
 
 
 def test_a_coarser_lattice_still_proves_something():
-    promise, cost = Promise.of(1, 1e-6, None), costs(1)
+    promise, cost = Promise.of(Budget(epsilon=1, delta=1e-6)), costs(1)
     coarse = proving_multipliers(promise, 5, lambda n: 4 * cost(n))
     fine = tuple(m.stretched(4) for m in coarse)
     exact = proven_least(proving_multipliers(promise, 20, cost), cost, "any")
@@ -68,7 +69,7 @@ def test_a_coarser_lattice_still_proves_something():
 
 
 def test_wide_noise_is_proven_on_a_coarser_lattice():
-    promise, cost = Promise.of(1, 1e-6, None), costs(1)
+    promise, cost = Promise.of(Budget(epsilon=1, delta=1e-6)), costs(1)
     multipliers = proving_multipliers(promise, 100, cost)
     assert max(m.shift for m in multipliers) == 100
     table = least_table(promise, 100, cost, "unimodal").table

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tightrope.certificates import Budget
 from tightrope.design.least_noise import least_noise
 from tightrope.design.program.tradeoff_noise import ERROR, keeps_tradeoff, tradeoff_table
 from tightrope.errors import InputError
@@ -29,7 +30,7 @@ def triple(epsilon, delta, variation=1.0):
 
 @pytest.mark.parametrize("mu", [0.2, 1.0, 3.0])
 def test_gaussian_privacy_is_the_rounded_gaussian(mu):
-    noise = least_noise(tradeoff=gaussian(mu), cost="absolute")
+    noise = least_noise(Budget(tradeoff=gaussian(mu)))
     rounded = 2 * sum(stats.norm.cdf(-mu * (k - 0.5)) for k in range(1, 400))
     assert noise.mean_absolute_error == pytest.approx(rounded, rel=1e-8)
     found = noise.certificate
@@ -41,8 +42,8 @@ def test_gaussian_privacy_is_the_rounded_gaussian(mu):
 @pytest.mark.parametrize("budget", [(1, 1e-6), (1, 0), (0.5, 0.1), (1, 1e-3, 0.3), (2, 0, 0.2)])
 def test_a_triple_gives_its_closed_form(budget):
     epsilon, delta, *variation = budget
-    noise = least_noise(tradeoff=triple(*budget))
-    same = least_noise(epsilon=epsilon, delta=delta, total_variation=variation[0] if variation else None)
+    noise = least_noise(Budget(tradeoff=triple(*budget)))
+    same = least_noise(Budget(epsilon=epsilon, delta=delta, total_variation=variation[0] if variation else None))
     assert noise.mean_absolute_error == pytest.approx(same.mean_absolute_error, rel=1e-7)
     assert noise.certificate.lower <= same.mean_absolute_error
 
@@ -50,15 +51,15 @@ def test_a_triple_gives_its_closed_form(budget):
 def test_the_curve_of_a_composition():
     """f may be any curve that is computed: here of a list of points."""
     loss = from_points([(1, 1e-6), (0.3, 1e-2)]).loss
-    noise = least_noise(tradeoff=lambda t: float(loss.tradeoff(t)) if 0 < t < 1 else float(t == 0) * (1 - 1e-6))
-    same = least_noise(points=[(1, 1e-6), (0.3, 1e-2)])
+    curve = Budget(tradeoff=lambda t: float(loss.tradeoff(t)) if 0 < t < 1 else float(t == 0) * (1 - 1e-6))
+    noise, same = least_noise(curve), least_noise(Budget(points=[(1, 1e-6), (0.3, 1e-2)]))
     assert noise.mean_absolute_error == pytest.approx(same.mean_absolute_error, rel=1e-6)
 
 
 @pytest.mark.parametrize("tradeoff", [gaussian(1.0), triple(1, 1e-3), triple(1, 0)])
 def test_the_errors_of_every_test_lie_above_f(tradeoff):
     """The curve of (X, X + 1) is the polygon through the errors of all half-lines: also between its vertices."""
-    table = least_noise(tradeoff=tradeoff).table
+    table = least_noise(Budget(tradeoff=tradeoff)).table
     ends = range(-len(table.half) - 3, len(table.half) + 4)
     beyond = [float(table.survival(k) if k >= 0 else 1 - table.survival(-k - 1)) for k in ends]
     first, second = [1 - b for b in beyond[:-1]], beyond[1:]
@@ -92,13 +93,18 @@ def test_a_law_that_tells_more_is_noticed():
 )
 def test_nonsense_curves(tradeoff, said):
     with pytest.raises(InputError, match=said):
-        least_noise(tradeoff=tradeoff)
+        least_noise(Budget(tradeoff=tradeoff))
 
 
 @pytest.mark.parametrize(
-    "others", [{"epsilon": 1}, {"delta": 0.1}, {"points": [(1, 0)]}, {"total_variation": 0.2}, {"sensitivity": 2},
-               {"releases": 2}, {"integer": False}],
-)  # fmt: skip
+    "others", [{"epsilon": 1}, {"delta": 0}, {"points": [(1, 0)]}, {"total_variation": 0.2}, {"attack_success": 0.6}]
+)
 def test_a_curve_says_everything(others):
+    with pytest.raises(InputError, match="only promise"):
+        Budget(tradeoff=gaussian(1.0), **others)
+
+
+@pytest.mark.parametrize("how", [{"sensitivity": 2}, {"releases": 2}, {"integer": False}])
+def test_a_curve_is_for_one_integer_release_of_sensitivity_one(how):
     with pytest.raises(InputError, match="tradeoff"):
-        least_noise(tradeoff=gaussian(1.0), **others)
+        least_noise(Budget(tradeoff=gaussian(1.0)), **how)

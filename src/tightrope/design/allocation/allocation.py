@@ -11,28 +11,18 @@ from scipy import optimize
 from tightrope.certificates.budget import Budget
 from tightrope.design.allocation.size_search import ROUGH, Search
 from tightrope.design.allocation.units import Choice, Unit, all_spends, needs
-from tightrope.design.families import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    DiscreteStaircase,
-    ExponentialPower,
-    Family,
-    TruncatedLaplace,
-)
 from tightrope.errors import BudgetRefused
+from tightrope.mechanisms.families.family import Family, Shaped
+from tightrope.mechanisms.families.registry import offered
+from tightrope.mechanisms.families.truncated_laplace import TruncatedLaplace
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 
-FAMILIES: tuple[Family, ...] = (
-    TruncatedLaplace(0.999999),
-    TruncatedLaplace(0.5),
-    DiscreteLaplace(),
-    DiscreteStaircase(),
-    DiscreteGaussian(),
-)
-POWERS, POWER_WITHIN, MOST_POWERS = (1.0, 2.0), 0.04, 5
-"""Exponents of e^{−(|x|/s)^q} that are tried: between which, how near the best, and how many."""
+KEYS = TruncatedLaplace()
+"""What hides keys beside a family whose largest value is too large for that, or that has none."""
+SHAPE_WITHIN, MOST_SHAPES = 0.04, 5
+"""Shapes of a family with two knobs that are tried: how near the best, and how many."""
 HOPELESS = 1.6
 """Where Gaussian noise is so much larger than the best, no law between it and Laplace noise was seen to be smaller."""
 
@@ -58,8 +48,9 @@ def allocate(units: Sequence[Unit], budget: Budget) -> Allocation:
     optimum = _optimum(search)
     if optimum is not None:
         return optimum
-    trials = [_trial(search, family) for family in FAMILIES]
-    trials += _between(search, trials)
+    planned = [family for family in offered() if family.planned]
+    trials = [_trial(search, law) for family in planned if not isinstance(family, Shaped) for law in family.variants]
+    trials += [_tuned(search, family, trials) for family in planned if isinstance(family, Shaped)]
     least = min(trial.error for trial in trials)
     best = next(trial for trial in trials if trial.error <= least * (1 + 2 * ROUGH))
     if not math.isfinite(least):
@@ -94,26 +85,26 @@ class Trial:
     error: float
 
 
-def _between(search: Search, trials: Sequence[Trial]) -> list[Trial]:
-    """The best law between Laplace and Gaussian, tuned; none where the two are far apart."""
-    gaussian, least = trials[-1], min(trials, key=lambda trial: trial.error)
-    if not gaussian.error < HOPELESS * least.error:
-        return []
+def _tuned(search: Search, family: Shaped, trials: Sequence[Trial]) -> Trial:
+    """The family's best shape; none (an error of ∞) where the family that it is near to is hopeless."""
+    least, beside = min(trials, key=lambda trial: trial.error), {trial.name: trial.error for trial in trials}
+    if not beside.get(family.near, least.error) < HOPELESS * least.error:
+        return Trial(family.name, (), math.inf, math.inf)
     found: list[Trial] = []
 
-    def error(power: float) -> float:
+    def error(shape: float) -> float:
         guess = found[-1].size if found else least.size
-        found.append(_trial(search, ExponentialPower(power), guess))
+        found.append(_trial(search, family.at(shape), guess))
         return found[-1].error
 
     optimize.minimize_scalar(
-        error, bounds=POWERS, method="bounded", options={"xatol": POWER_WITHIN, "maxiter": MOST_POWERS}
+        error, bounds=family.ends, method="bounded", options={"xatol": SHAPE_WITHIN, "maxiter": MOST_SHAPES}
     )
-    return [min(found, key=lambda trial: trial.error)]
+    return min(found, key=lambda trial: trial.error)
 
 
 def _trial(search: Search, family: Family, guess: float | None = None) -> Trial:
-    bounded = family if isinstance(family, TruncatedLaplace) else TruncatedLaplace()
-    families = tuple(bounded if spend.bounded else family for spend in all_spends(search.units))
+    hiding = family if family.hides_keys else KEYS
+    families = tuple(hiding if spend.bounded else family for spend in all_spends(search.units))
     size = search.least_size(families, guess)
     return Trial(family.name, families, size, search.error(families, size))

@@ -19,8 +19,9 @@ from tightrope.design.allocation.units import (
     needs,
     total_loss,
 )
-from tightrope.design.families import Family, Need, Weights
 from tightrope.errors import BudgetRefused
+from tightrope.mechanisms.families.family import Family
+from tightrope.mechanisms.families.weights import Need, Weights
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.numerics.log_search import least_size
 from tightrope.privacy.laws.gaussian import GaussianLaw

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tightrope.design.allocation.contributions import Contribution, worst_split
-from tightrope.design.families import Need
+from tightrope.mechanisms.families.weights import Need
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.privacy.laws.loss_cells import Cells
 from tightrope.privacy.masses import Masses, Window

@@ -24,7 +24,6 @@ from tightrope.design.allocation.allocation import allocate
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Spend, Unit
 from tightrope.design.calibration.calibrate import calibrate
-from tightrope.design.calibration.calibration import below
 from tightrope.design.composed.composed_noise import composed_noise
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.integer.integer_mechanism import Tabulated
@@ -141,8 +140,7 @@ def _normal(length: float, scale: float) -> PrivacyLoss:
 
 def _one_each(budget: Budget, change: Change) -> tuple[Mechanism, PrivacyLoss]:
     """As many releases of sensitivity 1 as coordinates can change; a change of fewer is dominated."""
-    points = [(below(epsilon), below(delta)) for epsilon, delta in budget.points]
-    found = composed_noise(points, change.l1, 1, "squared")
+    found = composed_noise(budget, releases=change.l1)
     noise = Tabulated(found.table)
     return noise, change.l1 * noise.loss
 

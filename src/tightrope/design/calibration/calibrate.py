@@ -16,8 +16,7 @@ from typing import cast
 
 from scipy import special
 
-from tightrope.certificates.budget import Budget
-from tightrope.design.calibration.calibration import below
+from tightrope.certificates.budget import Budget, at_most
 from tightrope.design.calibration.parameter_guess import guessed
 from tightrope.design.calibration.parameter_root import closed
 from tightrope.design.calibration.parameter_search import (
@@ -120,8 +119,7 @@ class _Question:
         """None above the budget's decimals."""
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a Budget", "try tightrope.Budget(epsilon=1, delta=1e-6)")
-        points = tuple((below(epsilon), below(delta)) for epsilon, delta in budget.points)
-        return cls(points, below(budget.delta))
+        return cls(budget.rounded, at_most(budget.delta))
 
     def exceeded(self, loss: PrivacyLoss) -> tuple[float, float]:
         """By how much the worst point is exceeded, in standard deviations and in multiples of what is allowed.

@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
-from functools import partial
 
 from tightrope.certificates.budget import Budget
-from tightrope.design.composed import exponential_power
 from tightrope.design.composed.composed_question import Question
-from tightrope.design.families import LISTED_NATS
+from tightrope.design.composed.shapes import tuned
 from tightrope.design.program.noise_cost import Cost
+from tightrope.design.program.noise_request import Promise
 from tightrope.errors import BudgetRefused, InputError
-from tightrope.mechanisms.integer.discrete_gaussian import tabulated_gaussian
-from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
-from tightrope.mechanisms.integer.discrete_staircase import discrete_staircase
-from tightrope.mechanisms.integer.discrete_truncated_laplace import discrete_truncated_laplace
+from tightrope.mechanisms.families.family import Family, Shaped
+from tightrope.mechanisms.families.registry import offered
+from tightrope.mechanisms.families.weights import LISTED_NATS, Need
 from tightrope.mechanisms.integer.integer_mechanism import IntegerMechanism, Tabulated
 from tightrope.mechanisms.tables.integer_optimum import keeps, optimal_table
 from tightrope.mechanisms.tables.table import NoiseTable
@@ -28,16 +24,7 @@ SIZE_WITHIN = 1e-6
 """How near, relatively, the least size is approached."""
 MOST_DOUBLINGS = 120
 """Doublings and halvings tried at most: each search ends long before, or never."""
-BOUNDED = ("discrete truncated Laplace", "exponential power", "discrete Gaussian")
-"""Families whose noise ends somewhere: there the loss is infinite, so they need a δ."""
-ORDER = (
-    "least noise (closed form)",
-    "discrete truncated Laplace",
-    "discrete Laplace",
-    "discrete staircase",
-    "exponential power",
-    "discrete Gaussian",
-)
+CLOSED_FORM = "least noise (closed form)"
 Points = Sequence[tuple[float, float]]
 Build = Callable[[float], IntegerMechanism]
 
@@ -62,11 +49,12 @@ def families(budget: Budget, *, sensitivity: int = 1) -> list[Calibrated]:
     ['least noise (closed form)', 'discrete Laplace', 'discrete staircase']
     """
     sensitivity = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first")
-    points = [(below(epsilon), below(delta)) for epsilon, delta in budget.points]
-    searches = _searches(points, sensitivity)
-    return [_tried(name, searches[name]) for name in ORDER if name in searches] + [
-        Calibrated(name, None, "needs delta > 0") for name in BOUNDED if name not in searches
-    ]
+    points = Promise.of(budget).points
+    closed = [_tried(CLOSED_FORM, lambda: Tabulated(optimal_table(points)))] if sensitivity == 1 else []
+    pure = min(delta for _, delta in points) == 0
+    found = [_least(family, points, sensitivity) for family in offered() if not (pure and family.bounded)]
+    missing = [Calibrated(family.name, None, "needs delta > 0") for family in offered() if pure and family.bounded]
+    return [*closed, *found, *missing]
 
 
 def least_size(build: Build, points: Points, guess: float) -> IntegerMechanism:
@@ -112,50 +100,6 @@ def keeps_all(noise: IntegerMechanism, points: Points) -> bool:
     return keeps(noise.table.atoms(noise.sensitivity), points)
 
 
-def _searches(points: Points, sensitivity: int) -> dict[str, Callable[[], IntegerMechanism]]:
-    """How to find the least noise of each family; sizes are in units of the answer or of 1/ε."""
-    epsilon, delta = _main(points)
-    own: dict[str, tuple[Build, float]] = {
-        "discrete Laplace": (lambda size: discrete_laplace(scale=size, sensitivity=sensitivity), sensitivity / epsilon),
-        "discrete staircase": (lambda size: discrete_staircase(epsilon=1 / size, sensitivity=sensitivity), 1 / epsilon),
-    }
-    if delta > 0:
-        own["discrete truncated Laplace"] = (
-            lambda size: discrete_truncated_laplace(epsilon=1 / size, delta=delta, sensitivity=sensitivity),
-            1 / epsilon,
-        )
-        own["discrete Gaussian"] = (
-            lambda size: tabulated_gaussian(scale=size, sensitivity=sensitivity),
-            max(0.2, sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon / 2),
-        )
-    searches = {name: partial(least_size, build, points, guess) for name, (build, guess) in own.items()}
-    if delta > 0:
-        searches[exponential_power.NAME] = partial(_between, points, sensitivity)
-    return searches | (
-        {"least noise (closed form)": lambda: Tabulated(optimal_table(points))} if sensitivity == 1 else {}
-    )
-
-
-def _between(points: Points, sensitivity: int) -> IntegerMechanism:
-    """The law e^{−(|x|/s)^q}, q and s for the least E|X| in floats; s then grows until the table keeps the points."""
-    power, found = exponential_power.tuned(Question(tuple(points), 1, sensitivity, Cost.of("absolute")))
-
-    def build(size: float) -> IntegerMechanism:
-        half = exponential_power.power_weights(power, size, LISTED_NATS)
-        return Tabulated(NoiseTable.from_probabilities(half), sensitivity)
-
-    size, further = found.size, SIZE_WITHIN
-    while not keeps_all(build(size), points):
-        size, further = size * (1 + further), 2 * further
-    return build(size)
-
-
-def _main(points: Points) -> tuple[float, float]:
-    """The point with the least δ, and among those the least ε: what searches start from."""
-    delta, epsilon = min((delta, epsilon) for epsilon, delta in points if epsilon > 0)
-    return epsilon, delta
-
-
 def _tried(name: str, search: Callable[[], IntegerMechanism]) -> Calibrated:
     try:
         return Calibrated(name, search())
@@ -163,7 +107,28 @@ def _tried(name: str, search: Callable[[], IntegerMechanism]) -> Calibrated:
         return Calibrated(name, None, str(error))
 
 
-def below(exact: Decimal) -> float:
-    """The largest float that is not above the decimal."""
-    nearest = float(exact)
-    return nearest if Fraction(nearest) <= Fraction(exact) else math.nextafter(nearest, 0.0)
+def _least(family: Family, points: Points, sensitivity: int) -> Calibrated:
+    if isinstance(family, Shaped):
+        return _tried(family.name, lambda: _shaped(family, points, sensitivity))
+    return _tried(family.name, lambda: _sized(family, points, sensitivity))
+
+
+def _sized(family: Family, points: Points, sensitivity: int) -> IntegerMechanism:
+    """Searched from the point with the least δ, and among those the least ε; a total variation is about its ε."""
+    delta, epsilon = min((delta, epsilon or delta) for epsilon, delta in points)
+    need = Need(sensitivity, (1,), delta)
+    return least_size(lambda size: family.noise(size, need), points, family.guess(epsilon, need))
+
+
+def _shaped(family: Shaped, points: Points, sensitivity: int) -> IntegerMechanism:
+    """Shape and scale for the least E|X| in floats; the scale then grows until the table keeps the points."""
+    shape, found = tuned(Question(tuple(points), 1, sensitivity, Cost.of("absolute")), family)
+    law = family.at(shape)
+
+    def build(scale: float) -> IntegerMechanism:
+        return Tabulated(NoiseTable.from_probabilities(law.listed(scale, LISTED_NATS)), sensitivity)
+
+    size, further = found.size, SIZE_WITHIN
+    while not keeps_all(build(size), points):
+        size, further = size * (1 + further), 2 * further
+    return build(size)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from tightrope.certificates.budget import Budget
 from tightrope.certificates.noise import NoiseCertificate
 from tightrope.design.least_noise import least_noise
 from tightrope.errors import InputError
-from tightrope.numerics.checks import Real, filled, whole
+from tightrope.numerics.checks import filled, whole
 
-Promises = Real | Sequence[Real]
 MOST_PROMISES = 10_000
 """Promises of one frontier."""
 
@@ -22,6 +19,8 @@ MOST_PROMISES = 10_000
 @dataclass(frozen=True, slots=True)
 class Point:
     """One promise: what was asked, what the noise realises, its expected cost, and the proven limit on that of any.
+
+    ``epsilon`` is the ε asked for at ``delta``, 0 where none was.
 
     ``relative_error`` is the cost per person where the number of people was given: for a count of all of them and cost
     "absolute", the relative error.
@@ -56,7 +55,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """All points, in the order of the lists they were asked by; ``cost_name`` says what ``cost`` is."""
+    """All points, in the order of the budgets, then of the people; ``cost_name`` says what ``cost`` is."""
 
     points: tuple[Point, ...]
     cost_name: str
@@ -69,61 +68,50 @@ class Frontier:
 
 
 def frontier(
+    budgets: Sequence[Budget],
     *,
-    epsilon: Promises,
-    delta: Promises,
-    total_variation: Promises | None = None,
     people: int | Sequence[int] | None = None,
     sensitivity: int = 1,
     cost: str | Callable[[float], float] = "absolute",
     releases: int = 1,
 ) -> Frontier:
-    """The least noise and the proven limit for every combination of the promises given; lists vary, numbers stay.
+    """The least noise and the proven limit for every budget, with every number of people.
 
     ``cost`` of a point is an upper end, computed from a table that can be sampled; ``limit`` a lower bound on that of
     every integer noise (theory §4). Neighbours: whatever the sensitivity speaks of. ``report.plots.frontier`` draws it.
     Raises ``InputError`` for nonsense and for more than 10 000 combinations.
 
-    >>> found = frontier(epsilon=[0.5, 1, 2], delta=1e-6, people=1000)
+    >>> found = frontier([Budget(epsilon=epsilon, delta=1e-6) for epsilon in (0.5, 1, 2)], people=1000)
     >>> [round(point.cost, 3) for point in found.points], all(p.limit <= p.cost for p in found.points)
     ([1.919, 0.851, 0.276], True)
     """
-    lists = (
-        _listed("epsilon", epsilon),
-        _listed("delta", delta),
-        _listed("total_variation", total_variation),
-    )
-    crowds = [None if n is None else whole("people", n) for n in _listed("people", people)]
-    found = tuple(_points(lists, crowds, {"sensitivity": sensitivity, "cost": cost, "releases": releases}))
+    asked, crowds = list(budgets), _crowds(people)
+    filled("budgets", asked, "say [Budget(epsilon=1, delta=1e-6)]")
+    if not len(asked) * len(crowds) <= MOST_PROMISES:
+        count = len(asked) * len(crowds)
+        raise InputError("budgets", count, f"at most {MOST_PROMISES} combinations", "draw fewer lines at once")
+    found: list[Point] = []
+    for budget in asked:
+        proven = least_noise(budget, sensitivity=sensitivity, cost=cost, releases=releases).certificate
+        found += [_point(budget, crowd, proven) for crowd in crowds]
     name = cost if isinstance(cost, str) else getattr(cost, "__name__", "cost")
-    return Frontier(found, name, sensitivity, releases)
+    return Frontier(tuple(found), name, sensitivity, releases)
 
 
-def _listed(name: str, value: Promises | None) -> list[Any]:
+def _crowds(people: int | Sequence[int] | None) -> list[int | None]:
     """A list of one for a number or None."""
-    if np.ndim(value) == 0:  # type: ignore[arg-type]
-        return [value]
-    items = list(np.asarray(value).tolist() if isinstance(value, np.ndarray) else value)  # type: ignore[arg-type]
-    filled(name, items, "give at least one number")
-    return items
+    if people is None:
+        return [None]
+    asked = list(people) if isinstance(people, Sequence) else [people]
+    filled("people", asked, "give at least one number")
+    return [whole("people", number) for number in asked]
 
 
-def _points(
-    lists: tuple[list[Any], list[Any], list[Any]], crowds: list[int | None], how: dict[str, Any]
-) -> Iterator[Point]:
-    count = len(lists[0]) * len(lists[1]) * len(lists[2]) * len(crowds)
-    if not count <= MOST_PROMISES:
-        raise InputError("epsilon", count, f"at most {MOST_PROMISES} combinations", "draw fewer lines at once")
-    for epsilon, delta, eta in itertools.product(*lists):
-        certificate = least_noise(epsilon=epsilon, delta=delta, total_variation=eta, **how).certificate
-        yield from (_point((epsilon, delta, eta), people, certificate) for people in crowds)
-
-
-def _point(asked: tuple[Any, Any, Any], people: int | None, certificate: NoiseCertificate) -> Point:
-    epsilon, delta, eta = asked
+def _point(budget: Budget, people: int | None, certificate: NoiseCertificate) -> Point:
+    epsilon, eta = budget.epsilon, budget.total_variation
     return Point(
-        float(epsilon),
-        float(delta),
+        0.0 if epsilon is None else float(epsilon),
+        float(budget.delta),
         None if eta is None else float(eta),
         people,
         certificate.guarantee.total_variation,

@@ -50,8 +50,8 @@ def gaussian_price(
 
 
 def _price(epsilon: float, delta: float, cost: str) -> Price:
-    limits = noise_limits(epsilon, delta, cost=cost)
-    budget = Budget(epsilon=repr(float(epsilon)), delta=repr(float(delta)))
+    budget = Budget(epsilon=epsilon, delta=delta)
+    limits = noise_limits(budget, cost=cost)
     scale = calibrate(lambda size: gaussian(scale=size).loss, budget, tolerance=SCALE_TOLERANCE).parameter
     paid = scale * math.sqrt(2 / math.pi) if cost == "absolute" else scale**2
     return Price(epsilon, delta, paid * (1 - 3 * SCALE_TOLERANCE) / limits.upper, paid / limits.lower)

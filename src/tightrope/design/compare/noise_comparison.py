@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
-from scipy.special import ndtr
 
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.noise import NoiseCertificate
 from tightrope.design.calibration.calibrate import calibrate
-from tightrope.design.calibration.calibration import Calibrated, Points, below, families, least_size
+from tightrope.design.calibration.calibration import Calibrated, Points, families
 from tightrope.design.least_noise import LeastNoise, least_noise
 from tightrope.design.noise_limits import NoiseLimits, noise_limits
+from tightrope.design.program.noise_request import Promise
 from tightrope.errors import BudgetRefused, InputError
-from tightrope.mechanisms.continuous.gaussian import gaussian
-from tightrope.mechanisms.continuous.laplace import laplace
-from tightrope.mechanisms.continuous.staircase import staircase
-from tightrope.mechanisms.continuous.truncated_laplace import truncated_laplace
+from tightrope.mechanisms.families.family import RealTwin
+from tightrope.mechanisms.families.registry import offered
 from tightrope.mechanisms.integer.integer_mechanism import Tabulated
 from tightrope.mechanisms.mechanism import Mechanism
-from tightrope.mechanisms.tables.table import NoiseTable
-
-TAIL = 13.2
-"""Deviations beyond which a rounded Gaussian has less than 2⁻¹²⁸."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,68 +48,33 @@ def compare(budget: Budget, *, sensitivity: int = 1, cost: str = "absolute") -> 
     """
     if cost not in {"absolute", "squared"}:
         raise InputError("cost", cost, "'absolute' or 'squared'", "least_noise takes any non-decreasing function")
-    points = [(below(epsilon), below(delta)) for epsilon, delta in budget.points]
-    least = least_noise(epsilon=points[0][0], delta=points[0][1], points=points, sensitivity=sensitivity, cost=cost)
+    points = Promise.of(budget).points
+    least = least_noise(budget, sensitivity=sensitivity, cost=cost)
     whole = list(families(budget, sensitivity=sensitivity))
     if sensitivity > 1 and isinstance(least, LeastNoise):
         whole.insert(0, Calibrated("least noise (program)", Tabulated(least.table, sensitivity)))
-    if budget.delta > 0:
-        whole.append(_tried("rounded Gaussian", lambda: rounded_gaussian(points, sensitivity)))
     return Comparison(
         tuple(whole),
         least.certificate,
         tuple(_real_laws(budget, points, sensitivity)),
-        _limits(points, sensitivity, cost),
+        noise_limits(budget, sensitivity=sensitivity, cost=cost),
         cost,
     )
 
 
-def rounded_gaussian(points: Points, sensitivity: int) -> Tabulated:
-    """A normal law rounded to whole numbers, at its least scale: at sensitivity 1 the least noise for μ-GDP (§4.1)."""
-
-    def build(scale: float) -> Tabulated:
-        edges = (np.arange(math.ceil(TAIL * scale) + 2) - 0.5) / scale
-        tails = ndtr(-edges)
-        cells = tails[:-1] - tails[1:]
-        return Tabulated(NoiseTable.from_probabilities(cells), sensitivity)
-
-    found = least_size(build, points, float(sensitivity))
-    return Tabulated(found.table, sensitivity)
-
-
-def _tried(name: str, search: Callable[[], Tabulated]) -> Calibrated:
-    try:
-        return Calibrated(name, search())
-    except (InputError, BudgetRefused) as error:
-        return Calibrated(name, None, str(error))
-
-
 def _real_laws(budget: Budget, points: Points, sensitivity: int) -> list[tuple[str, Mechanism]]:
-    """Real-valued laws at their least size."""
-    _, delta = points[0]
-    makers: dict[str, Callable[[float], Mechanism]] = {
-        "Laplace": lambda size: laplace(scale=size, sensitivity=sensitivity),
-        "staircase": lambda size: staircase(epsilon=sensitivity / size, sensitivity=sensitivity),
-    }
-    if delta > 0:
-        makers["truncated Laplace"] = lambda size: truncated_laplace(
-            epsilon=sensitivity / size, delta=min(delta, 0.5), sensitivity=sensitivity
-        )
-        makers["analytic Gaussian"] = lambda size: gaussian(scale=size, sensitivity=sensitivity)
+    """The families' real-valued twins at their least size."""
+    delta = min(delta for _, delta in points)
+    twins = [family.real for family in offered() if family.real and (delta > 0 or not family.bounded)]
     found = []
-    for name, make in makers.items():
+    for twin in twins:
+
+        def make(size: float, twin: RealTwin = twin) -> Mechanism:
+            return twin.make(size, sensitivity, delta)
+
         try:
             size = calibrate(lambda size, make=make: make(size).loss, budget, smallest=sensitivity / 500).parameter  # type: ignore[misc]
         except (InputError, BudgetRefused):
             continue
-        found.append((name, make(size)))
+        found.append((twin.name, make(size)))
     return found
-
-
-def _limits(points: Points, sensitivity: int, cost: str) -> NoiseLimits:
-    """Of the tightest point, with the total variation where it is one of them."""
-    eta = min((delta for epsilon, delta in points if epsilon == 0), default=None)
-    epsilon, delta = min(
-        (pair for pair in points if pair[0] > 0), key=lambda pair: (pair[1], pair[0]), default=(0.0, 0.0)
-    )
-    return noise_limits(epsilon, delta, eta, sensitivity, cost)

@@ -11,25 +11,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
-from tightrope.design.composed import candidate_laws, exponential_power
-from tightrope.design.composed.candidate_laws import Candidate
+from tightrope.certificates.budget import Budget
+from tightrope.design.composed.candidates import Candidate, candidate
 from tightrope.design.composed.composed_question import Question
 from tightrope.design.composed.lattice_table import LatticeLaw
 from tightrope.design.composed.polish import polished
 from tightrope.design.composed.pure_composed import expected_cost, pure_noise
+from tightrope.design.composed.shapes import tuned
 from tightrope.design.program.noise_cost import Cost
+from tightrope.design.program.noise_request import Promise
 from tightrope.errors import BudgetRefused, InputError
+from tightrope.mechanisms.families.family import Family, Shaped
+from tightrope.mechanisms.families.registry import offered
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
 from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP
 from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.numerics.checks import filled, non_negative, probability, whole
+from tightrope.numerics.checks import whole
 
 MOST_RELEASES = 10**6
-MOST_TUNED = 300
-"""For more releases noise between Laplace and Gaussian gains less than 0.05 %: it is not sought."""
+MOST_POLISHED = 300
+"""For more releases the weights themselves gain less than 0.05 %: they are not optimised."""
 MOST_POLISHED_CELLS = 4000
 """Tables of more cells a side, times the sensitivity, are not optimised: their family is all there is."""
 NEAR_BEST = 1e-4
@@ -38,15 +40,6 @@ POLISHED = "optimised table"
 CLOSED_FORM = "least noise (closed form)"
 NEVER = 1e-22
 """A δ below this for each release is taken as 0: a table of 128 bits could hardly tell."""
-FAMILIES: dict[str, Callable[[Question], Candidate]] = {
-    "discrete Laplace": candidate_laws.laplace,
-    "discrete truncated Laplace": candidate_laws.truncated_laplace,
-    "discrete staircase": candidate_laws.staircase,
-    "discrete Gaussian": candidate_laws.gaussian,
-    "rounded Gaussian": candidate_laws.rounded_gaussian,
-    exponential_power.NAME: exponential_power.exponential_power,
-}
-Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +57,9 @@ class ComposedNoise:
 
 
 def composed_noise(
-    points: Points, releases: int, sensitivity: int = 1, cost: str | Callable[[float], float] = "squared"
+    budget: Budget, *, releases: int, sensitivity: int = 1, cost: str | Callable[[float], float] = "squared"
 ) -> ComposedNoise:
-    """Noise for each of ``releases`` answers so that together δ(ε_i) ≤ δ_i holds for every point (ε_i, δ_i).
+    """Noise for each of ``releases`` answers so that together δ(ε_i) ≤ δ_i holds for every point of the budget.
 
     Certified: ``(releases * table.loss(sensitivity)).delta(ε_i) <= δ_i``, rounding included. ``cost``: "absolute",
     "squared", or a non-decreasing function of |x|. At most the cost of Laplace, truncated Laplace, staircase and
@@ -77,13 +70,13 @@ def composed_noise(
     Neighbours: whatever the sensitivity speaks of; releases may be adaptive, with this noise fixed in advance. Raises
     ``InputError`` for nonsense, ``BudgetRefused`` where no table of whole numbers will do.
 
-    >>> found = composed_noise([(1, 1e-6)], 10)
+    >>> found = composed_noise(Budget(epsilon=1, delta=1e-6), releases=10)
     >>> found.family, found.cost < 158.61, found.cost < 0.89 * found.candidates["discrete Gaussian"]
     ('optimised table', True, True)
     >>> (10 * found.table.loss()).delta(1.0) <= 1e-6
     True
     """
-    question = _question(points, releases, sensitivity, cost)
+    question = _question(budget, releases, sensitivity, cost)
     if question.releases == 1 and question.shift == 1:
         table = optimal_table(question.points)
         return _only(CLOSED_FORM, table, question)
@@ -102,35 +95,23 @@ def composed_noise(
     return ComposedNoise(table, winner, realised, {**costs, **refused, winner: realised}, winner == POLISHED)
 
 
-def _question(points: Points, releases: int, sensitivity: int, cost: str | Callable[[float], float]) -> Question:
+def _question(budget: Budget, releases: int, sensitivity: int, cost: str | Callable[[float], float]) -> Question:
     """What is asked, checked."""
-    pairs = list(points)
-    filled("points", pairs, "say [(1, 1e-6)]")
     releases = whole("releases", releases)
     if not releases <= MOST_RELEASES:
         raise InputError("releases", releases, f"at most {MOST_RELEASES}", "Gaussian noise is best for so many")
-    checked = sorted({_point(pair, NEVER * releases) for pair in pairs})
-    most = LARGEST_STEP * releases
-    bounded = tuple((min(epsilon, most), delta) for epsilon, delta in checked)
-    return Question(bounded, releases, whole("sensitivity", sensitivity), Cost.of(cost))
+    points = tuple(_point(point, releases) for point in Promise.of(budget).points)
+    return Question(points, releases, whole("sensitivity", sensitivity), Cost.of(cost))
 
 
-def _point(pair: Any, never: float) -> tuple[float, float]:
-    """ε ≥ 0 and δ in [0, 1); a δ below ``never`` is 0."""
-    if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
-        raise InputError("point", pair, "a pair (epsilon, delta)", "say points=[(1, 1e-6), (0.5, 1e-3)]")
-    epsilon, delta = below("epsilon", pair[0], non_negative), below("delta", pair[1], probability)
-    if not delta < 1:
-        raise InputError("delta", delta, "below 1", "leave the point out: it promises nothing")
-    if not (epsilon > 0 or delta >= never):
+def _point(point: tuple[float, float], releases: int) -> tuple[float, float]:
+    """ε no larger than tables can tell, and a δ that is next to nothing taken as 0."""
+    epsilon, delta = point
+    if delta >= NEVER * releases:
+        return min(epsilon, LARGEST_STEP * releases), delta
+    if not epsilon > 0:
         raise InputError("epsilon", epsilon, "above 0 where delta = 0", "no noise keeps it; try epsilon=1")
-    return epsilon, delta if delta >= never else 0.0
-
-
-def below(name: str, value: Any, check: Callable[[str, object], float]) -> float:
-    """The largest float not above the number: what is kept is at least what was asked."""
-    number = check(name, value)
-    return number if Fraction(number) <= Fraction(value) else math.nextafter(number, 0.0)
+    return min(epsilon, LARGEST_STEP * releases), 0.0
 
 
 def _only(name: str, table: NoiseTable, question: Question) -> ComposedNoise:
@@ -141,23 +122,26 @@ def _only(name: str, table: NoiseTable, question: Question) -> ComposedNoise:
 
 def _candidates(question: Question) -> tuple[list[Candidate], dict[str, str]]:
     """Every family at its least size, and why others have none."""
-    families = dict(FAMILIES)
-    if question.shift == 1:
-        del families["discrete staircase"]
-    if question.releases > MOST_TUNED:
-        del families[exponential_power.NAME]
     found, refused = [], {}
-    for name, search in families.items():
+    for family in offered():
+        if not _sought(family, question):
+            continue
         try:
-            found.append(search(question))
+            found.append(tuned(question, family)[1] if isinstance(family, Shaped) else candidate(question, family))
         except BudgetRefused as error:
-            refused[name] = str(error)
+            refused[family.name] = str(error)
     return found, refused
+
+
+def _sought(family: Family, question: Question) -> bool:
+    """Whether the family declares itself for this shift and so many releases."""
+    most = family.most_releases
+    return question.shift >= family.smallest_shift and (most is None or question.releases <= most)
 
 
 def _worth_polishing(question: Question, best: Candidate) -> bool:
     """Whether the weights themselves are optimised: not for endless tables, nor for so many releases."""
-    return question.releases <= MOST_TUNED and len(best.half) * question.shift <= MOST_POLISHED_CELLS
+    return question.releases <= MOST_POLISHED and len(best.half) * question.shift <= MOST_POLISHED_CELLS
 
 
 def _certified(question: Question, ordered: Sequence[Candidate]) -> tuple[str, NoiseTable]:

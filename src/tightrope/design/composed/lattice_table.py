@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from tightrope.design.composed.candidate_laws import Candidate
+from tightrope.design.composed.candidates import Candidate
 from tightrope.design.composed.composed_curve import Indices, Released
 from tightrope.design.composed.composed_question import Question
 from tightrope.errors import BudgetRefused

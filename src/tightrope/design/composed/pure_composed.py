@@ -14,6 +14,8 @@ from tightrope.design.composed.composed_question import Question
 from tightrope.design.composed.lattice_table import keeps
 from tightrope.design.program.noise_cost import Cost
 from tightrope.errors import BudgetRefused
+from tightrope.mechanisms.families.laplace import Laplace
+from tightrope.mechanisms.families.staircase import Staircase, first_widths
 from tightrope.mechanisms.tables.integer_tables import staircase_table
 from tightrope.mechanisms.tables.table import NoiseTable
 
@@ -26,10 +28,8 @@ UNLIKELY = 1e-40
 
 def pure_noise(question: Question) -> tuple[str, NoiseTable]:
     """The name and the table of the cheapest staircase that keeps all points."""
-    shift = question.shift
-    widths = sorted({1 + round(i * (shift - 1) / MOST_STAIRS) for i in range(MOST_STAIRS + 1)})
-    tables = [_of_width(question, high) for high in widths]
-    name = "discrete Laplace" if shift == 1 else "discrete staircase"
+    tables = [_of_width(question, high) for high in first_widths(question.shift, MOST_STAIRS)]
+    name = Laplace.name if question.shift < Staircase.smallest_shift else Staircase.name
     return name, min(tables, key=lambda table: expected_cost(table, question.cost))
 
 

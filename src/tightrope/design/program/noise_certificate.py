@@ -64,14 +64,14 @@ class Bound:
     def value(self) -> float:
         """The bound, rounded down."""
         if self.sensitivity == 1:
-            return least_cost(least_tails(self.promise.points), self.cost)
+            return least_cost(least_tails(self.promise.uncapped.points), self.cost)
         return proven_least(self.multipliers, self.costs, "any")
 
     @property
     def argument(self) -> Argument:
         """Why it holds."""
         if self.sensitivity == 1:
-            return Argument("theorem", THEOREM, {"points": [list(point) for point in self.promise.points]})
+            return Argument("theorem", THEOREM, {"points": [list(point) for point in self.promise.uncapped.points]})
         return dual_argument(self.multipliers, self.costs)
 
 

@@ -50,7 +50,8 @@ def least_table(promise: Promise, sensitivity: int, costs: Costs, shape: Shape) 
 
     Raises ``InputError`` where the noise would need too many cells (with ``shape="any"``: rows).
 
-    >>> found = least_table(Promise.of(1, 1e-6, None), 3, lambda n: np.arange(n + 1.0), "unimodal")
+    >>> from tightrope.certificates import Budget
+    >>> found = least_table(Promise.of(Budget(epsilon=1, delta=1e-6)), 3, lambda n: np.arange(n + 1.0), "unimodal")
     >>> round(found.table.mean_absolute, 6)
     2.860785
     """
@@ -110,6 +111,7 @@ def best_staircase(epsilon: float, period: int, costs: Floats) -> tuple[float, i
 
 def proving_multipliers(promise: Promise, sensitivity: int, costs: Costs) -> tuple[Multiplier, ...]:
     """Numbers that prove a bound on every noise, of any shape: from all shifts, or from a coarser lattice of them."""
+    promise = promise.uncapped
     points = searched(promise)
     factor = _factor(points, sensitivity)
     coarse = sensitivity // factor

@@ -9,13 +9,13 @@ falls. The table that is sampled is checked against f at every vertex of its cur
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
+from tightrope.certificates.budget import Tradeoff
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.certificates.noise import Argument, NoiseCertificate
 from tightrope.design.program.noise_certificate import Proof
@@ -38,8 +38,6 @@ STATEMENT = (
     "G_(k+1) = f(1 - G_k); so it costs at least phi(0) + 2 sum_k (phi(k) - phi(k-1)) G_k, with G_k at least tails[k-1] "
     "if f is right to within error. Proof: docs/proofs/optimal-noise.md."
 )
-
-Tradeoff = Callable[[float], float]
 
 
 @dataclass(frozen=True)
@@ -158,8 +156,6 @@ def _ratio(tradeoff: Tradeoff, last: float) -> float:
 
 
 def _checked(tradeoff: Tradeoff) -> None:
-    if not callable(tradeoff):
-        raise InputError("tradeoff", tradeoff, "a function on [0, 1]", "say lambda t: max(0, 1 - 0.3 - t)")
     rates = np.linspace(0, 1, CHECKED_RATES)
     values = np.array([value(tradeoff, rate) for rate in rates.tolist()])
     _require(bool(np.all(np.diff(values) <= SHAPE_TOLERANCE)), tradeoff, "decreasing")

@@ -1,0 +1,80 @@
+"""A law as float weights for 0, 1, 2, …: what searches look at, and what an integer table is made from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.errors import BudgetRefused
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.numerics.arrays import Floats
+from tightrope.privacy.laws.loss_cells import Cells
+
+LISTED_NATS = 90.0
+"""Float weights are never listed beyond e^{−90}: there an integer table of 128 bits has nothing either."""
+DEEPER = 25.0
+"""Float weights are listed until e^{−25} of the mass that may be lost."""
+LONGEST_SIDE = 1 << 17
+"""Cells of one side at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a noise law must hide: ``shift`` for one row, the parts of a worst person, and the mass it may lose."""
+
+    shift: int
+    parts: tuple[int, ...]
+    infinite_mass: float
+
+    @property
+    def depth(self) -> float:
+        """−log of the weight at which listing ends."""
+        return min(LISTED_NATS, DEEPER - math.log(max(self.infinite_mass, 1e-300)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """Float weights of 0..N (each for x and −x).
+
+    Endless laws say how they go on after the first ``head`` weights: ``ratio`` times for every ``width`` cells.
+    """
+
+    half: Floats
+    head: int = 0
+    ratio: float | None = None
+    width: int = 1
+
+    def table(self) -> NoiseTable:
+        """The integer table that runs."""
+        if self.ratio is None:
+            return NoiseTable.from_probabilities(self.half)
+        return NoiseTable.from_probabilities(self.half[: self.head], tail_ratio=self.ratio, tail_width=self.width)
+
+    @property
+    def _shares(self) -> Floats:
+        return self.half / (2 * math.fsum(self.half) - float(self.half[0]))
+
+    @property
+    def mean_absolute(self) -> float:
+        """E|X| of the listed weights."""
+        return 2 * float(np.dot(self._shares, np.arange(len(self.half))))
+
+    def cells(self, shift: int) -> Cells:
+        """The loss of (X, X + shift) in floats, for searching; weights past the listed ones count as lost."""
+        shares = self._shares
+        whole = np.concatenate([shares[:0:-1], shares])
+        pad = np.zeros(shift)
+        p, q = np.concatenate([pad, whole]), np.concatenate([whole, pad])
+        both = (p > 0) & (q > 0)
+        losses = np.log(p[both]) - np.log(q[both])
+        lost = 0.0 if self.ratio is not None else math.fsum(p[~both])
+        return Cells.atoms(losses, p[both], lost, lost)
+
+
+def cells(count: float) -> int:
+    """A number of cells, bounded: ``BudgetRefused`` where it is too large to be listed."""
+    if not count < LONGEST_SIDE:
+        raise BudgetRefused(f"noise of {count:.3g} cells a side is needed, more than {LONGEST_SIDE}; use coarser units")
+    return max(2, math.ceil(count))

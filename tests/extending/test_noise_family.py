@@ -1,0 +1,112 @@
+"""A family of noise that is defined here alone goes the whole way: searched, planned, sampled, certified."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tightrope as tr
+from tightrope.design.calibration.calibration import families
+from tightrope.design.composed.composed_noise import composed_noise
+from tightrope.errors import InputError
+from tightrope.mechanisms.families import registry
+from tightrope.mechanisms.families.family import Family
+from tightrope.mechanisms.families.laplace import Laplace
+from tightrope.mechanisms.families.weights import Need, Weights
+from tightrope.release.plan import Plan
+from tightrope.release.questions.question import Question
+from tightrope.report import html
+
+VARIATION = tr.Budget(attack_success="0.6", delta="1e-7")
+USUAL = tr.Budget(epsilon=1, delta=1e-6)
+
+
+@dataclass(frozen=True, slots=True)
+class Mesa(Family):
+    """Flat on top, with slopes of 1.5 nats a shift: good where a total variation is all that is promised."""
+
+    name: ClassVar[str] = "mesa"
+    bounded: ClassVar[bool] = True
+
+    def weights(self, size: float, need: Need) -> Weights:
+        flat, fall = 2 * size * need.shift, 1.5 / need.shift
+        x = np.arange(math.ceil(flat + 60 / fall) + 1)
+        return Weights(np.exp(-fall * np.maximum(x - flat, 0)))
+
+
+@pytest.fixture(autouse=True)
+def _mesa(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offered for one test."""
+    monkeypatch.setattr(registry, "_OFFERED", dict(registry._OFFERED))
+    registry.register(Mesa())
+
+
+def errors(budget: tr.Budget, sensitivity: int) -> dict[str, float]:
+    found = families(budget, sensitivity=sensitivity)
+    return {one.family: one.mechanism.mean_absolute_error for one in found if one.mechanism}
+
+
+def planned(budget: tr.Budget, questions: list[Question]) -> Plan:
+    people = pd.DataFrame({"pay": np.arange(500.0) % 100})
+    return tr.Session(people, person=None, budget=budget).plan(questions)
+
+
+def test_calibration_offers_it_and_its_cost_decides() -> None:
+    strict, usual = errors(VARIATION, 3), errors(USUAL, 3)
+    assert strict["mesa"] < 0.9 * min(error for name, error in strict.items() if name != "mesa")
+    assert usual["mesa"] > 10 * usual["discrete Laplace"]
+
+
+def test_without_delta_it_is_not_possible() -> None:
+    found = {one.family: one for one in families(tr.Budget(epsilon=1, delta=0), sensitivity=3)}
+    assert (found["mesa"].mechanism, found["mesa"].reason) == (None, "needs delta > 0")
+
+
+def test_composition_starts_from_it() -> None:
+    found = composed_noise(VARIATION, releases=2, sensitivity=2)
+    costs = {name: cost for name, cost in found.candidates.items() if isinstance(cost, float)}
+    assert costs.pop(found.family) <= min(costs.values())
+    assert costs.get("mesa", found.cost) < costs["discrete Gaussian"]
+    assert (2 * found.table.loss(2)).total_variation() <= 0.2
+
+
+def test_a_plan_takes_it_where_it_costs_least_and_the_release_is_certified() -> None:
+    plan = planned(VARIATION, [tr.sum("pay", between=(0, 100))])
+    ((noise,),) = plan.noises()
+    assert noise.family == "mesa"
+    assert set(plan.allocation.alternatives) >= {"mesa", "discrete Gaussian", "discrete truncated Laplace"}
+    answers = plan.release()
+    (ran,) = answers.certificate["mechanisms"]
+    assert ran["family"] == "mesa"
+    assert noise.table.loss(noise.shift).total_variation() <= 0.2
+    assert plan.loss.total_variation() <= 0.2
+    assert plan.loss.infinite_mass <= 1e-7
+    assert "mesa" in html(json.loads(json.dumps(answers.to_data())))
+
+
+def test_a_plan_leaves_it_where_another_costs_less() -> None:
+    plan = planned(VARIATION, [tr.count(name=f"count {i}") for i in range(2)])
+    assert "mesa" not in {noise.family for noises in plan.noises() for noise in noises}
+    assert plan.allocation.alternatives["mesa"] > 1.01
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.3, 0.7])
+def test_its_draws_are_the_table(scale: float) -> None:
+    """Exact: the right law is accepted, and one that is wider or narrower is refused."""
+    noise = Mesa().noise(2.0, Need(3, (1,), 1e-6))
+    other = Mesa().noise(2.0 * scale, Need(3, (1,), 1e-6))
+    draws = np.abs(other.sample(100_000))
+    spread = math.sqrt((noise.mean_squared_error - noise.mean_absolute_error**2) / len(draws))
+    assert (abs(draws.mean() - noise.mean_absolute_error) < 5 * spread) == (scale == 1.0)
+
+
+@pytest.mark.parametrize("family", ["mesa", Laplace(), Mesa])
+def test_what_is_no_family_and_names_that_are_taken_are_refused(family: object) -> None:
+    with pytest.raises(InputError, match="family="):
+        registry.register(family)  # type: ignore[arg-type]
