@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from scipy.special import entr
 
 from tightrope.channels import information
-from tightrope.channels.stochastic import stochastic
 from tightrope.errors import InputError
 from tightrope.local.limits.constraint import Constraint
 from tightrope.local.limits.limit import Cost, Limit, falls_to
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import non_negative, probability, whole
+from tightrope.numerics.laws import stochastic
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
-from tightrope.transport.exact.exact_laws import array_of
+from tightrope.numerics.arrays import array_of
 
 Group = Any
 Codes = NDArray[np.int32]

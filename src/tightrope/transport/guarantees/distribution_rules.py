@@ -9,20 +9,20 @@ from typing import Literal
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative, whole
+from tightrope.numerics.divergences import NAMED
 
 Metric = Literal["W1", "Winf"]
 
-F_DIVERGENCES = ("kl", "reverse_kl", "total_variation", "chi2", "hellinger")
+F_DIVERGENCES = tuple(NAMED)
 TRIANGLE = ("total_variation", "max")
 """Divergences that add up along a chain of laws."""
 BELOW: dict[str, tuple[str, ...]] = {
     "max": ("kl", "reverse_kl", "total_variation", "hellinger"),
-    "chi2": ("kl", "reverse_kl", "hellinger"),
+    "chi_squared": ("kl", "reverse_kl", "hellinger"),
     "kl": ("reverse_kl", "hellinger"),
     "reverse_kl": ("kl", "hellinger"),
-    "total_variation": ("hellinger",),
 }
-"""Divergences that are never larger, taken both ways: KL ≤ D_∞, KL ≤ log(1 + χ²), H² ≤ KL/2, H² ≤ TV ≤ D_∞/2."""
+"""Divergences that are never larger, taken both ways: KL ≤ D_∞, KL ≤ log(1 + χ²), H² ≤ KL, TV ≤ D_∞/2."""
 
 
 @dataclass(frozen=True, slots=True)
