@@ -221,7 +221,7 @@ def test_nonsense_for_fit(run, data, tmp_path, words, said):
         ("place,group,mass\na,b,1\n", "columns"),
         ("point,group,mass\na,f,0.5\n", "sum of law"),
         ("point,group,mass\na,f,1.5\nb,f,-0.5\n", "not negative"),
-        ("point,group,mass\na,f,nan\n", ">= 0"),
+        ("point,group,mass\na,f,nan\n", "not negative"),
         ("point,group,mass\na,f,x\n", "mass"),
         ("point,group,mass\na,f\n", "mass"),
         ("point,group,mass\na,f,1,5\na,m,1\n", "three entries"),

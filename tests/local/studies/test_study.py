@@ -34,7 +34,7 @@ def test_the_best_is_the_one_with_the_least_variance():
         study = made("distribution", epsilon=epsilon)
         assert study.settled.choice == best("distribution", epsilon=epsilon, k=16).name
         assert study.mechanism.mean_variance == best("distribution", epsilon=epsilon, k=16).variance
-    assert made("mean").settled.choice == plan("mean", epsilon=1.0, users=9).option.name
+    assert made("mean").settled.choice == plan("mean", epsilon=1.0, people=9).option.name
 
 
 @pytest.mark.parametrize("question", CHOICES)
@@ -55,7 +55,7 @@ def test_every_choice_keeps_what_was_promised(question, eta):
 @pytest.mark.parametrize(("epsilon", "eta"), [(0.5, 0.1), (2.0, 0.1), (3.0, 0.45)])
 def test_the_best_under_a_total_variation_is_that_of_the_plan(question, epsilon, eta):
     study = made(question, epsilon=epsilon, total_variation=eta)
-    planned = plan(question, epsilon=epsilon, users=100, k=study.k, total_variation=eta)
+    planned = plan(question, epsilon=epsilon, people=100, k=study.k, total_variation=eta)
     assert study.settled.choice == planned.option.name
     assert effort(study, 100)["error"] == pytest.approx(planned.error * study.unit)
 
@@ -212,14 +212,14 @@ def test_a_mean_in_its_own_units(choice):
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_effort_is_that_of_the_plan_and_scales(question, epsilon):
     study = made(question, epsilon=epsilon)
-    planned = plan(question, epsilon=epsilon, users=10_000, k=study.k)
+    planned = plan(question, epsilon=epsilon, people=10_000, k=study.k)
     found = effort(study, 10_000)
     assert found["error"] == pytest.approx(planned.error * study.unit)
     assert found["best"] == study.settled.choice
-    assert 1 <= found["least_users"] <= found["best_users"] <= 10_000
+    assert 1 <= found["least_people"] <= found["best_people"] <= 10_000
     worse = effort(made(question, epsilon=epsilon, choice=CHOICES[question][-1 if question == "mean" else 5]), 10_000)
     assert worse["error"] >= found["error"]
-    assert worse["best_users"] <= 10_000
+    assert worse["best_people"] <= 10_000
 
 
 def test_the_privacy_that_is_stated_is_that_of_the_loss():

@@ -9,6 +9,7 @@ import pytest
 
 from tightrope import transport
 from tightrope.errors import InputError
+from tightrope.transport.costs.costs import Cost, Matrix
 
 RNG = np.random.default_rng(5)
 PLACES = RNG.random((12, 2))
@@ -18,13 +19,13 @@ COSTS = {
     "line-to-another": transport.line(np.arange(12.0), np.arange(5.0)),
     "places": transport.points(PLACES),
     "places-to-others": transport.points(PLACES, PLACES[:7] + 0.1),
-    "table": transport.Matrix(RNG.random((12, 9))),
+    "table": Matrix(RNG.random((12, 9))),
 }
 
 
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)
-def test_its_own_bound_and_other_laws(cost: transport.Cost, p: int) -> None:
+def test_its_own_bound_and_other_laws(cost: Cost, p: int) -> None:
     rng = np.random.default_rng(6)
     laws, weights = rng.dirichlet(np.full(12, 0.5), 3), rng.dirichlet(np.ones(3))
     found = transport.barycenter(laws, cost, weights, p=p)

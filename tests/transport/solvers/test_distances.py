@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tightrope import transport
+from tightrope.transport.costs.costs import Cost, Matrix
+from tightrope.transport.proofs.certificates import Dual
 
 SIZE = 6
 LAWS = st.lists(st.integers(0, 1000), min_size=SIZE, max_size=SIZE).filter(any).map(lambda w: np.array(w) / sum(w))
@@ -22,14 +24,14 @@ COSTS = {
     "places": transport.points(np.random.default_rng(0).random((SIZE, 2))),
     "ring": transport.graph([[int(abs(i - j) in (1, 5)) for j in range(SIZE)] for i in range(SIZE)]),
 }
-COSTS["table"] = transport.Matrix(COSTS["places"].matrix())
+COSTS["table"] = Matrix(COSTS["places"].matrix())
 
 
 @pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)
 @settings(max_examples=30, deadline=None)
 @given(a=LAWS, b=LAWS, c=LAWS, p=ORDERS)
 def test_triangle_inequality_symmetry_and_zero(
-    cost: transport.Cost, a: np.ndarray, b: np.ndarray, c: np.ndarray, p: float
+    cost: Cost, a: np.ndarray, b: np.ndarray, c: np.ndarray, p: float
 ) -> None:
     there, back = transport.wasserstein(a, b, cost, p=p), transport.wasserstein(b, a, cost, p=p)
     slack = 1e-5 if p > 1 else 1e-11  # the root turns a rounding of 1e-15 into 1e-5
@@ -84,7 +86,7 @@ def test_a_large_grid() -> None:
     found = transport.coupling(source, target, transport.grid((40, 40)))
     table = transport.coupling(source, target, transport.grid((40, 40)).matrix())
     assert math.isclose(found.cost, table.cost, rel_tol=1e-11)
-    assert isinstance(found.dual, transport.Dual)
+    assert isinstance(found.dual, Dual)
     steps = np.diff(found.dual.u.reshape(40, 40), axis=0), np.diff(found.dual.u.reshape(40, 40), axis=1)
     assert max(np.abs(step).max() for step in steps) == 1
     assert np.abs(found.plan.sum(axis=0) - target).max() <= 1e-12

@@ -72,7 +72,7 @@ def perturb_table(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows = perturb_table(survey, people, "vote", f"{folder}/r.parquet", categories=["no", "yes", "empty"])
     ...     tally = tally_table(survey, f"{folder}/r.parquet")
-    >>> rows, tally.users, survey.estimate_tally(tally).value.shape
+    >>> rows, tally.people, survey.estimate_tally(tally).value.shape
     (3000, 3000, (3,))
     """
     table = _opened(source)

@@ -42,11 +42,11 @@ class Option:
     variance: float
     bits: int
 
-    def error(self, users: int) -> float:
-        """Root mean squared error of the estimate from so many people: √(variance / users)."""
-        return math.sqrt(self.variance / whole("users", users))
+    def error(self, people: int) -> float:
+        """Root mean squared error of the estimate from so many people: √(variance / people)."""
+        return math.sqrt(self.variance / whole("people", people))
 
-    def users(self, error: float) -> int:
+    def people(self, error: float) -> int:
         """The fewest people for which ``error`` is not exceeded; ``InputError`` unless it is in (1e−100, 1e100)."""
         if not SMALLEST_ERROR < positive("error", error) < 1 / SMALLEST_ERROR:
             raise InputError("error", error, "between 1e-100 and 1e100", "values lie in [0, 1] or [-1, 1]")

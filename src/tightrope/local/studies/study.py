@@ -136,7 +136,7 @@ def _storable(name: Name) -> bool:
 
 def _best(study: Study) -> str:
     eta = study.total_variation
-    found = plan(study.question, epsilon=study.epsilon, users=1, k=study.k, total_variation=eta)
+    found = plan(study.question, epsilon=study.epsilon, people=1, k=study.k, total_variation=eta)
     return found.option.name  # the variance of one person: it does not depend on how many there are
 
 
