@@ -2,6 +2,8 @@ from . import limits as limits
 from .mechanisms.duchi import duchi as duchi
 from .mechanisms.hadamard_response import hadamard as hadamard
 from .mechanisms.hybrid import hybrid as hybrid
+from .mechanisms.known import register_distribution as register_distribution
+from .mechanisms.known import register_mean as register_mean
 from .mechanisms.local_hashing import hashing as hashing
 from .mechanisms.permanent import rappor as rappor
 from .mechanisms.piecewise import piecewise as piecewise

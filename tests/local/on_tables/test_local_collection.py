@@ -102,7 +102,7 @@ def test_reports_are_counted_where_they_are(engine: str, name: str, tmp_path: Pa
     column = reports_to_arrow(mechanism, reports)
     table = pa.table({"answers": column if mechanism.letters else column.cast(pa.binary())})
     expected = mechanism.tally(reports).counts.tolist()
-    assert tally_table(mechanism, ENGINES[engine](table, tmp_path), "answers").counts.tolist() == expected
+    assert tally_table(mechanism, ENGINES[engine](table, tmp_path), column="answers").counts.tolist() == expected
     assert tally_table(mechanism, pa.table({"report": column})).counts.tolist() == expected
 
 

@@ -26,7 +26,7 @@ COIN = [[0, 1], [1, 0]]
 
 
 def coin() -> CouplingMechanism:
-    return CouplingMechanism.fit({"a": [1.0, 0.0], "b": [0.0, 1.0]}, COIN, [0.5, 0.5])
+    return CouplingMechanism.fit({"a": [1.0, 0.0], "b": [0.0, 1.0]}, COIN, target=[0.5, 0.5])
 
 
 # Groups.
@@ -118,7 +118,7 @@ def test_values_of_many_groups_come_out_as_group_by_group() -> None:
 
 
 def test_one_name_for_all_and_that_name_for_each_are_the_same() -> None:
-    mechanism = CouplingMechanism.fit({"a": [0.5, 0.5], "b": [0.2, 0.8]}, COIN, [0.4, 0.6])
+    mechanism = CouplingMechanism.fit({"a": [0.5, 0.5], "b": [0.2, 0.8]}, COIN, target=[0.4, 0.6])
     values = np.random.default_rng(1).integers(0, 2, 1000)
     whole, each = (mechanism.apply(values, group, randomness=InsecureSeeded(4)) for group in ("b", ["b"] * 1000))
     assert np.array_equal(whole, each)
@@ -227,7 +227,7 @@ def test_names_of_another_shape_are_refused() -> None:
 def test_memory_that_takes_two_values_for_one_tells_the_group() -> None:
     """λ₀ = δ₁, λ₁ = (½, 0, ½), μ a coin, two independent values: remembered as one where they agree, TV is ½, not 0."""
     cost = np.abs(np.subtract.outer(np.arange(3.0), np.array([0.0, 2.0])))
-    mechanism = CouplingMechanism.fit({"0": [0.0, 1.0, 0.0], "1": [0.5, 0.0, 0.5]}, cost, [0.5, 0.5])
+    mechanism = CouplingMechanism.fit({"0": [0.0, 1.0, 0.0], "1": [0.5, 0.0, 0.5]}, cost, target=[0.5, 0.5])
     for remembered, wanted in ((True, Fraction(1, 2)), (False, Fraction(0))):
         first, second = (_two_values(mechanism, group, remembered) for group in "01")
         assert sum((abs(first[pair] - second[pair]) for pair in first), Fraction(0)) / 2 == wanted

@@ -224,7 +224,7 @@ def _fitted(rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray
     laws = {name: rng.dirichlet(np.ones(size)) + 1e-3 for name in "ab"}
     laws = {name: law / law.sum() for name, law in laws.items()}
     target = laws["a"] if rng.random() < 0.5 else rng.dirichlet(np.ones(size)) * 0.9 + 0.1 / size
-    mechanism = CouplingMechanism.fit(laws, cost, target)
+    mechanism = CouplingMechanism.fit(laws, cost, target=target)
     tables = [mechanism.table(name).toarray() for name in "ab"]
     return list(laws.values()), [table / table.sum(axis=1, keepdims=True) for table in tables]
 
@@ -245,7 +245,7 @@ def _bound(fitted: list[np.ndarray], actual: list[np.ndarray]) -> OneDraw:
 def test_a_bound_for_one_law_only_is_exceeded() -> None:
     """The bound is tight: with ε in place of 2ε, or one total variation in place of two, it fails."""
     laws = {"a": [0.5, 0.5], "b": [0.5, 0.5]}
-    mechanism = CouplingMechanism.fit(laws, [[0, 1], [1, 0]], [0.5, 0.5])
+    mechanism = CouplingMechanism.fit(laws, [[0, 1], [1, 0]], target=[0.5, 0.5])
     actual = {"a": [0.6, 0.4], "b": [0.4, 0.6]}
     bound = approximate_knowledge(mechanism, actual)
     outputs = [(("a", actual["a"]), ("b", actual["b"]))]

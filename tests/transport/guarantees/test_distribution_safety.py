@@ -141,7 +141,7 @@ def test_a_target_of_tiny_masses_pays_for_the_rounding_of_its_tables() -> None:
     """With μ(y) near 2⁻¹²⁸ the tables of two groups have another ratio there: it is in ε, or its mass is in δ."""
     for mass in (2e-38, 1e-39, 1e-60):
         laws = {"a": [0.5, 0.3, 0.2], "b": [0.1, 0.2, 0.7]}
-        mechanism = CouplingMechanism.fit(laws, [[0, 1, 2], [1, 0, 1], [2, 1, 0]], [mass, 0.5, 0.5])
+        mechanism = CouplingMechanism.fit(laws, [[0, 1, 2], [1, 0, 1], [2, 1, 0]], target=[mass, 0.5, 0.5])
         for actual in (laws, {"a": [0.5, 0.5, 0.0], "b": [0.1, 0.2, 0.7]}, {"a": [0.45, 0.35, 0.2], "b": laws["b"]}):
             bound = approximate_knowledge(mechanism, actual)
             sides = [(("a", actual["a"]), ("b", actual["b"]))]

@@ -28,7 +28,7 @@ COSTS = {
 def test_its_own_bound_and_other_laws(cost: Cost, p: int) -> None:
     rng = np.random.default_rng(6)
     laws, weights = rng.dirichlet(np.full(12, 0.5), 3), rng.dirichlet(np.ones(3))
-    found = transport.barycenter(laws, cost, weights, p=p)
+    found = transport.barycenter(laws, cost, weights=weights, p=p)
     scale = cost.matrix().max() ** p
     assert -1e-12 * scale <= found.gap <= 1e-8 * scale
     costs = [one.cost for one in found.couplings]
@@ -56,7 +56,7 @@ def test_two_groups_share_the_way() -> None:
 
 def test_a_group_without_weight_has_no_say() -> None:
     laws = [[1, 0, 0], [0, 0, 1]]
-    found = transport.barycenter(laws, transport.line([0, 1, 2]), [1, 0])
+    found = transport.barycenter(laws, transport.line([0, 1, 2]), weights=[1, 0])
     assert np.abs(found.law - [1, 0, 0]).max() <= 1e-9
     assert found.couplings[1].cost == pytest.approx(2)
 
@@ -74,4 +74,4 @@ def test_a_group_without_weight_has_no_say() -> None:
 )
 def test_bad_input(laws: object, weights: object, p: float, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        transport.barycenter(laws, transport.line([0, 1]), weights, p=p)  # type: ignore[arg-type]
+        transport.barycenter(laws, transport.line([0, 1]), weights=weights, p=p)  # type: ignore[arg-type]

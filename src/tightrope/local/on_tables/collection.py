@@ -89,7 +89,7 @@ def perturb_table(
     )
 
 
-def tally_table(mechanism: Oracle, source: object, column: str = REPORT, *, progress: Progress | None = None) -> Tally:
+def tally_table(mechanism: Oracle, source: object, *, column: str = REPORT, progress: Progress | None = None) -> Tally:
     """The counts of all reports in a table, for ``mechanism.estimate_tally``.
 
     ``source`` is a ``Table``, or whatever ``open_source`` takes: a file or folder that ``perturb_table`` wrote, or any

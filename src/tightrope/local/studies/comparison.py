@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from tightrope.errors import InputError
-from tightrope.local.mechanisms.duchi import duchi
-from tightrope.local.mechanisms.hadamard_response import hadamard
-from tightrope.local.mechanisms.hybrid import hybrid
-from tightrope.local.mechanisms.local_hashing import hashing
+from tightrope.local.mechanisms.known import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.mechanisms.piecewise import piecewise
-from tightrope.local.mechanisms.response import k_randomized_response
-from tightrope.local.mechanisms.subset import subset_selection
-from tightrope.local.mechanisms.unary import unary_encoding
 from tightrope.numerics.checks import positive, whole
 
-Oracle = FrequencyOracle | MeanOracle
-
-DISTRIBUTION: dict[str, Callable[[float, int], FrequencyOracle]] = {
-    "k_randomized_response": k_randomized_response,
-    "subset_selection": subset_selection,
-    "unary_encoding": unary_encoding,
-    "hashing": hashing,
-    "hadamard": hadamard,
-}
-MEAN: dict[str, Callable[[float], MeanOracle]] = {"duchi": duchi, "piecewise": piecewise, "hybrid": hybrid}
 SMALLEST_ERROR = 1e-100
 """Its square is still a float, and so is that of its inverse."""
 

@@ -57,6 +57,7 @@ class CouplingMechanism:
         cls,
         groups: Mapping[Group, ArrayLike],
         cost: CostLike,
+        *,
         target: ArrayLike | Literal["barycenter"] | None = None,
         objective: Objective = "expected",
         weights: Mapping[Group, float] | None = None,
@@ -89,6 +90,7 @@ class CouplingMechanism:
         self,
         values: ArrayLike,
         group: Group,
+        *,
         person: Any = None,
         randomness: Source | None = None,
     ) -> Integers:

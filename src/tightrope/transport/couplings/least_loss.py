@@ -60,7 +60,7 @@ def target_of(target: Any, laws: Mapping[Group, Law], cost: Cost, weights: list[
     """
     size = cost.shape[1]
     if target is None or (isinstance(target, str) and target == "barycenter"):
-        found = np.maximum(barycenter([law.floats for law in laws.values()], cost, weights).law, 0.0)
+        found = np.maximum(barycenter([law.floats for law in laws.values()], cost, weights=weights).law, 0.0)
         return Law.of("barycenter", np.where(found < SUM_TOLERANCE / (1000 * size), 0.0, found), size)
     if isinstance(target, str):
         raise InputError("target", target, "a law, 'barycenter' or None")

@@ -45,7 +45,7 @@ class Barycenter:
 
 
 def barycenter(
-    laws: Sequence[ArrayLike], cost: CostLike, weights: Sequence[float] | None = None, *, p: Real = 1
+    laws: Sequence[ArrayLike], cost: CostLike, *, weights: Sequence[float] | None = None, p: Real = 1
 ) -> Barycenter:
     """The law μ on the targets of ``cost`` with least Σ_s w_s W_p(λ_s, μ)^p; equal weights where none are given.
 
