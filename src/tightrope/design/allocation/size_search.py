@@ -22,7 +22,7 @@ from tightrope.design.allocation.units import (
 from tightrope.design.families import Family, Need, Weights
 from tightrope.errors import BudgetRefused
 from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.numerics.log_search import least_size
+from tightrope.numerics.search import least_size
 from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.laws.loss_cells import Cells
 from tightrope.privacy.loss import PrivacyLoss

@@ -21,6 +21,7 @@ from tightrope.errors import InputError
 from tightrope.local.parts.odds import checked_epsilon
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import inner_probability, non_negative, whole
+from tightrope.numerics.search import crossing
 
 CLONE_DEVIATIONS = 9.0
 """Standard deviations of numbers of clones that are looked at one by one."""
@@ -30,7 +31,6 @@ TAIL_ROUNDING = 1e-11
 """Relative error of binomial tails, at most."""
 SHUFFLING_MARGIN = 1e-9
 """Relative allowance for the rest of the rounding, and relative width at which a search ends."""
-HALVINGS = 60
 OVERFLOWING_EPSILON = 700.0
 
 
@@ -62,14 +62,12 @@ def shuffled_epsilon(delta: float, *, local_epsilon: float, people: int) -> floa
     wanted, high = inner_probability("delta", delta), checked_epsilon(local_epsilon)
     if shuffled_delta(0.0, local_epsilon=local_epsilon, people=people) <= wanted:
         return 0.0
-    low = 0.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        enough = shuffled_delta(middle, local_epsilon=local_epsilon, people=people) <= wanted
-        low, high = (low, middle) if enough else (middle, high)
-        if high - low <= SHUFFLING_MARGIN * high:
-            break
-    return high
+
+    def excess(epsilon: float) -> float:
+        delta = shuffled_delta(epsilon, local_epsilon=local_epsilon, people=people)
+        return math.log(delta / wanted) if delta > 0 else -math.inf
+
+    return crossing(excess, 0.0, high, side="passes", relative=SHUFFLING_MARGIN / 2)
 
 
 def shuffled_closed_form(delta: float, *, local_epsilon: float, people: int) -> float:

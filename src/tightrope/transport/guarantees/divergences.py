@@ -9,6 +9,7 @@ from fractions import Fraction
 from tightrope.errors import InputError
 from tightrope.numerics.checks import probability
 from tightrope.numerics.divergences import CHI_SQUARED, HELLINGER, KL, Divergence
+from tightrope.numerics.rounding import rounded
 
 Shares = Sequence[Fraction]
 
@@ -51,7 +52,7 @@ def divergence(name: str, p: Shares, q: Shares, *, delta: float = 0.0) -> float:
 
 def raised(value: float) -> float:
     """A few units up; 0 and ∞ stay."""
-    return value and math.nextafter(value * (1 + TERM_MARGIN), math.inf)
+    return rounded(value, "up", error=TERM_MARGIN)
 
 
 def log_ratio(p: Fraction, q: Fraction) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers, array_of
+from tightrope.numerics.rounding import rounded
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import Source
 from tightrope.transport.costs.costs import CostLike, as_cost
@@ -99,7 +100,7 @@ def _row_epsilon(own: Floats, others: Floats, distances: Floats) -> float:
     gaps = mine - theirs + LOG_ERROR * (np.abs(mine) + np.where(np.isfinite(theirs), np.abs(theirs), 0.0))
     with np.errstate(divide="ignore"):
         ratios = np.max(gaps, axis=1, initial=0.0) / distances
-    return math.nextafter(float(np.max(ratios, initial=0.0)) * (1 + DIVIDED), math.inf) if len(ratios) else 0.0
+    return rounded(float(np.max(ratios, initial=0.0)), "up", error=DIVIDED)
 
 
 def log_weights(tables: RowTables) -> Floats:
