@@ -100,7 +100,7 @@ def tally(source: Path, folder: Path) -> Callable[[], int]:
     from tightrope.local.on_tables.collection import tally_table
 
     mechanism = oracle()
-    return lambda: tally_table(mechanism, folder / "reports.parquet").users
+    return lambda: tally_table(mechanism, folder / "reports.parquet").people
 
 
 def couple(source: Path, folder: Path) -> Callable[[], int]:

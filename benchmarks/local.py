@@ -1,10 +1,10 @@
-"""Local privacy beside pure-ldp and multi-freq-ldpy: users a CPU second, errors against theory, coverage of intervals.
+"""Local privacy beside pure-ldp and multi-freq-ldpy: people a CPU second, errors against theory, coverage of intervals.
 
     python benchmarks/local.py --peers /tmp/peers/bin/python
 
-Each tool and mechanism runs in a process of its own, one thread. A user is one report made and counted; the estimate
+Each tool and mechanism runs in a process of its own, one thread. A person is one report made and counted; the estimate
 of all 1024 shares is in the time. Tightrope's rate is the median of several batches after one that compiles; it is
-measured twice: with numba (the extra ``fast``) and with numpy alone. The peers get as many users as they do in some
+measured twice: with numba (the extra ``fast``) and with numpy alone. The peers get as many people as they do in some
 seconds. Their local hashing crashes with current xxhash: here it is given bytes and seeds of 32 bits.
 Then, for Tightrope: the mean squared error over the theory of the realised chances, and how often 95 % intervals cover,
 over all cells of 200 runs.
@@ -28,17 +28,17 @@ import numpy as np
 
 K, EPSILON = 1024, 1.0
 WORTH = 20.0
-"""Times the users of the fastest peer that are wanted."""
+"""Times the people of the fastest peer that are wanted."""
 HELP = "python3 -m venv /tmp/peers && /tmp/peers/bin/pip install pure-ldp multi-freq-ldpy scikit-learn statsmodels"
 Collect = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
 class Job:
-    """``goal``: users a CPU second; ``users``: a batch of ours, of a peer's; ``run``: users in a run for coverage."""
+    """``goal``: people a CPU second; ``people``: a batch of ours, of a peer's; ``run``: those in a run for coverage."""
 
     goal: float
-    users: int
+    people: int
     peer_users: int
     run: int
 
@@ -144,10 +144,10 @@ PEERS = {"pure-ldp": "pure_ldp", "multi-freq-ldpy": "multi_freq_ldpy"}
 
 
 def measure(tool: str, name: str, options: argparse.Namespace) -> dict[str, float]:
-    """Users a CPU second, all 1024 estimates included."""
+    """People a CPU second, all 1024 estimates included."""
     warnings.simplefilter("ignore")
     peer = tool in PEERS
-    values = np.random.default_rng(1).integers(0, K, JOBS[name].peer_users if peer else JOBS[name].users)
+    values = np.random.default_rng(1).integers(0, K, JOBS[name].peer_users if peer else JOBS[name].people)
     collect = TOOLS[tool](name)
     collect(values[:50] if peer else values)
     rates = []
@@ -211,7 +211,7 @@ def misses(name: str, found: dict[str, dict[str, Any]], exact: dict[str, Any]) -
     rate = found["tightrope"].get("rate", 0.0)
     peers = [found[tool]["rate"] for tool in PEERS if "rate" in found.get(tool, {})]
     wanted = max([JOBS[name].goal, *(WORTH * peer for peer in peers)])
-    out = [] if rate >= wanted else [f"{name}: {rate:.3g} of {wanted:.3g} users a CPU second"]
+    out = [] if rate >= wanted else [f"{name}: {rate:.3g} of {wanted:.3g} people a CPU second"]
     if not abs(exact.get("error", 0.0) - 1) <= 0.05:
         out.append(f"{name}: error {exact.get('error')} of theory")
     if not 0.94 <= exact.get("covered", 0.0) <= 0.965:
@@ -222,7 +222,7 @@ def misses(name: str, found: dict[str, dict[str, Any]], exact: dict[str, Any]) -
 def report(options: argparse.Namespace) -> None:
     interpreters = pythons(options)
     print(f"k = {K}, epsilon = {EPSILON:g}")
-    print(f"{'mechanism':10} {'tool':16} {'M users/CPU s':>12} {'tightrope is':>13}")
+    print(f"{'mechanism':10} {'tool':16} {'M people/CPU s':>12} {'tightrope is':>13}")
     missed = []
     for name in options.job or JOBS:
         found = {tool: run(python, tool, name, options) for tool, python in interpreters.items()}

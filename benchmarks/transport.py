@@ -88,7 +88,7 @@ def our_points(problem: Problem, p: float = 1) -> Solve:
     from tightrope import transport
 
     def solve() -> Answer:
-        found = transport.coupling(problem.source, problem.target, transport.points(problem.x, problem.y), p)
+        found = transport.coupling(problem.source, problem.target, transport.points(problem.x, problem.y), p=p)
         return found.distance, found.gap
 
     return solve
@@ -121,7 +121,7 @@ def our_line_value(problem: Problem) -> Solve:
 
     def solve() -> Answer:
         cost = transport.line(problem.x, problem.y)
-        return transport.wasserstein(1, problem.source, problem.target, cost), math.nan
+        return transport.wasserstein(problem.source, problem.target, cost), math.nan
 
     return solve
 

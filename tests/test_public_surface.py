@@ -41,7 +41,7 @@ def run(code: str) -> str:
 
 def test_all_is_sorted_complete_and_documented() -> None:
     assert tr.__all__ == sorted(set(tr.__all__))
-    assert set(tr.__all__) >= PROMISED
+    assert set(tr.__all__) >= PROMISED | {"channels", "design", "engines", "local", "report", "training", "transport"}
     for name in tr.__all__:
         assert getattr(tr, name).__doc__, name
         assert name in dir(tr)
@@ -70,7 +70,7 @@ def test_accounting_loads_no_engine_and_no_pictures() -> None:
     assert not (HEAVY - {"numpy", "scipy"}) & set(run(code).split())
 
 
-def test_importing_costs_less_than_a_third_of_a_second() -> None:
+def test_importing_costs_less_than_a_twentieth_of_a_second() -> None:
     """Processor time of the import alone, best of three."""
     code = "import time; start = time.process_time(); import tightrope; print(time.process_time() - start)"
-    assert min(float(run(code)) for _ in range(3)) < 0.3
+    assert min(float(run(code)) for _ in range(3)) < 0.05

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.channels import Channel, Kernel, ProductChannel, SymmetricChannel
+from tightrope.channels import Channel, ProductChannel, SymmetricChannel
+from tightrope.channels.kernel import Kernel
 from tightrope.channels.product import _groups
 from tightrope.errors import InputError
 

@@ -67,7 +67,7 @@ def test_nobody(name):
     m = MAKERS[name](1.0, 4)
     reports = m.perturb([])
     assert len(reports) == 0
-    assert m.tally(reports).users == 0
+    assert m.tally(reports).people == 0
     with pytest.raises(InputError, match="1 report or more"):
         m.estimate(reports)
 
@@ -130,7 +130,7 @@ def test_what_would_fill_the_memory_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("users", "answered", "counts"),
+    ("people", "answered", "counts"),
     [
         (10, 10, [-1, 5]),
         (10, 10, [11, 0]),
@@ -143,9 +143,9 @@ def test_what_would_fill_the_memory_is_refused():
         (10, 10, ["a"]),
     ],
 )
-def test_tallies_that_nobody_can_have_counted(users, answered, counts):
-    with pytest.raises(InputError, match=r"users|answered|count"):
-        local.Tally(users, answered, counts)
+def test_tallies_that_nobody_can_have_counted(people, answered, counts):
+    with pytest.raises(InputError, match=r"people|answered|count"):
+        local.Tally(people, answered, counts)
 
 
 def test_tallies_take_lists():

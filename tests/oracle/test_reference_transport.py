@@ -18,8 +18,8 @@ CASES = json.loads((Path(__file__).parent / "reference" / "transport.json").read
 def test_distances(case: dict[str, Any]) -> None:
     cost = transport.points(case["points"])
     for p, distance in ((1, case["w1"]), (math.inf, case["winf"])):
-        assert math.isclose(transport.wasserstein(p, case["source"], case["target"], cost), distance, rel_tol=1e-9)
-        table = transport.wasserstein(p, case["source"], case["target"], cost.matrix())
+        assert math.isclose(transport.wasserstein(case["source"], case["target"], cost, p=p), distance, rel_tol=1e-9)
+        table = transport.wasserstein(case["source"], case["target"], cost.matrix(), p=p)
         assert math.isclose(table, distance, rel_tol=1e-9)
 
 

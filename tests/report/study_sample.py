@@ -31,11 +31,11 @@ def states() -> dict[str, Any]:
         "simultaneous": True,
         "estimates": [estimate(place, name) for place, name in enumerate(names)],
         "effort": {
-            "users": 29_501,
+            "people": 29_501,
             "error": 0.01095,
-            "least_users": 144,
+            "least_people": 144,
             "best": "subset_selection",
-            "best_users": 25_000,
+            "best_people": 25_000,
         },
         "privacy": {
             "epsilon": 0.9999999999999974,
@@ -67,6 +67,6 @@ def mean() -> dict[str, Any]:
         "answered": 29_501,
         "simultaneous": False,
         "estimates": [{"value": 23.6312, "lower": 23.0123, "upper": 24.2501}],
-        "effort": {"users": 29_501, "error": 0.315, "least_users": 28_417, "best": "duchi", "best_users": 29_501},
+        "effort": {"people": 29_501, "error": 0.315, "least_people": 28_417, "best": "duchi", "best_people": 29_501},
         "mechanism": {**document["mechanism"], "name": "duchi", "report_bits": 1},
     }

@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.transport import Coupling, Cut, Dual
+from tightrope.transport.proofs.certificates import Cut, Dual
+from tightrope.transport.proofs.result import Coupling
 
 
 def costs_of(coordinates: tuple[np.ndarray, np.ndarray], p: int) -> list[list[Fraction]]:

@@ -20,15 +20,15 @@ TABLE = [[0, 1], [1, 0]]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (([0.5, 0.6], GOOD, TABLE), r"expected sum\(source\) to be 1 to within 1e-9, got .*1\.1.*divide by the sum"),
-        ((GOOD, [1.5, -0.5], TABLE), r"target\[0\].*probability in \[0, 1\]"),
+        (([0.5, 0.6], GOOD, TABLE), r"expected the sum of source to be 1 within 1e-9, got .*1\.1.*by their total"),
+        ((GOOD, [1.5, -0.5], TABLE), r"target\[1\].*a probability.*=-0\.5"),
         ((GOOD, [1.0, -1e-12], TABLE), r"target\[1\]"),
         (([math.nan, 1], GOOD, TABLE), r"source\[0\].*nan"),
-        (([], GOOD, TABLE), "source to be a list of probabilities"),
+        (([], GOOD, TABLE), "source.*no empty law"),
         ((GOOD, [[0.5], [0.5]], TABLE), "target.*flatten"),
         ((["a", "b"], GOOD, TABLE), "source"),
-        (([0.2, 0.3, 0.5], GOOD, TABLE), "source.*2 points.*rows of the cost"),
-        (([0, 0], GOOD, TABLE), r"sum\(source\)"),
+        (([0.2, 0.3, 0.5], GOOD, TABLE), "source.*2 points"),
+        (([0, 0], GOOD, TABLE), "sum of source"),
         ((GOOD, GOOD, [[0, math.nan], [1, 0]]), r"cost\[0, 1\].*nan"),
         ((GOOD, GOOD, [[0, 1], [-1, 0]]), r"cost\[1, 0\].*-1"),
         ((GOOD, GOOD, [[0, math.inf], [1, 0]]), "large finite cost"),
@@ -47,7 +47,8 @@ TABLE = [[0, 1], [1, 0]]
 )
 def test_couplings(arguments: tuple[Any, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        transport.coupling(*arguments)
+        source, target, cost, *order = arguments
+        transport.coupling(source, target, cost, p=order[0] if order else 1)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_arguments_are_not_written_into() -> None:
     table, law = np.array(TABLE, dtype=float), np.array([0.3, 0.7])
     table.setflags(write=False)
     law.setflags(write=False)
-    assert math.isclose(transport.wasserstein(1, law, law[::-1], table), 0.4)
+    assert math.isclose(transport.wasserstein(law, law[::-1], table), 0.4)
 
 
 def test_the_surface_is_lazy_and_sorted() -> None:
@@ -126,5 +127,5 @@ def test_what_is_said_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
         transport.coupling(GOOD, GOOD, [[3, 1], [1, 2.5]])
     for cost, p in ((transport.grid(2), 1), (TABLE, math.inf)):
         with pytest.raises(MissingExtraError, match=r"OR-tools.*tightrope\[transport\]"):
-            transport.coupling(GOOD, [0.2, 0.8], cost, p)
-    assert transport.wasserstein(2, GOOD, GOOD, transport.line([0, 1])) == 0
+            transport.coupling(GOOD, [0.2, 0.8], cost, p=p)
+    assert transport.wasserstein(GOOD, GOOD, transport.line([0, 1]), p=2) == 0

@@ -12,10 +12,10 @@ from tightrope.channels import information, row_pairs
 from tightrope.channels.envelope import Curve
 from tightrope.channels.kernel import Kernel, checked_inputs
 from tightrope.channels.le_cam import kl_contraction
-from tightrope.channels.stochastic import stochastic
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import probability
+from tightrope.numerics.laws import stochastic
 from tightrope.privacy.curves.bounds import Bounds
 
 LARGEST_PRODUCT = 1 << 26

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.channels.channel import Channel
-from tightrope.channels.stochastic import law
 from tightrope.errors import InputError
+from tightrope.numerics.laws import law
 
 
 def dominating_channel(guarantee: Guarantee) -> Channel:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.certificates.guarantee import Guarantee
-from tightrope.channels.divergences import Convex, Divergence, divergence
 from tightrope.channels.envelope import Curve, dominating_loss, least_epsilon
 from tightrope.channels.information import entropy
-from tightrope.channels.stochastic import law
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import non_negative, probability
+from tightrope.numerics.divergences import Convex, Divergence, divergence
+from tightrope.numerics.laws import law
 from tightrope.privacy.curves.bounds import Bounds
 from tightrope.privacy.curves.elementwise import each
 from tightrope.privacy.loss import PrivacyLoss

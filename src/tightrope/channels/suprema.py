@@ -11,31 +11,11 @@ import math
 import numpy as np
 
 from tightrope.certificates.guarantee import Guarantee
-from tightrope.channels.divergences import (
-    CHI_SQUARED,
-    HELLINGER,
-    KL,
-    NAMED,
-    REVERSE_KL,
-    TOTAL_VARIATION,
-    Convex,
-    Divergence,
-    divergence,
-)
 from tightrope.errors import InputError
 from tightrope.numerics.checks import probability, whole
+from tightrope.numerics.divergences import CHI_SQUARED, INFINITE_EPSILON, Convex, Divergence, divergence
 
 ROUNDED_UP = 1 + 2e-15
-INFINITE_EPSILON = 700.0
-"""Beyond, e^ε is as good as infinite."""
-INNER: dict[str, Convex] = {
-    KL.name: lambda epsilon: epsilon,
-    REVERSE_KL.name: lambda epsilon: epsilon,
-    TOTAL_VARIATION.name: lambda epsilon: 1.0,
-    CHI_SQUARED.name: lambda epsilon: 2 * math.sinh(epsilon),
-    HELLINGER.name: lambda epsilon: 2 * math.tanh(epsilon / 4),
-}
-"""(f(e^ε) + e^ε f(e^{−ε}))/(e^ε − 1) where it has a closed form: f near 1 loses the digits of a small ε."""
 
 
 def printed_contraction(guarantee: Guarantee, people: int = 1) -> float:
@@ -77,26 +57,10 @@ def divergence_of_rows(f: str | Convex | Divergence, guarantee: Guarantee) -> fl
     >>> round(divergence_of_rows("kl", Guarantee(1.0, 0.0, 0.3)), 12)  # εη
     0.3
     """
-    known = divergence(f)
-    epsilon, delta = guarantee.epsilon, guarantee.delta
-    if epsilon == 0:
-        return known.exclusive(delta, delta)
-    if guarantee.total_variation == delta:
-        return known.exclusive(delta, delta)
-    if (known is KL or known is REVERSE_KL) and delta == 0:
-        return epsilon * guarantee.total_variation
-    if epsilon > INFINITE_EPSILON:
-        return known.exclusive(guarantee.total_variation, guarantee.total_variation)
-    inner = _inner(known, epsilon)
-    return (guarantee.total_variation - delta) * inner + known.exclusive(delta, delta)
-
-
-def _inner(f: Divergence, epsilon: float) -> float:
-    """f(e^ε) + e^ε f(e^{−ε}) over e^ε − 1, divided through by e^ε."""
-    if NAMED.get(f.name) is f:
-        return INNER[f.name](epsilon)
-    ratio = math.exp(epsilon)
-    return (f.f(ratio) / ratio + f.f(1 / ratio)) / -math.expm1(-epsilon)
+    known, delta = divergence(f), guarantee.delta
+    rest = guarantee.total_variation - delta
+    inner = rest * known.steepest(guarantee.epsilon) if guarantee.epsilon > 0 and rest > 0 else 0.0
+    return inner + known.exclusive(delta, delta)
 
 
 def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:

@@ -12,10 +12,10 @@ from tightrope.channels import information
 from tightrope.channels.channel import LARGEST_PRODUCT, Channel
 from tightrope.channels.product import ProductChannel
 from tightrope.channels.similar_rows import Alike
-from tightrope.channels.stochastic import SUM_TOLERANCE
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import non_negative, probability, whole
+from tightrope.numerics.laws import SUM_TOLERANCE
 from tightrope.privacy.curves.bounds import Bounds
 
 MOST_VALUES = 1 << 53

@@ -1,1 +1,10 @@
-"""The least noise for a promise, limits and calibration; knows no question and no table of people."""
+"""The least noise for a promise, limits and calibration; knows no question and no table of people.
+
+Importing is cheap: each name of the stub beside this file loads its module on first use.
+"""
+
+from __future__ import annotations
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -2,24 +2,12 @@
 
 >>> "OpacusAccountant" in __all__
 True
+
+Importing is cheap: each name of the stub beside this file loads its module on first use.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
-from tightrope.training.history import Entry, History
-
-if TYPE_CHECKING:
-    from tightrope.training.opacus import OpacusAccountant
-
-__all__ = ["Entry", "History", "OpacusAccountant"]
-
-
-def __getattr__(name: str) -> Any:
-    """``OpacusAccountant`` on first use; ``MissingExtraError`` where Opacus is not installed."""
-    if name != "OpacusAccountant":
-        raise AttributeError(f"module 'tightrope.training' has no attribute {name!r}")
-    from tightrope.training import opacus
-
-    return opacus.OpacusAccountant
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

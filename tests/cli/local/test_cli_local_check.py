@@ -9,9 +9,9 @@ import pytest
 
 
 def test_plan(run):
-    words = ("local", "plan", "distribution", "--k", "16", "--epsilon", "1", "--users", "200000")
+    words = ("local", "plan", "distribution", "--k", "16", "--epsilon", "1", "--people", "200000")
     found = json.loads(run(*words, "--json").out)
-    assert found["least_users"] <= found["users"] == 200_000
+    assert found["least_people"] <= found["people"] == 200_000
     assert found["least_error"] <= found["error"]
     shown = run(*words).out
     assert "no mechanism whatsoever" in shown
@@ -50,8 +50,8 @@ def test_bad_channels(run, tmp_path, text, said):
 
 def test_nonsense(run, tmp_path):
     run("local", "check", tmp_path / "none.csv").refused_with("channel")
-    run("local", "plan", "mean", "--epsilon", "1").refused_with("users")
-    run("local", "plan", "mean", "--epsilon", "nan", "--users", "5").refused_with("epsilon")
-    run("local", "plan", "mode", "--epsilon", "1", "--users", "5").refused_with("question")
-    words = ("local", "plan", "mean", "--epsilon", "1", "--users", "5", "--k", "3")
+    run("local", "plan", "mean", "--epsilon", "1").refused_with("people")
+    run("local", "plan", "mean", "--epsilon", "nan", "--people", "5").refused_with("epsilon")
+    run("local", "plan", "mode", "--epsilon", "1", "--people", "5").refused_with("question")
+    words = ("local", "plan", "mean", "--epsilon", "1", "--people", "5", "--k", "3")
     run(*words, "--between", "0", "1").refused_with("left out for a mean")

@@ -11,7 +11,7 @@ import pytest
 
 BROWSERS = ("firefox", "chrome", "safari", "\x1b[2Jevil")
 PEOPLE = 8000
-WORDS = ("--epsilon", "2", "--users", str(PEOPLE))
+WORDS = ("--epsilon", "2", "--people", str(PEOPLE))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_shares_from_plan_to_estimate(run, browsers, reports):
         assert told[name][0] <= share <= told[name][1]
     assert found["reports"] == PEOPLE
     assert found["privacy"]["epsilon"] <= 2
-    assert found["effort"]["least_users"] <= PEOPLE
+    assert found["effort"]["least_people"] <= PEOPLE
     assert pyarrow.parquet.read_schema(reports).names == ["report"]
 
 
@@ -97,8 +97,8 @@ def test_errors_of_a_mean_are_in_its_units(run):
     words = ("local", "plan", "mean", "--epsilon", "1", "--json")
     plain = json.loads(run(*words, "--error", "0.02").out)
     scaled = json.loads(run(*words, "--error", "1", "--between", "0", "100").out)
-    assert scaled["users"] == plain["users"]
-    assert scaled["least_users"] == plain["least_users"]
+    assert scaled["people"] == plain["people"]
+    assert scaled["least_people"] == plain["least_people"]
     assert scaled["error"] == pytest.approx(1)
     assert scaled["least_error"] == pytest.approx(50 * plain["least_error"])
 
@@ -182,7 +182,7 @@ def test_nonsense_in_a_plan(run, words, said):
 
 @pytest.mark.parametrize("epsilon", ["inf", "0", "nan", "-1"])
 def test_no_epsilon(run, tmp_path, epsilon, browsers, answers, reports):
-    names = ("--categories", "a,b", "--users", "9")
+    names = ("--categories", "a,b", "--people", "9")
     run("local", "plan", "distribution", *names, "--epsilon", epsilon).refused_with("epsilon")
     browsers.write_text(browsers.read_text().replace("epsilon = 2.0", f"epsilon = {epsilon}"))
     words = ("perturb", browsers, answers, "--column", "browser", "--out", tmp_path / "other.parquet")

@@ -131,7 +131,7 @@ def test_intervals_cover(name):
     narrow = np.mean([abs(s.value - people.mean()) < 0.6 * (s.upper - s.lower) / 2 for s in found])
     assert narrow < 0.85
     assert found[0].value.shape == ()
-    assert found[0].users == 2000
+    assert found[0].people == 2000
 
 
 def test_rounding_at_random_is_exact():

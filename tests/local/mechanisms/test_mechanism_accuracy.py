@@ -12,13 +12,13 @@ RUNS, USERS, CELLS = 400, 4000, 24
 LOWEST, HIGHEST = 0.94, 0.965
 
 
-def population(users=USERS, cells=CELLS):
+def population(people=USERS, cells=CELLS):
     """A Zipf-like split, the last values empty."""
     shares = 1 / np.arange(1, cells + 1) ** 1.2
     shares[-6:] = 0
-    counts = np.floor(users * shares / shares.sum()).astype(int)
-    counts[0] += users - counts.sum()
-    return np.repeat(np.arange(cells), counts), counts / users
+    counts = np.floor(people * shares / shares.sum()).astype(int)
+    counts[0] += people - counts.sum()
+    return np.repeat(np.arange(cells), counts), counts / people
 
 
 def runs(m, seed=1, **options):
@@ -75,7 +75,7 @@ def test_confidence_is_kept_and_orders_the_widths():
     assert np.all(wide.lower < narrow.lower)
     assert np.all(narrow.upper < wide.upper)
     assert np.array_equal(wide.value, narrow.value)
-    assert (wide.confidence, wide.users, len(wide)) == (0.99, USERS, CELLS)
+    assert (wide.confidence, wide.people, len(wide)) == (0.99, USERS, CELLS)
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -92,14 +92,14 @@ def test_tallies_count_supports_and_add_up(name, k, n, data):
     values = np.array(data.draw(st.lists(st.integers(0, k - 1), min_size=n, max_size=n)))
     reports = m.perturb(values)
     tally = m.tally(reports)
-    assert tally.users == n
+    assert tally.people == n
     flat = [sum(int(w) << 64 * i for i, w in enumerate(row)) for row in reports.reshape(n, -1).tolist()]
     for v in {0, k // 2, k - 1}:
         assert tally.counts[v] == sum(supports(m, report, v) for report in flat)
     cut = n // 2
     both = m.tally(reports[:cut]) + m.tally(reports[cut:])
     assert np.array_equal(both.counts, tally.counts)
-    assert (both.users, both.answered) == (tally.users, tally.answered)
+    assert (both.people, both.answered) == (tally.people, tally.answered)
 
 
 def test_variances_by_enumeration():

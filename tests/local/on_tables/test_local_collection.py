@@ -74,7 +74,7 @@ def test_shares_of_a_table(engine: str, name: str, tmp_path: Path) -> None:
     mechanism, path = SHARES[name], tmp_path / "out.parquet"
     assert perturb_table(mechanism, ENGINES[engine](PEOPLE, tmp_path), "city", path, categories=CITIES) == N
     tally, reports = tally_table(mechanism, path), reports_of(mechanism, path)
-    assert tally.users == N == len(reports)
+    assert tally.people == N == len(reports)
     assert tally.counts.tolist() == mechanism.tally(reports).counts.tolist()
     assert tally.answered == mechanism.tally(reports).answered
     truth = np.bincount(NUMBERS, minlength=K) / N
@@ -102,7 +102,7 @@ def test_reports_are_counted_where_they_are(engine: str, name: str, tmp_path: Pa
     column = reports_to_arrow(mechanism, reports)
     table = pa.table({"answers": column if mechanism.letters else column.cast(pa.binary())})
     expected = mechanism.tally(reports).counts.tolist()
-    assert tally_table(mechanism, ENGINES[engine](table, tmp_path), "answers").counts.tolist() == expected
+    assert tally_table(mechanism, ENGINES[engine](table, tmp_path), column="answers").counts.tolist() == expected
     assert tally_table(mechanism, pa.table({"report": column})).counts.tolist() == expected
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tightrope.local import compare, plan
+from tightrope.local.mechanisms.known import DISTRIBUTION, MEAN
 from tightrope.local.mechanisms.response import response_with_erasure
 from tightrope.local.studies.capped import capped, options_within
-from tightrope.local.studies.comparison import DISTRIBUTION, MEAN
 
 
 @pytest.mark.parametrize("name", [*DISTRIBUTION, *MEAN])
@@ -27,20 +27,20 @@ def test_the_cap_is_kept_and_used(name, eta):
 
 def test_a_cap_that_is_kept_anyway_changes_nothing():
     """Subset selection of 51 categories at ε = 1 has η = 0.238, far below tanh(½) = 0.462."""
-    free = plan("distribution", epsilon=1.0, users=1000, k=51)
-    assert plan("distribution", epsilon=1.0, users=1000, k=51, total_variation=0.25).option == free.option
+    free = plan("distribution", epsilon=1.0, people=1000, k=51)
+    assert plan("distribution", epsilon=1.0, people=1000, k=51, total_variation=0.25).option == free.option
     assert (
-        plan("mean", epsilon=1.0, users=1000, total_variation=0.47).option
-        == plan("mean", epsilon=1.0, users=1000).option
+        plan("mean", epsilon=1.0, people=1000, total_variation=0.47).option
+        == plan("mean", epsilon=1.0, people=1000).option
     )
 
 
 def test_the_plan_takes_the_best_way_to_keep_the_cap():
-    by_epsilon = plan("distribution", epsilon=1.0, users=1000, k=51, total_variation=0.2).option
+    by_epsilon = plan("distribution", epsilon=1.0, people=1000, k=51, total_variation=0.2).option
     assert by_epsilon.name == "subset_selection"
     assert by_epsilon.mechanism.mean_variance < response_with_erasure(1.0, 0.2, 51).mean_variance / 3
     assert (
-        plan("distribution", epsilon=3.0, users=1000, k=51, total_variation=0.2).option.name == "response_with_erasure"
+        plan("distribution", epsilon=3.0, people=1000, k=51, total_variation=0.2).option.name == "response_with_erasure"
     )
 
 

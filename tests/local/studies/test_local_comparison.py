@@ -33,13 +33,13 @@ def test_known_winners():
 
 def test_errors_and_people():
     option = local.best("distribution", epsilon=1.0, k=100)
-    users = option.users(0.01)
-    assert option.error(users) <= 0.01 < option.error(users - 1)
+    people = option.people(0.01)
+    assert option.error(people) <= 0.01 < option.error(people - 1)
     assert option.error(400) == pytest.approx(math.sqrt(option.variance / 400))
-    assert option.users(1e9) == 1
+    assert option.people(1e9) == 1
     with pytest.raises(InputError, match="error"):
-        option.users(0)
-    with pytest.raises(InputError, match="users"):
+        option.people(0)
+    with pytest.raises(InputError, match="people"):
         option.error(0)
 
 

@@ -16,17 +16,17 @@ plan = tr.local.plan
 @pytest.mark.parametrize("k", [2, 16, 300])
 def test_limits_lie_below(epsilon, k):
     found = plan("distribution", epsilon=epsilon, k=k, error=0.005)
-    assert 1 <= found.least_users <= found.users
+    assert 1 <= found.least_people <= found.people
     assert 0 < found.least_error <= found.error
-    assert found.option.variance / found.users <= 0.005**2
-    assert found.option.variance / (found.users - 1) > 0.005**2
+    assert found.option.variance / found.people <= 0.005**2
+    assert found.option.variance / (found.people - 1) > 0.005**2
 
 
 def test_users_and_error_are_two_sides():
     by_error = plan("mean", epsilon=1.0, error=0.02)
-    by_users = plan("mean", epsilon=1.0, users=by_error.users)
-    assert by_users.error <= 0.02
-    assert by_users.error == pytest.approx(0.02, rel=1e-3)
+    by_people = plan("mean", epsilon=1.0, people=by_error.people)
+    assert by_people.error <= 0.02
+    assert by_people.error == pytest.approx(0.02, rel=1e-3)
     first, second = str(by_error).split("\n")
     assert "no mechanism whatsoever" in first
     assert "do not see each other's reports" in second
@@ -35,25 +35,25 @@ def test_users_and_error_are_two_sides():
 @pytest.mark.parametrize("eta", [0.01, 0.1, 0.4])
 def test_a_total_variation_is_kept(eta):
     for question, k in (("distribution", 2), ("distribution", 8), ("mean", None)):
-        found = plan(question, epsilon=2.0, users=10_000, k=k, total_variation=eta)
+        found = plan(question, epsilon=2.0, people=10_000, k=k, total_variation=eta)
         assert found.option.mechanism.loss.total_variation() <= eta * (1 + 1e-9)
         assert found.option.mechanism.loss.epsilon(1e-300) <= 2.0 + 1e-9
         assert found.least_error <= found.error
-    free = plan("distribution", epsilon=2.0, users=10_000, k=8)
-    assert plan("distribution", epsilon=2.0, users=10_000, k=8, total_variation=eta).error >= free.error
+    free = plan("distribution", epsilon=2.0, people=10_000, k=8)
+    assert plan("distribution", epsilon=2.0, people=10_000, k=8, total_variation=eta).error >= free.error
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ({"question": "mean", "epsilon": 1.0}, "users"),
-        ({"question": "mean", "epsilon": 1.0, "users": 10, "error": 0.1}, "users"),
-        ({"question": "mode", "epsilon": 1.0, "users": 10}, "question"),
-        ({"question": "distribution", "epsilon": 1.0, "users": 10}, "k"),
-        ({"question": "mean", "epsilon": 0.0, "users": 10}, "epsilon"),
-        ({"question": "mean", "epsilon": math.inf, "users": 10}, "epsilon"),
+        ({"question": "mean", "epsilon": 1.0}, "people"),
+        ({"question": "mean", "epsilon": 1.0, "people": 10, "error": 0.1}, "people"),
+        ({"question": "mode", "epsilon": 1.0, "people": 10}, "question"),
+        ({"question": "distribution", "epsilon": 1.0, "people": 10}, "k"),
+        ({"question": "mean", "epsilon": 0.0, "people": 10}, "epsilon"),
+        ({"question": "mean", "epsilon": math.inf, "people": 10}, "epsilon"),
         ({"question": "mean", "epsilon": 1.0, "error": math.nan}, "error"),
-        ({"question": "mean", "epsilon": 1.0, "users": 10, "total_variation": 0.0}, "total_variation"),
+        ({"question": "mean", "epsilon": 1.0, "people": 10, "total_variation": 0.0}, "total_variation"),
     ],
 )
 def test_nonsense(words, said):
@@ -70,5 +70,5 @@ def test_errors_out_of_reach_are_explained(error):
 def test_silence_costs_a_mean_fewer_people_than_a_smaller_epsilon():
     """Variances 1 / (η tanh ½) and 1 / η²; and the limit is near."""
     found = plan("mean", epsilon=1.0, error=0.02, total_variation=0.1)
-    assert found.users == pytest.approx(10 / math.tanh(0.5) / 0.02**2, rel=1e-3)
-    assert found.users < 1.1 * found.least_users
+    assert found.people == pytest.approx(10 / math.tanh(0.5) / 0.02**2, rel=1e-3)
+    assert found.people < 1.1 * found.least_people

@@ -23,7 +23,7 @@ MAP = Cells((Axis("lat", 0, 3, 3), Axis("lon", -2, 2, 4)))
 def saved(support: Support, groups: int = 2) -> SavedCoupling:
     rng = np.random.default_rng(4)
     laws = {f"${number}_$": rng.dirichlet(np.ones(len(support))) for number in range(groups)}
-    mechanism = CouplingMechanism.fit(laws, support.cost(), np.full(len(support), 1 / len(support)))
+    mechanism = CouplingMechanism.fit(laws, support.cost(), target=np.full(len(support), 1 / len(support)))
     return SavedCoupling(mechanism, support, "$group", support.metric, Origin("table", "uniform"))
 
 
@@ -66,7 +66,7 @@ def test_maps_show_laws_on_one_scale_and_the_heaviest_flows() -> None:
 def test_nobody_moves() -> None:
     laws = {"a": np.full(12, 1 / 12)}
     still = SavedCoupling(
-        CouplingMechanism.fit(laws, MAP.cost(), laws["a"]), MAP, "g", "cityblock", Origin("table", "a")
+        CouplingMechanism.fit(laws, MAP.cost(), target=laws["a"]), MAP, "g", "cityblock", Origin("table", "a")
     )
     assert not coupling_picture(still).axes[1].collections
 

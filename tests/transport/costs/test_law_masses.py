@@ -31,7 +31,7 @@ def test_masses_far_below_a_unit_are_moved_too(p: float) -> None:
     law = np.array([1e-137, 1e-276, 1e-176, 1e-261, 1.0])
     table = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0) + 0.5))
     for cost in (table, transport.points(np.arange(5.0)[:, None], np.arange(5.0)[:, None] + 0.5)):
-        assert transport.wasserstein(p, law, law, cost) == pytest.approx(0.5)
+        assert transport.wasserstein(law, law, cost, p=p) == pytest.approx(0.5)
     line = transport.line(np.arange(5.0), np.arange(5.0) + 0.5)
-    assert transport.wasserstein(p, law, law, line) == pytest.approx(0.5)
-    assert transport.wasserstein(p, law, law[::-1].copy(), transport.grid(5)) == pytest.approx(4.0)
+    assert transport.wasserstein(law, law, line, p=p) == pytest.approx(0.5)
+    assert transport.wasserstein(law, law[::-1].copy(), transport.grid(5), p=p) == pytest.approx(4.0)

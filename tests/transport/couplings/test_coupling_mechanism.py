@@ -35,7 +35,7 @@ def points(seed: int, size: int) -> np.ndarray:
 @given(st.integers(0, 10**6), st.integers(2, 12), st.sampled_from(["expected", "worst"]), st.booleans())
 def test_every_group_comes_out_with_the_target(seed: int, size: int, objective: Any, given_target: bool) -> None:
     target = laws(seed + 1, size)["a"] if given_target else None
-    mechanism = CouplingMechanism.fit(laws(seed, size, "abc"), points(seed, size), target, objective)
+    mechanism = CouplingMechanism.fit(laws(seed, size, "abc"), points(seed, size), target=target, objective=objective)
     assert mechanism.target_error <= SMALL
     for group in "abc":
         exact = mechanism.exact_output_law(group)
@@ -65,8 +65,8 @@ def test_a_planted_error_is_seen() -> None:
 
 def test_losses_are_wasserstein_distances() -> None:
     groups, target, cost = laws(4, 8), laws(5, 8)["a"], points(6, 8)
-    expected = CouplingMechanism.fit(groups, cost, target, "expected")
-    worst = CouplingMechanism.fit(groups, cost, target, "worst")
+    expected = CouplingMechanism.fit(groups, cost, target=target, objective="expected")
+    worst = CouplingMechanism.fit(groups, cost, target=target, objective="worst")
     for group, law in groups.items():
         assert expected.loss[group] == pytest.approx(least(law, target, cost), abs=1e-9)
         levels = [level for level in np.unique(cost) if least(law, target, np.where(cost <= level, 0.0, 1.0)) < 1e-9]
@@ -87,14 +87,14 @@ def test_the_barycentre_costs_least_and_follows_the_weights() -> None:
     total = sum(best.loss.values())
     assert sum(named.loss.values()) == total
     for rival in (*groups.values(), np.full(5, 0.2), laws(8, 5)["a"]):
-        assert total <= sum(CouplingMechanism.fit(groups, LINE, rival).loss.values()) + 1e-9
+        assert total <= sum(CouplingMechanism.fit(groups, LINE, target=rival).loss.values()) + 1e-9
     pulled = CouplingMechanism.fit(groups, LINE, weights={"a": 1.0, "b": 0.0})
     assert pulled.loss["a"] <= 1e-9 < best.loss["a"] + best.loss["b"]
 
 
 def test_drawn_outputs_have_the_target_law() -> None:
     groups = laws(11, 5)
-    mechanism = CouplingMechanism.fit(groups, LINE, laws(13, 5)["a"])
+    mechanism = CouplingMechanism.fit(groups, LINE, target=laws(13, 5)["a"])
     rng, count = np.random.default_rng(12), 200_000
     wanted = mechanism.target.floats
     for group, law in groups.items():
@@ -104,12 +104,12 @@ def test_drawn_outputs_have_the_target_law() -> None:
 
 
 def test_a_value_that_the_law_excludes_comes_out_with_the_target() -> None:
-    mechanism = CouplingMechanism.fit({"a": [0.0, 1.0], "b": [0.5, 0.5]}, LINE[:2, :2], [0.25, 0.75])
+    mechanism = CouplingMechanism.fit({"a": [0.0, 1.0], "b": [0.5, 0.5]}, LINE[:2, :2], target=[0.25, 0.75])
     assert mechanism.output_law("a", [1.0, 0.0]).tolist() == [0.25, 0.75]
 
 
 def test_a_person_gets_one_answer_for_one_value() -> None:
-    mechanism = CouplingMechanism.fit({"a": [1.0, 0.0], "b": [0.0, 1.0]}, LINE[:2, :2], [0.5, 0.5])
+    mechanism = CouplingMechanism.fit({"a": [1.0, 0.0], "b": [0.0, 1.0]}, LINE[:2, :2], target=[0.5, 0.5])
     people = np.arange(2000)
     first = mechanism.apply(np.zeros(2000, int), "a", person=people)
     assert 850 < first.sum() < 1150
@@ -124,7 +124,7 @@ def test_a_person_gets_one_answer_for_one_value() -> None:
 def test_the_same_value_released_k_times_gives_the_group_away(k: int) -> None:
     """Theory §6: exact knowledge, λ₀ = δ₁, λ₁ = (½, 0, ½), μ a coin: total variation 1 − 2^{1−k} with fresh draws."""
     cost = np.abs(np.subtract.outer(np.arange(3.0), np.array([0.0, 2.0])))
-    mechanism = CouplingMechanism.fit({"0": [0.0, 1.0, 0.0], "1": [0.5, 0.0, 0.5]}, cost, [0.5, 0.5])
+    mechanism = CouplingMechanism.fit({"0": [0.0, 1.0, 0.0], "1": [0.5, 0.0, 0.5]}, cost, target=[0.5, 0.5])
     repeated = {group: _k_draws(mechanism, group, k) for group in "01"}
     apart = sum((abs(repeated["0"][seen] - repeated["1"][seen]) for seen in repeated["0"]), Fraction(0)) / 2
     assert apart == 1 - Fraction(2) ** (1 - k)
@@ -144,14 +144,14 @@ def _k_draws(mechanism: CouplingMechanism, group: str, k: int) -> dict[tuple[int
     [
         ({"groups": {}}, "mapping from the name"),
         ({"groups": {"a": [0.5, 0.4]}}, "sum of law of 'a'"),
-        ({"groups": {"a": [1.5, -0.5]}}, "probabilities >= 0"),
-        ({"groups": {"a": []}}, "empty support"),
+        ({"groups": {"a": [1.5, -0.5]}}, "not negative"),
+        ({"groups": {"a": []}}, "no empty law"),
         ({"groups": {"a": [float("nan"), 1.0]}}, "NaN"),
-        ({"groups": {"a": [1.0]}}, "of 2 probabilities"),
-        ({"cost": [[0.0, math.nan], [1.0, 0.0]]}, "cost=nan"),
-        ({"cost": [[0.0, -1.0], [1.0, 0.0]]}, "cost=-1"),
-        ({"cost": [0.0, 1.0]}, "matrix of distances"),
-        ({"cost": "far"}, "matrix of distances"),
+        ({"groups": {"a": [1.0]}}, "each of 2 points"),
+        ({"cost": [[0.0, math.nan], [1.0, 0.0]]}, "=nan"),
+        ({"cost": [[0.0, -1.0], [1.0, 0.0]]}, "=-1"),
+        ({"cost": [0.0, 1.0]}, "cost to be a cost: a table"),
+        ({"cost": "far"}, "cost to be a cost: a table"),
         ({"target": [0.5, 0.6]}, "sum of target"),
         ({"target": "middle"}, "'barycenter'"),
         ({"objective": "median"}, "objective='median'"),
@@ -180,7 +180,7 @@ def test_bad_fits_teach(change: dict[str, Any], message: str) -> None:
 def test_bad_values_teach_without_showing_them(values: Any, group: Any, person: Any, message: str) -> None:
     mechanism = CouplingMechanism.fit(laws(1, 5), LINE)
     with pytest.raises(InputError, match=message):
-        mechanism.apply(values, group, person)
+        mechanism.apply(values, group, person=person)
 
 
 def test_no_values_are_no_outputs() -> None:

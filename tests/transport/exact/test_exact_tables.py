@@ -37,11 +37,11 @@ def test_a_law_is_what_its_floats_say(values: list[float]) -> None:
     ("values", "message"),
     [
         ([0.5, 0.4], "sum of law"),
-        ([0.5, -0.1, 0.6], "probabilities >= 0"),
+        ([0.5, -0.1, 0.6], "not negative"),
         ([0.5, float("nan")], "NaN"),
-        ([0.5, float("inf")], "sum of law"),
-        ([], "empty support"),
-        ([[0.5, 0.5]], "lists of lists"),
+        ([0.5, float("inf")], r"law\[1\]=inf"),
+        ([], "no empty law"),
+        ([[0.5, 0.5]], "flatten"),
         (["a"], "a list of probabilities"),
     ],
 )

@@ -65,7 +65,7 @@ def test_independent_inputs_add_up_between_laws(name: str) -> None:
         assert least(outputs, name, [(np.array([1.0, 0.0]), np.array([0.0, 1.0]))]) <= both.epsilon * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("name", ["kl", "reverse_kl", "total_variation", "chi2", "hellinger", "max"])
+@pytest.mark.parametrize("name", ["kl", "reverse_kl", "total_variation", "chi_squared", "hellinger", "max"])
 def test_processing_of_outputs_loses_nothing(name: str) -> None:
     """Prop. 7."""
     given = DistributionGuarantee(least(FIRST, name, LAWS), name)
@@ -113,19 +113,20 @@ def test_divergences_are_ordered(larger: str, smaller: str) -> None:
 
 
 def test_no_divergence_is_weakened_to_a_larger_one() -> None:
-    with pytest.raises(InputError, match="never larger than 'kl'"):
-        DistributionGuarantee(0.5, "kl").weakened("max")
+    for larger, smaller in [("kl", "max"), ("total_variation", "hellinger")]:
+        with pytest.raises(InputError, match=f"never larger than '{larger}'"):
+            DistributionGuarantee(0.5, larger).weakened(smaller)
 
 
 def test_from_points_takes_the_distance_that_convexity_allows() -> None:
     assert DistributionGuarantee.from_points(1, "max", metric=True).metric == "Winf"
-    assert DistributionGuarantee.from_points(1, "chi2", metric=True).metric == "W1"
-    assert DistributionGuarantee.from_points(1, "chi2").metric is None
+    assert DistributionGuarantee.from_points(1, "chi_squared", metric=True).metric == "W1"
+    assert DistributionGuarantee.from_points(1, "chi_squared").metric is None
 
 
 def test_bad_guarantees_teach() -> None:
     one = DistributionGuarantee.from_points(1, "kl")
-    squares = DistributionGuarantee(1, "chi2")
+    squares = DistributionGuarantee(1, "chi_squared")
     calls = (
         lambda: DistributionGuarantee(math.nan, "kl"),
         lambda: DistributionGuarantee(1, "renyi"),

@@ -24,7 +24,7 @@ TARGET = [0.1, 0.4, 0.2, 0.3]
 
 
 def mechanism() -> CouplingMechanism:
-    return CouplingMechanism.fit(LAWS, MAP.cost(), TARGET)
+    return CouplingMechanism.fit(LAWS, MAP.cost(), target=TARGET)
 
 
 def rows(size: int) -> dict[str, object]:

@@ -88,7 +88,7 @@ def test_laws_that_are_written_down() -> None:
     assert of_entries(entries, None, "age").support.names == (0, 3, 1)
     wrongs = {
         "sum of law": [("0", "a", 0.5)],
-        "probabilities >= 0": [("0", "a", 1.5), ("1", "a", -0.5)],
+        "not negative": [("0", "a", 1.5), ("1", "a", -0.5)],
         "only once": [("0", "a", 0.5), ("0", "a", 0.5)],
         "one of 4 points": [("4", "a", 1.0)],
         "at least one line": [],

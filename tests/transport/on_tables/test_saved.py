@@ -32,7 +32,7 @@ TARGET = [0.25, 0.25, 0.3, 0.2]
 
 def saved(objective: Any = "expected", laws: Any = LAWS, target: Any = TARGET) -> SavedCoupling:
     support = Cells((Axis("x", 0, 1, 2), Axis("y", 0, 1, 2)))
-    mechanism = CouplingMechanism.fit(laws, support.cost(), target, objective)
+    mechanism = CouplingMechanism.fit(laws, support.cost(), target=target, objective=objective)
     return SavedCoupling(mechanism, support, "group", "cityblock", Origin("public", "mine"))
 
 
@@ -54,7 +54,7 @@ def test_there_and_back(seed: int, objective: str) -> None:
 @pytest.mark.parametrize("names", [["Bergen", "Oslo", "Rome"], [3, 1, 2]])
 def test_categories(names: list[Any]) -> None:
     support = Categories("city", Labels.of(names))
-    mechanism = CouplingMechanism.fit({0: [0.2, 0.5, 0.3], 1: [0.3, 0.3, 0.4]}, support.cost(), [0.3, 0.2, 0.5])
+    mechanism = CouplingMechanism.fit({0: [0.2, 0.5, 0.3], 1: [0.3, 0.3, 0.4]}, support.cost(), target=[0.3, 0.2, 0.5])
     one = SavedCoupling(mechanism, support, "sex", support.metric, Origin("table", "mine"))
     other = SavedCoupling.read(json.dumps(one.to_data()))
     assert (other.support, other.metric, other.group) == (support, support.metric, "sex")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tightrope import transport
+from tightrope.transport.proofs.certificates import Dual
 from tightrope.transport.solvers.arc_pricing import arc_pricing
 from tightrope.transport.solvers.tables import table_coupling
 
@@ -63,7 +64,7 @@ def test_points_without_mass_get_potentials_too() -> None:
     source[::3], target[1::4] = 0, 0
     source, target = source / source.sum(), target / target.sum()
     found = arc_pricing(transport.points(x, y), source, target)
-    assert isinstance(found.dual, transport.Dual)
+    assert isinstance(found.dual, Dual)
     slack = transport.points(x, y).matrix() - found.dual.u[:, None] - found.dual.v
     assert slack.min() >= 0
     assert found.gap <= 1e-12

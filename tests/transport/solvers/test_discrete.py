@@ -42,8 +42,8 @@ def test_barycentres_are_proven_and_those_of_the_program(seed: int, groups: int,
     rng = np.random.default_rng(seed)
     weights = None if alike else (rng.dirichlet(np.ones(groups)) * rng.integers(0, 2, groups) + 1e-9).tolist()
     weights = None if weights is None else [weight / sum(weights) for weight in weights]
-    found = barycenter(given_laws, Discrete(points), weights)
-    table = barycenter(given_laws, Discrete(points).matrix(), weights)
+    found = barycenter(given_laws, Discrete(points), weights=weights)
+    table = barycenter(given_laws, Discrete(points).matrix(), weights=weights)
     assert -1e-12 <= found.gap <= 1e-9
     assert found.cost <= table.cost + 1e-9
     assert found.lower <= table.cost + 1e-12

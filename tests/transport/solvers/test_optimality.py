@@ -9,6 +9,7 @@ import pytest
 
 from tests.transport.rational import check, check_bottleneck, costs_of, table_of
 from tightrope import transport
+from tightrope.transport.proofs.certificates import Dual
 
 TRIES = 60
 
@@ -34,7 +35,7 @@ def test_tables(p: int) -> None:
         n, m = rng.integers(1, 9, 2)
         source, target = laws(rng, n, m)
         table = np.ldexp(rng.integers(0, 1 << 20, (n, m)).astype(float), -int(rng.integers(30)))
-        found = transport.coupling(source, target, table, p)
+        found = transport.coupling(source, target, table, p=p)
         check(found, source, target, [[value**p for value in row] for row in table_of(table)])
 
 
@@ -45,10 +46,10 @@ def test_lines(p: int) -> None:
         n, m = rng.integers(1, 9, 2)
         source, target = laws(rng, n, m)
         x, y = rng.normal(size=n).round(rng.integers(8)), rng.normal(size=m).round(rng.integers(8))
-        found = transport.coupling(source, target, transport.line(x, y), p)
+        found = transport.coupling(source, target, transport.line(x, y), p=p)
         assert found.method == "monotone rearrangement"
         check(found, source, target, costs_of((x, y), p))
-        assert math.isclose(found.distance, transport.wasserstein(p, source, target, transport.line(x, y)))
+        assert math.isclose(found.distance, transport.wasserstein(source, target, transport.line(x, y), p=p))
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -58,7 +59,7 @@ def test_places_with_the_cityblock_metric(p: int) -> None:
         n, m = rng.integers(1, 9, 2)
         source, target = laws(rng, n, m)
         x, y = rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
-        found = transport.coupling(source, target, transport.points(x, y, metric="cityblock"), p)
+        found = transport.coupling(source, target, transport.points(x, y, metric="cityblock"), p=p)
         check(found, source, target, costs_of((x, y), p))
 
 
@@ -84,7 +85,7 @@ def test_graphs() -> None:
         found = transport.coupling(source, target, cost)
         assert found.method == "edge flow"
         check(found, source, target, table_of(cost.matrix()))
-        squared = transport.coupling(source, target, cost, 2)
+        squared = transport.coupling(source, target, cost, p=2)
         assert squared.distance >= found.distance - 1e-12
 
 
@@ -115,7 +116,7 @@ def test_the_largest_cost() -> None:
         n, m = rng.integers(1, 9, 2)
         source, target = laws(rng, n, m)
         table = rng.integers(0, 12, (n, m)).astype(float)
-        check_bottleneck(transport.coupling(source, target, table, math.inf), source, target, table)
+        check_bottleneck(transport.coupling(source, target, table, p=math.inf), source, target, table)
 
 
 def test_the_largest_cost_on_a_line() -> None:
@@ -124,16 +125,16 @@ def test_the_largest_cost_on_a_line() -> None:
         n, m = rng.integers(1, 9, 2)
         source, target = laws(rng, n, m)
         cost = transport.line(rng.integers(0, 20, n), rng.integers(0, 20, m))
-        found = transport.coupling(source, target, cost, math.inf)
+        found = transport.coupling(source, target, cost, p=math.inf)
         check_bottleneck(found, source, target, cost.matrix())
-        assert found.cost == transport.coupling(source, target, cost.matrix(), math.inf).cost
+        assert found.cost == transport.coupling(source, target, cost.matrix(), p=math.inf).cost
 
 
 def test_a_wrong_dual_is_caught() -> None:
     """The power of the verification: potentials that are a little too large fail it."""
     law = np.array([0.5, 0.5])
     found = transport.coupling(law, law[::-1].copy(), [[0, 1], [1, 0]])
-    assert isinstance(found.dual, transport.Dual)
+    assert isinstance(found.dual, Dual)
     found.dual.u[0] += 1e-9
     with pytest.raises(AssertionError):
         check(found, law, law, table_of(np.array([[0.0, 1.0], [1.0, 0.0]])))

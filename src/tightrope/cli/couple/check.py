@@ -35,7 +35,7 @@ Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The t
 Samples = Annotated[
     int | None, typer.Option(metavar="N", help="The fitted laws are the shares of so many sampled people a group.")
 ]
-DIVERGENCES = ("max", "total_variation", "kl", "chi2", "hellinger")
+DIVERGENCES = ("max", "total_variation", "kl", "chi_squared", "hellinger")
 
 
 def check(

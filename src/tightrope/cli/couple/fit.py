@@ -151,7 +151,7 @@ def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
     metric = known.support.metric if asked.metric is None else asked.metric
     objective: Any = asked.objective  # checked by fit
     cost, target = known.support.cost(metric), target_law(known, asked.target)
-    mechanism = CouplingMechanism.fit(known.laws, cost, target, objective)
+    mechanism = CouplingMechanism.fit(known.laws, cost, target=target, objective=objective)
     return SavedCoupling(mechanism, known.support, asked.group, metric, known.origin(asked.target))
 
 

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 STUDY_EXAMPLE = """\b
 Example, which browser 200 000 people use, out of 16; then the same with names, as a study that can be run:
-  tightrope local plan distribution --k 16 --epsilon 1 --users 200000
+  tightrope local plan distribution --k 16 --epsilon 1 --people 200000
   tightrope local plan distribution --categories firefox,chrome,safari,other --epsilon 1 --error 0.01 --out study.toml
 """
 Question = Annotated[str, typer.Argument(metavar="QUESTION", help="'distribution' of K categories, or 'mean'.")]
 Epsilon = Annotated[float, typer.Option(metavar="E", help="How much one report may tell about a person; 1 is usual.")]
 Count = Annotated[int | None, typer.Option("--k", metavar="K", help="How many categories there are.")]
-Users = Annotated[int | None, typer.Option(metavar="N", help="How many people take part: shows the error.")]
+People = Annotated[int | None, typer.Option(metavar="N", help="How many people take part: shows the error.")]
 Error = Annotated[
     float | None, typer.Option(metavar="X", help="The error that will do: shows how many people it takes.")
 ]
@@ -50,7 +50,7 @@ class Asked:
     question: Question
     epsilon: Epsilon
     k: Count = None
-    users: Users = None
+    people: People = None
     error: Error = None
     total_variation: Eta = None
     categories: Names = None
@@ -95,7 +95,7 @@ def _planned(asked: Asked, study: Study | None, unit: float) -> Plan:
     return planned(
         asked.question,
         epsilon=asked.epsilon,
-        users=asked.users,
+        people=asked.people,
         error=error,
         k=k,
         total_variation=asked.total_variation,
@@ -174,9 +174,9 @@ def _data(found: Plan, unit: float) -> dict[str, Any]:
     return {
         "question": found.question,
         "mechanism": found.option.name,
-        "users": found.users,
+        "people": found.people,
         "error": found.error * unit,
-        "least_users": found.least_users,
+        "least_people": found.least_people,
         "least_error": found.least_error * unit,
         "report_bits": found.option.bits,
     }
@@ -185,10 +185,10 @@ def _data(found: Plan, unit: float) -> dict[str, Any]:
 def _lines(found: Plan, unit: float) -> list[str]:
     from tightrope.local.studies.planning import SCOPE
 
-    people = "1 person" if found.users == 1 else f"{found.users:,} people"
+    people = "1 person" if found.people == 1 else f"{found.people:,} people"
     return [
         f"{found.option.name}: {people} for an error of {found.error * unit:.4g}; "
-        f"no mechanism whatsoever can do it with fewer than {found.least_users:,}",
+        f"no mechanism whatsoever can do it with fewer than {found.least_people:,}",
         f"Reports of {found.option.bits} bit{'s' if found.option.bits > 1 else ''}; with {people} "
         f"no error is below {found.least_error * unit:.4g}.",
         SCOPE,

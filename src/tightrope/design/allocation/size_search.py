@@ -23,7 +23,7 @@ from tightrope.errors import BudgetRefused
 from tightrope.mechanisms.families.family import Family
 from tightrope.mechanisms.families.weights import Need, Weights
 from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.numerics.log_search import least_size
+from tightrope.numerics.search import least_size
 from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.laws.loss_cells import Cells
 from tightrope.privacy.loss import PrivacyLoss

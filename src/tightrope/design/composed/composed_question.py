@@ -14,7 +14,7 @@ from tightrope.design.composed.composed_curve import ComposedCurve, Released, no
 from tightrope.design.program.noise_cost import Cost
 from tightrope.errors import BudgetRefused
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.log_search import least_size
+from tightrope.numerics.search import least_size
 
 CELL_DIVISOR = 6.0
 """A loss that is moved within a cell of width h at random gains a variance of h²/6."""

@@ -1,9 +1,8 @@
 """What no mechanism and no estimator can beat, one file a method; knows none of the mechanisms beside it."""
 
-from tightrope.local.limits.bayes_problem import BayesProblem, Cells
+from tightrope.local.limits.bayes_problem import Cells
 from tightrope.local.limits.beta_bernoulli import BetaBernoulli
 from tightrope.local.limits.hypotheses import Hypotheses
-from tightrope.local.limits.limit import Limit
 from tightrope.local.limits.methods import (
     assouad,
     ball_mean,
@@ -19,11 +18,9 @@ from tightrope.local.limits.methods import (
 from tightrope.local.limits.packing import Packing
 
 __all__ = [
-    "BayesProblem",
     "BetaBernoulli",
     "Cells",
     "Hypotheses",
-    "Limit",
     "Packing",
     "assouad",
     "ball_mean",

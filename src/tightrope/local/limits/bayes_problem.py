@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from tightrope.channels import information
-from tightrope.channels.stochastic import stochastic
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import whole
+from tightrope.numerics.laws import stochastic
 
 NODES = 4
 """Gauss–Legendre nodes within a cell of equal prior probability."""

@@ -11,13 +11,13 @@ import numpy as np
 
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.channels import suprema
-from tightrope.channels.divergences import HELLINGER, KL
 from tightrope.channels.information import gains
 from tightrope.channels.kernel import Kernel
 from tightrope.errors import InputError
 from tightrope.local.limits.hypotheses import Hypotheses
 from tightrope.mechanisms.pairs import approx_dp, from_pair
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.divergences import HELLINGER, KL
 from tightrope.privacy.loss import PrivacyLoss
 
 

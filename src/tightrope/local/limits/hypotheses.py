@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from tightrope.channels.divergences import HELLINGER, KL, TOTAL_VARIATION
-from tightrope.channels.stochastic import law
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import non_negative, probability
+from tightrope.numerics.divergences import HELLINGER, KL, TOTAL_VARIATION
+from tightrope.numerics.laws import law
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,6 @@ from tightrope.certificates.guarantee import Guarantee
 from tightrope.channels import suprema
 from tightrope.channels.information import entropy
 from tightrope.channels.kernel import Kernel
-from tightrope.channels.stochastic import law
 from tightrope.errors import InputError
 from tightrope.local.limits.bayes_limit import Bayes
 from tightrope.local.limits.bayes_problem import BayesProblem
@@ -28,6 +27,7 @@ from tightrope.local.limits.packing import Fano, Packing
 from tightrope.local.limits.two_point import Assouad, LeCam
 from tightrope.local.limits.van_trees import FrequenciesLimit, ProportionLimit
 from tightrope.numerics.checks import finite, positive, whole
+from tightrope.numerics.laws import law
 
 Privacy = Guarantee | Kernel
 

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 from scipy.special import entr
 
 from tightrope.channels import information
-from tightrope.channels.stochastic import stochastic
 from tightrope.errors import InputError
 from tightrope.local.limits.constraint import Constraint
 from tightrope.local.limits.limit import Cost, Limit, falls_to
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import non_negative, probability, whole
+from tightrope.numerics.laws import stochastic
+from tightrope.numerics.search import crossing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +90,7 @@ class Fano(Limit):
 
 
 def least_error(log_count: float, information: float) -> float:
-    """The least p ≥ 0 with h(p) + p log(M−1) ≥ log M − I, by bisection from below.
+    """The least p ≥ 0 with h(p) + p log(M−1) ≥ log M − I, from below.
 
     >>> round(least_error(math.log(4), 0.0), 6), least_error(math.log(2), 1.0)
     (0.75, 0.0)
@@ -98,9 +99,8 @@ def least_error(log_count: float, information: float) -> float:
     if not missing > 0:
         return 0.0
     count_less_one = log_count + math.log1p(-math.exp(-log_count)) if log_count < 40 else log_count
-    low, high = 0.0, -math.expm1(-log_count)
-    for _ in range(80):
-        middle = (low + high) / 2
-        spread = float(entr(middle) + entr(1 - middle)) + middle * count_less_one
-        low, high = (middle, high) if spread < missing else (low, middle)
-    return low
+
+    def excess(p: float) -> float:
+        return missing - float(entr(p) + entr(1 - p)) - p * count_less_one
+
+    return crossing(excess, 0.0, -math.expm1(-log_count), side="fails", relative=1e-14)

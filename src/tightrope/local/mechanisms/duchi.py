@@ -78,11 +78,11 @@ class OneBit(MeanOracle):
             return super(OneBit, self).estimate_tally(tally, confidence=confidence)
         self.check_tally(tally)
         ones, q, slope = int(tally.counts[1]), self.response.other, self.response.keep - self.response.other
-        low, high = tail_interval(np.array([ones]), tally.users, confidence, 1)
-        share = float((Fraction(ones, tally.users) - q) / slope)
+        low, high = tail_interval(np.array([ones]), tally.people, confidence, 1)
+        share = float((Fraction(ones, tally.people) - q) / slope)
         ends = ((float(low[0]) - float(q)) / float(slope), (float(high[0]) - float(q)) / float(slope))
         value, lower, upper = self.numbers(np.array([share, min(ends[0], share), max(ends[1], share)]), 1)
-        return Shares(np.asarray(value), np.asarray(lower), np.asarray(upper), tally.users, confidence)
+        return Shares(np.asarray(value), np.asarray(lower), np.asarray(upper), tally.people, confidence)
 
 
 def duchi(

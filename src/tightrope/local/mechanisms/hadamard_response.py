@@ -90,9 +90,9 @@ class Hadamard(FrequencyOracle):
     def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
         return occurrences(categories("reports", reports, self.letters), self.letters)
 
-    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+    def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """C_v = (n + Σ_y N_y (−1)^{|(v+1) & y|}) / 2, by one fast transform of the numbers N_y of reports."""
-        return Tally(users, users, (users + transformed(counts)[1 : self.k + 1]) // 2)
+        return Tally(people, people, (people + transformed(counts)[1 : self.k + 1]) // 2)
 
 
 def transformed(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -141,10 +141,10 @@ class Hashing(FrequencyOracle):
     def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
         return occurrences(categories("reports", reports, self.letters), self.letters)
 
-    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+    def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Supports of all values, by transforms of the histogram of reports."""
         histogram = counts.reshape(self.linear.seeds, self.linear.order)
-        return Tally(users, users, self.linear.supports(histogram)[: self.k])
+        return Tally(people, people, self.linear.supports(histogram)[: self.k])
 
 
 def hashing(epsilon: float, k: int, *, hashes: int | None = None) -> Hashing:

@@ -84,16 +84,16 @@ class MeanOracle(Declared):
         self.check_tally(tally)
         seen = np.flatnonzero(tally.counts)
         decoded, times = self.decode(seen), tally.counts[seen]
-        value = float(np.sum(decoded * times) / tally.users)
-        variance = float(np.sum((decoded - value) ** 2 * times) / (tally.users - 1))
-        half = deviations(confidence) * math.sqrt(max(variance, self.least_spread(value)) / tally.users)
-        return Shares(np.asarray(value), np.asarray(value - half), np.asarray(value + half), tally.users, confidence)
+        value = float(np.sum(decoded * times) / tally.people)
+        variance = float(np.sum((decoded - value) ** 2 * times) / (tally.people - 1))
+        half = deviations(confidence) * math.sqrt(max(variance, self.least_spread(value)) / tally.people)
+        return Shares(np.asarray(value), np.asarray(value - half), np.asarray(value + half), tally.people, confidence)
 
     def check_tally(self, tally: Tally) -> None:
         """``InputError`` unless it counts at least two reports of this mechanism: one has no spread."""
-        if tally.users < 2 or len(tally.counts) != self.letters:
+        if tally.people < 2 or len(tally.counts) != self.letters:
             expected = f"of at least 2 reports, each one of {self.letters}"
-            raise InputError("tally", (tally.users, len(tally.counts)), expected, "one report has no spread")
+            raise InputError("tally", (tally.people, len(tally.counts)), expected, "one report has no spread")
 
     def least_spread(self, value: float) -> float:
         """Variance of a decoded report when all people have this value, or the end next to it: with the same mean no
@@ -110,9 +110,9 @@ class MeanOracle(Declared):
         """How often each report occurs, shape [letters]: counts of disjoint reports add up."""
         return occurrences(categories("reports", reports, self.letters), self.letters)
 
-    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+    def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """The tally of so many reports with these ``counts``."""
-        return Tally(users, users, counts)
+        return Tally(people, people, counts)
 
     def places(self, values: ArrayLike, steps: int, randomness: Source) -> NDArray[np.int64]:
         """Values as whole numbers in 0..steps, rounded at random so that they are right on average.

@@ -21,7 +21,7 @@ from tightrope.randomness.source import Source
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from tightrope.channels import Kernel
+    from tightrope.channels.kernel import Kernel
 
 NORMAL_FROM = 10
 """Reports for and against a value from which on a count is as good as normal."""
@@ -95,9 +95,9 @@ class FrequencyOracle(Declared):
         Raises ``InputError`` for reports that nobody can have made.
         """
 
-    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+    def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """The tally of so many reports with these ``counts``; here each bit is a value that reports support."""
-        return Tally(users, users, counts)
+        return Tally(people, people, counts)
 
     def tally(self, reports: ArrayLike) -> Tally:
         """Counts of the values that reports support; raises ``InputError`` for reports that nobody can have made."""
@@ -115,14 +115,14 @@ class FrequencyOracle(Declared):
         own = p - 2 * p * q / a + q * q / a - (p - q) ** 2
         return (q - q * q / a) / (p - q) ** 2, own / (p - q) ** 2
 
-    def variance(self, share: float, users: int) -> float:
+    def variance(self, share: float, people: int) -> float:
         """Var of the estimate of a value that this ``share`` f of the people have: ((1 − f) v₀ + f v₁) / n.
 
-        Raises ``InputError`` unless 0 ≤ f ≤ 1, and users ≥ 1.
+        Raises ``InputError`` unless 0 ≤ f ≤ 1, and people ≥ 1.
         """
         other, own = self.variances
         exact = Fraction(probability("share", share))
-        return float(((1 - exact) * other + exact * own) / whole("users", users))
+        return float(((1 - exact) * other + exact * own) / whole("people", people))
 
     @property
     def mean_variance(self) -> float:
@@ -139,26 +139,26 @@ class FrequencyOracle(Declared):
         support a value, or fewer than ten do not, and where they are to be simultaneous, they are exact instead
         (Clopper and Pearson's), a little wide. Raises ``InputError`` where nobody reported.
         """
-        if tally.users < 1 or len(tally.counts) != self.k:
-            raise InputError("tally", (tally.users, len(tally.counts)), f"of 1 report or more on {self.k} values")
+        if tally.people < 1 or len(tally.counts) != self.k:
+            raise InputError("tally", (tally.people, len(tally.counts)), f"of 1 report or more on {self.k} values")
         value = self._values(tally)
         ends = self.exact_ends(tally, confidence, self.k) if simultaneous else self._ends(tally, value, confidence)
         lower, upper = np.minimum(ends[0], value), np.maximum(ends[1], value)
-        return Shares(value, lower, upper, tally.users, confidence, simultaneous)
+        return Shares(value, lower, upper, tally.people, confidence, simultaneous)
 
     def _ends(self, tally: Tally, value: Floats, confidence: float) -> tuple[Floats, Floats]:
         other, own = self.variances
-        lower, upper = score_interval(value, tally.users, (float(other), float(own)), deviations(confidence))
-        few = np.flatnonzero(np.minimum(tally.counts, tally.users - tally.counts) < NORMAL_FROM)
+        lower, upper = score_interval(value, tally.people, (float(other), float(own)), deviations(confidence))
+        few = np.flatnonzero(np.minimum(tally.counts, tally.people - tally.counts) < NORMAL_FROM)
         lower[few], upper[few] = self.exact_ends(replace(tally, counts=tally.counts[few]), confidence, 1)
         return lower, upper
 
     def exact_ends(self, tally: Tally, confidence: float, of: int) -> tuple[Floats, Floats]:
         """Ends of intervals that all hold, for ``of`` values that were looked at: from the chances of support."""
-        low, high = tail_interval(tally.counts, tally.users, confidence, of)
+        low, high = tail_interval(tally.counts, tally.people, confidence, of)
         other, width = float(self.other), float(self.keep - self.other)
         return (low - other) / width, (high - other) / width
 
     def _values(self, tally: Tally) -> Floats:
         base = float(self.other / self.answered * tally.answered)
-        return np.asarray((tally.counts - base) / (tally.users * float(self.keep - self.other)))
+        return np.asarray((tally.counts - base) / (tally.people * float(self.keep - self.other)))

@@ -82,7 +82,7 @@ class QuantileTree(Declared):
             other, own = (float(v) for v in oracle.variances)
             share[left] += values
             likely = np.clip(values, 0.0, 1.0)
-            variance[left] += (other + (own - other) * likely + likely * (1 - likely)) / found.users
+            variance[left] += (other + (own - other) * likely + likely * (1 - likely)) / found.people
         return share, np.sqrt(variance)
 
     def _rows(self, reports: ArrayLike) -> NDArray[np.int64]:

@@ -110,9 +110,9 @@ class Response(FrequencyOracle):
         heard = categories("reports", reports, self.letters)
         return occurrences(heard, self.letters)
 
-    def tally_of(self, users: int, counts: NDArray[np.int64]) -> Tally:
+    def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Each category supports itself; silence is an unanswered report."""
-        return Tally(users, int(counts[: self.k].sum()), counts[: self.k])
+        return Tally(people, int(counts[: self.k].sum()), counts[: self.k])
 
 
 def k_randomized_response(epsilon: float, k: int = 2) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from tightrope.local.parts.odds import checked_epsilon
 from tightrope.local.parts.values import categories, reals
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import whole
+from tightrope.numerics.rounding import rounded
 from tightrope.randomness.integers import below
 from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream
@@ -49,7 +49,7 @@ class VectorMean:
     @property
     def guarantee(self) -> Guarantee:
         """The realised (ε, 0, η) of all ``count`` numbers, rounded up."""
-        epsilon = math.nextafter(self.count * self.part.guarantee.epsilon, math.inf)
+        epsilon = rounded(self.count * self.part.guarantee.epsilon, "up")
         return Guarantee(epsilon, 0.0, min(1.0, self.loss.total_variation()))
 
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[np.uint32]:

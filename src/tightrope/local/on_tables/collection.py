@@ -72,7 +72,7 @@ def perturb_table(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows = perturb_table(survey, people, "vote", f"{folder}/r.parquet", categories=["no", "yes", "empty"])
     ...     tally = tally_table(survey, f"{folder}/r.parquet")
-    >>> rows, tally.users, survey.estimate_tally(tally).value.shape
+    >>> rows, tally.people, survey.estimate_tally(tally).value.shape
     (3000, 3000, (3,))
     """
     table = _opened(source)
@@ -89,7 +89,7 @@ def perturb_table(
     )
 
 
-def tally_table(mechanism: Oracle, source: object, column: str = REPORT, *, progress: Progress | None = None) -> Tally:
+def tally_table(mechanism: Oracle, source: object, *, column: str = REPORT, progress: Progress | None = None) -> Tally:
     """The counts of all reports in a table, for ``mechanism.estimate_tally``.
 
     ``source`` is a ``Table``, or whatever ``open_source`` takes: a file or folder that ``perturb_table`` wrote, or any

@@ -16,7 +16,7 @@ from tightrope.numerics.checks import inner_probability
 class Shares:
     """Unbiased estimates with the ends of their intervals, shape [k] each (floats where one number was asked for).
 
-    They speak of the ``users`` who reported: the only randomness is that of the mechanism. ``confidence`` holds for
+    They speak of the ``people`` who reported: the only randomness is that of the mechanism. ``confidence`` holds for
     each interval, or for all together where ``simultaneous``. A value may be below 0 or above 1: that is what makes
     averages and sums of estimates right; ``local.on_simplex`` makes a distribution of them, which is biased.
     """
@@ -24,7 +24,7 @@ class Shares:
     value: Floats
     lower: Floats
     upper: Floats
-    users: int
+    people: int
     confidence: float = 0.95
     simultaneous: bool = False
 
@@ -42,31 +42,31 @@ def deviations(confidence: float, of: int = 1) -> float:
     return float(-ndtri(missed / 2))
 
 
-def tail_interval(counts: NDArray[np.int64], users: int, confidence: float, of: int) -> tuple[Floats, Floats]:
+def tail_interval(counts: NDArray[np.int64], people: int, confidence: float, of: int) -> tuple[Floats, Floats]:
     """Chances of being counted whose intervals all ``of`` hold: Clopper and Pearson's, no approximation (Bonferroni).
 
-    ``counts`` of so many ``users``, shape [k]. They are right for independent people with equal chances, and a sum over
-    people with fixed, unequal chances is no further from its mean (Hoeffding 1956).
+    ``counts`` of so many ``people``, shape [k]. They are right for independent people with equal chances, and a sum
+    over people with fixed, unequal chances is no further from its mean (Hoeffding 1956).
 
     >>> [round(float(end[0]), 6) for end in tail_interval(np.array([5]), 10, 0.95, 1)]
     [0.187086, 0.812914]
     """
     missed = (1 - inner_probability("confidence", confidence)) / (2 * of)
-    some, not_all = np.maximum(counts, 1), np.minimum(counts, users - 1)
-    lower = np.where(counts > 0, betaincinv(some, users - some + 1, missed), 0.0)
-    upper = np.where(counts < users, betaincinv(not_all + 1, users - not_all, 1 - missed), 1.0)
+    some, not_all = np.maximum(counts, 1), np.minimum(counts, people - 1)
+    lower = np.where(counts > 0, betaincinv(some, people - some + 1, missed), 0.0)
+    upper = np.where(counts < people, betaincinv(not_all + 1, people - not_all, 1 - missed), 1.0)
     return lower, upper
 
 
-def score_interval(value: Floats, users: int, variances: tuple[float, float], width: float) -> tuple[Floats, Floats]:
-    """The shares f with |value − f| ≤ width · √(V(f) / users), V(f) = (1 − f) v₀ + f v₁ (Wilson's interval).
+def score_interval(value: Floats, people: int, variances: tuple[float, float], width: float) -> tuple[Floats, Floats]:
+    """The shares f with |value − f| ≤ width · √(V(f) / people), V(f) = (1 − f) v₀ + f v₁ (Wilson's interval).
 
     The variance is that of the share that is asked about, not of the one that was seen: so the interval keeps its
     coverage where few reports support a value. ``variances`` are (v₀, v₁), those of one report on another and on the
-    own value. The ends solve (value − f)² = width² V(f) / users.
+    own value. The ends solve (value − f)² = width² V(f) / people.
     """
     other, own = variances
-    scaled = width * width / users
+    scaled = width * width / people
     centre = value + scaled * (own - other) / 2
     square = centre**2 - value**2 + scaled * other
     half = np.sqrt(np.maximum(square, 0.0))

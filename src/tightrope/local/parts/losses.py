@@ -15,6 +15,7 @@ import numpy as np
 
 from tightrope.certificates import Guarantee
 from tightrope.mechanisms.tables.integer_losses import LOSS_ROUNDING
+from tightrope.numerics.rounding import rounded, to_float
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
@@ -58,13 +59,13 @@ def loss_of(change: Change) -> PrivacyLoss:
 
 def epsilon_of(change: Change) -> float:
     """ℓ, rounded up."""
-    return math.nextafter(log_odds(change) * (1 + LOSS_ROUNDING), math.inf)
+    return rounded(log_odds(change), "up", error=LOSS_ROUNDING)
 
 
 def guarantee_of(change: Change) -> Guarantee:
     """(ℓ, 0, up − down), each rounded up."""
     up, down = change
-    return Guarantee(epsilon_of(change), 0.0, _rounded_up(up - down))
+    return Guarantee(epsilon_of(change), 0.0, to_float(up - down, "up"))
 
 
 class Declared(ABC):
@@ -86,8 +87,3 @@ class Declared(ABC):
     def guarantee(self) -> Guarantee:
         """The realised (ε, 0, η), rounded up; ε is at most the one that was asked for."""
         return guarantee_of(self.changed)
-
-
-def _rounded_up(exact: Fraction) -> float:
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)

@@ -13,25 +13,25 @@ from tightrope.numerics.checks import whole
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """``users`` reports, of which ``answered`` say anything, and ``counts[v]``, shape [k], support the value v
+    """``people`` reports, of which ``answered`` say anything, and ``counts[v]``, shape [k], support the value v
     (for means: are the report v).
 
-    Raises ``InputError`` unless 0 ≤ counts ≤ answered ≤ users, all whole numbers. Tallies of disjoint reports add up:
+    Raises ``InputError`` unless 0 ≤ counts ≤ answered ≤ people, all whole numbers. Tallies of disjoint reports add up:
 
     >>> both = Tally(2, 2, np.array([1, 1])) + Tally(1, 0, np.array([0, 0]))
-    >>> both.users, both.answered, both.counts.tolist()
+    >>> both.people, both.answered, both.counts.tolist()
     (3, 2, [1, 1])
     """
 
-    users: int
+    people: int
     answered: int
     counts: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        users = whole("users", self.users, at_least=0)
+        people = whole("people", self.people, at_least=0)
         answered = whole("answered", self.answered, at_least=0)
-        if not answered <= users:
-            raise InputError("answered", answered, f"at most users={users}")
+        if not answered <= people:
+            raise InputError("answered", answered, f"at most people={people}")
         counts = np.asarray(self.counts)
         if counts.ndim != 1 or counts.dtype.kind not in "iu":
             raise InputError("type and shape of counts", (str(counts.dtype), counts.shape), "whole numbers, shape [k]")
@@ -45,4 +45,4 @@ class Tally:
             return NotImplemented
         if len(self.counts) != len(other.counts):
             raise InputError("tally", len(other.counts), f"of {len(self.counts)} values like the other one")
-        return Tally(self.users + other.users, self.answered + other.answered, self.counts + other.counts)
+        return Tally(self.people + other.people, self.answered + other.answered, self.counts + other.counts)

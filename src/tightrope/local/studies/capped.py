@@ -12,10 +12,11 @@ from functools import partial
 from typing import TypeVar
 
 from tightrope.local.mechanisms.duchi import duchi
+from tightrope.local.mechanisms.known import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.mechanisms.response import response_with_erasure
-from tightrope.local.studies.comparison import DISTRIBUTION, MEAN, Option, Oracle
+from tightrope.local.studies.comparison import Option
 from tightrope.numerics.checks import whole
 
 SMALLER = 1 - 1e-12

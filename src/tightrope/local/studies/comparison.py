@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from tightrope.errors import InputError
-from tightrope.local.mechanisms.duchi import duchi
-from tightrope.local.mechanisms.hadamard_response import hadamard
-from tightrope.local.mechanisms.hybrid import hybrid
-from tightrope.local.mechanisms.local_hashing import hashing
+from tightrope.local.mechanisms.known import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.mechanisms.piecewise import piecewise
-from tightrope.local.mechanisms.response import k_randomized_response
-from tightrope.local.mechanisms.subset import subset_selection
-from tightrope.local.mechanisms.unary import unary_encoding
 from tightrope.numerics.checks import positive, whole
 
-Oracle = FrequencyOracle | MeanOracle
-
-DISTRIBUTION: dict[str, Callable[[float, int], FrequencyOracle]] = {
-    "k_randomized_response": k_randomized_response,
-    "subset_selection": subset_selection,
-    "unary_encoding": unary_encoding,
-    "hashing": hashing,
-    "hadamard": hadamard,
-}
-MEAN: dict[str, Callable[[float], MeanOracle]] = {"duchi": duchi, "piecewise": piecewise, "hybrid": hybrid}
 SMALLEST_ERROR = 1e-100
 """Its square is still a float, and so is that of its inverse."""
 
@@ -42,11 +24,11 @@ class Option:
     variance: float
     bits: int
 
-    def error(self, users: int) -> float:
-        """Root mean squared error of the estimate from so many people: √(variance / users)."""
-        return math.sqrt(self.variance / whole("users", users))
+    def error(self, people: int) -> float:
+        """Root mean squared error of the estimate from so many people: √(variance / people)."""
+        return math.sqrt(self.variance / whole("people", people))
 
-    def users(self, error: float) -> int:
+    def people(self, error: float) -> int:
         """The fewest people for which ``error`` is not exceeded; ``InputError`` unless it is in (1e−100, 1e100)."""
         if not SMALLEST_ERROR < positive("error", error) < 1 / SMALLEST_ERROR:
             raise InputError("error", error, "between 1e-100 and 1e100", "values lie in [0, 1] or [-1, 1]")

@@ -66,12 +66,12 @@ class Findings:
             "title": self.study.title,
             "question": self.study.question,
             "between": self.study.between and list(self.study.between),
-            "reports": self.tally.users,
+            "reports": self.tally.people,
             "answered": self.tally.answered,
             "confidence": self.shares.confidence,
             "simultaneous": self.shares.simultaneous,
             "estimates": self._estimates(),
-            "effort": effort(self.study, self.tally.users),
+            "effort": effort(self.study, self.tally.people),
             "privacy": privacy(self.study),
             "mechanism": facts(self.study),
         }
@@ -85,7 +85,7 @@ class Findings:
         ]
         if self.study.question == "distribution":
             names = zip(self.study.categories, rows, strict=True)
-            rows = [{"category": name, **row, "people": row["value"] * self.tally.users} for name, row in names]
+            rows = [{"category": name, **row, "people": row["value"] * self.tally.people} for name, row in names]
         if self.consistent is not None:
             shapes = zip(rows, self.consistent.value, strict=True)
             rows = [{**row, "consistent": float(value)} for row, value in shapes]
@@ -98,22 +98,22 @@ def _refuse_for_a_mean(**options: bool) -> None:
             raise InputError(name, value, "left out", "a mean is one number: it is for shares of several categories")
 
 
-def effort(study: Study, users: int) -> dict[str, Any]:
+def effort(study: Study, people: int) -> dict[str, Any]:
     """The error that so many people give, for the worst population, and how many it would take others (``local.plan``).
 
     ``error``: root mean squared, of a share or of the mean in its own units. No mechanism whatsoever with the study's ε
-    and total variation, in which people do not see each other's reports, reaches it with fewer than ``least_users``;
-    the best one that is known takes ``best_users``.
+    and total variation, in which people do not see each other's reports, reaches it with fewer than ``least_people``;
+    the best one that is known takes ``best_people``.
     """
-    error = math.sqrt(_variance(study) / users)
+    error = math.sqrt(_variance(study) / people)
     eta = study.total_variation
     planned = plan(study.question, epsilon=study.epsilon, error=error, k=study.k, total_variation=eta)
     return {
-        "users": users,
+        "people": people,
         "error": error * study.unit,
-        "least_users": planned.least_users,
+        "least_people": planned.least_people,
         "best": planned.option.name,
-        "best_users": min(planned.users, users),
+        "best_people": min(planned.people, people),
     }
 
 

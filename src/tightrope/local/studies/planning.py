@@ -14,7 +14,7 @@ from tightrope.local.studies.comparison import Option, compare
 from tightrope.numerics.checks import positive, probability, whole
 
 SCOPE = "(The limit is for people who do not see each other's reports.)"
-"""Non-interactive mechanisms: what ``least_users`` and ``least_error`` speak of."""
+"""Non-interactive mechanisms: what ``least_people`` and ``least_error`` speak of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +23,22 @@ class Plan:
 
     People are drawn from a population, and its shares or its mean are asked for. ``error`` is the root mean squared
     error of one share, averaged over the categories, or of the mean of numbers in [−1, 1], for the worst population:
-    what the mechanism adds and what drawing people adds. With fewer people than ``least_users`` no mechanism whatsoever
-    reaches it; with ``users`` people none has a smaller one than ``least_error``: no mechanism in which people do not
+    what the mechanism adds and what drawing people adds. With fewer than ``least_people`` no mechanism whatsoever
+    reaches it; with ``people`` none has a smaller one than ``least_error``: no mechanism in which people do not
     see each other's reports, though each may run another one (non-interactive).
     """
 
     question: str
     option: Option
-    users: int
+    people: int
     error: float
-    least_users: int
+    least_people: int
     least_error: float
 
     def __str__(self) -> str:
         return (
-            f"{self.option.name}: {self.users:,} people for an error of {self.error:.4g}; "
-            f"no mechanism whatsoever can do it with fewer than {self.least_users:,}\n{SCOPE}"
+            f"{self.option.name}: {self.people:,} people for an error of {self.error:.4g}; "
+            f"no mechanism whatsoever can do it with fewer than {self.least_people:,}\n{SCOPE}"
         )
 
 
@@ -46,32 +46,32 @@ def plan(
     question: str,
     *,
     epsilon: float,
-    users: int | None = None,
+    people: int | None = None,
     error: float | None = None,
     k: int | None = None,
     total_variation: float | None = None,
 ) -> Plan:
-    """The study with the least variance: give ``users`` or ``error``, the other one follows.
+    """The study with the least variance: give ``people`` or ``error``, the other one follows.
 
     ``question`` is "distribution" (shares of ``k`` categories) or "mean" (of numbers in [−1, 1]). A
     ``total_variation`` is kept by silence (response with erasure, ``duchi``) or by the largest ε that keeps it,
     whichever has less variance. Variances are exact, of what is sampled; limits as in ``local.limits`` (non-interactive
-    mechanisms). Neighbours: one person's whole value. Raises ``InputError`` unless exactly one of ``users`` and
+    mechanisms). Neighbours: one person's whole value. Raises ``InputError`` unless exactly one of ``people`` and
     ``error`` is given.
 
     >>> print(plan("mean", epsilon=1.0, error=0.02))
     duchi: 11,707 people for an error of 0.02; no mechanism whatsoever can do it with fewer than 11,033
     (The limit is for people who do not see each other's reports.)
     """
-    if (users is None) == (error is None):
-        raise InputError("users", users, "either users or error", "the other one follows")
+    if (people is None) == (error is None):
+        raise InputError("people", people, "either people or error", "the other one follows")
     options = _options(question, positive("epsilon", epsilon), k, total_variation)
     option = min((_drawn(one, question, k) for one in options), key=lambda one: (one.variance, one.bits))
-    if users is None:
+    if people is None:
         wanted = positive("error", error)
-        asked = option.users(wanted)
+        asked = option.people(wanted)
     else:
-        asked = whole("users", users)
+        asked = whole("people", people)
         wanted = option.error(asked)
     eta = 1.0 if total_variation is None else total_variation
     privacy = Guarantee(epsilon, 0.0, min(eta, math.tanh(epsilon / 2)))

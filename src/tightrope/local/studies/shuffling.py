@@ -21,6 +21,7 @@ from tightrope.errors import InputError
 from tightrope.local.parts.odds import checked_epsilon
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import inner_probability, non_negative, whole
+from tightrope.numerics.search import crossing
 
 CLONE_DEVIATIONS = 9.0
 """Standard deviations of numbers of clones that are looked at one by one."""
@@ -30,20 +31,19 @@ TAIL_ROUNDING = 1e-11
 """Relative error of binomial tails, at most."""
 SHUFFLING_MARGIN = 1e-9
 """Relative allowance for the rest of the rounding, and relative width at which a search ends."""
-HALVINGS = 60
 OVERFLOWING_EPSILON = 700.0
 
 
-def shuffled_delta(epsilon: float, *, local_epsilon: float, users: int) -> float:
-    """An upper bound on δ(ε) of the shuffled reports of so many users, each ``local_epsilon``-LDP.
+def shuffled_delta(epsilon: float, *, local_epsilon: float, people: int) -> float:
+    """An upper bound on δ(ε) of the shuffled reports of so many people, each ``local_epsilon``-LDP.
 
-    Neighbours: one person's value is replaced. ε ≥ 0. Raises ``InputError`` for other numbers, or fewer than 2 users.
+    Neighbours: one person's value is replaced. ε ≥ 0. Raises ``InputError`` for other numbers, or fewer than 2 people.
 
-    >>> shuffled_delta(0.1, local_epsilon=1.0, users=10_000) < 1e-6
+    >>> shuffled_delta(0.1, local_epsilon=1.0, people=10_000) < 1e-6
     True
     """
     level, local = non_negative("epsilon", epsilon), checked_epsilon(local_epsilon)
-    others = whole("users", users, at_least=2, remedy="nobody hides among no others") - 1
+    others = whole("people", people, at_least=2, remedy="nobody hides among no others") - 1
     if level >= local:
         return 0.0
     if level > OVERFLOWING_EPSILON:  # e^ε overflows; nothing is lost: so many cannot hide anybody
@@ -53,39 +53,37 @@ def shuffled_delta(epsilon: float, *, local_epsilon: float, users: int) -> float
     return min(1.0, float(np.dot(chances, gains)) * (1 + SHUFFLING_MARGIN) + missed)
 
 
-def shuffled_epsilon(delta: float, *, local_epsilon: float, users: int) -> float:
+def shuffled_epsilon(delta: float, *, local_epsilon: float, people: int) -> float:
     """The least ε, to 10⁻⁹ of itself from above, for which ``shuffled_delta`` is at most δ; never above the local one.
 
-    >>> round(shuffled_epsilon(1e-6, local_epsilon=1.0, users=10_000), 3)
+    >>> round(shuffled_epsilon(1e-6, local_epsilon=1.0, people=10_000), 3)
     0.053
     """
     wanted, high = inner_probability("delta", delta), checked_epsilon(local_epsilon)
-    if shuffled_delta(0.0, local_epsilon=local_epsilon, users=users) <= wanted:
+    if shuffled_delta(0.0, local_epsilon=local_epsilon, people=people) <= wanted:
         return 0.0
-    low = 0.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        enough = shuffled_delta(middle, local_epsilon=local_epsilon, users=users) <= wanted
-        low, high = (low, middle) if enough else (middle, high)
-        if high - low <= SHUFFLING_MARGIN * high:
-            break
-    return high
+
+    def excess(epsilon: float) -> float:
+        delta = shuffled_delta(epsilon, local_epsilon=local_epsilon, people=people)
+        return math.log(delta / wanted) if delta > 0 else -math.inf
+
+    return crossing(excess, 0.0, high, side="passes", relative=SHUFFLING_MARGIN / 2)
 
 
-def shuffled_closed_form(delta: float, *, local_epsilon: float, users: int) -> float:
+def shuffled_closed_form(delta: float, *, local_epsilon: float, people: int) -> float:
     """Their Theorem 3.1: log(1 + tanh(ε₀/2) (8 √(e^{ε₀} log(4/δ) / n) + 8 e^{ε₀} / n)); looser than the above.
 
     Raises ``InputError`` unless ε₀ ≤ log(n / (16 log(2/δ))), where it holds.
 
-    >>> shuffled_closed_form(1e-6, local_epsilon=1.0, users=10_000) < 0.4
+    >>> shuffled_closed_form(1e-6, local_epsilon=1.0, people=10_000) < 0.4
     True
     """
     wanted, local = inner_probability("delta", delta), checked_epsilon(local_epsilon)
-    people = whole("users", users, at_least=2)
-    most = math.log(people) - math.log(16 * math.log(2 / wanted))
+    count = whole("people", people, at_least=2)
+    most = math.log(count) - math.log(16 * math.log(2 / wanted))
     if not local <= most:
-        raise InputError("local_epsilon", local_epsilon, f"at most {most:.6g} for so many users", "ask for more users")
-    each = max(math.exp(local - math.log(people)), 1e-300)  # where it underflows, ε is not 0
+        raise InputError("local_epsilon", local_epsilon, f"at most {most:.6g} for so many people", "ask more people")
+    each = max(math.exp(local - math.log(count)), 1e-300)  # where it underflows, ε is not 0
     spread = 8 * math.sqrt(each * math.log(4 / wanted)) + 8 * each
     return math.log1p(math.tanh(local / 2) * spread) * (1 + 1e-12)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal
@@ -11,14 +10,11 @@ from tightrope.engines.labels import Labels, Name
 from tightrope.engines.schema import listed, nearest
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.duchi import duchi
-from tightrope.local.mechanisms.hybrid import hybrid
-from tightrope.local.mechanisms.means import MeanOracle
-from tightrope.local.mechanisms.piecewise import piecewise
+from tightrope.local.mechanisms.known import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.mechanisms.response import response_with_erasure
 from tightrope.local.parts.odds import checked_epsilon
 from tightrope.local.parts.values import between as checked_between
 from tightrope.local.studies.capped import capped
-from tightrope.local.studies.comparison import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.studies.planning import plan
 from tightrope.numerics.checks import inner_probability
 
@@ -29,9 +25,15 @@ Question = Literal["distribution", "mean"]
 BEST = "best"
 ERASURE = "response_with_erasure"
 ONE_BIT = "duchi"
-NUMERIC: Mapping[str, Callable[..., MeanOracle]] = {"duchi": duchi, "piecewise": piecewise, "hybrid": hybrid}
-CHOICES: Mapping[str, tuple[str, ...]] = {"distribution": (BEST, *DISTRIBUTION, ERASURE), "mean": (BEST, *MEAN)}
-"""The mechanisms of each question."""
+
+
+def choices(question: object) -> tuple[str, ...]:
+    """The mechanisms for a question, by name; ``InputError`` for another question."""
+    if question == "distribution":
+        return (BEST, *DISTRIBUTION, ERASURE)
+    if question == "mean":
+        return (BEST, *MEAN)
+    raise InputError("question", question, "'distribution' or 'mean'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,7 @@ class Study:
     title: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.question, str) or self.question not in CHOICES:
-            raise InputError("question", self.question, "'distribution' or 'mean'")
+        choices(self.question)
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         if self.total_variation is not None:
             eta = inner_probability("total_variation", self.total_variation, "leave it out for no such bound")
@@ -75,7 +76,7 @@ class Study:
             object.__setattr__(self, "between", checked_between(self.between))
 
     def _check_choice(self) -> None:
-        known = CHOICES[self.question]
+        known = choices(self.question)
         if not isinstance(self.choice, str) or self.choice not in known:
             raise InputError("mechanism", self.choice, f"one of {listed(known)}", nearest(self.choice, known))
         if self.choice == ERASURE and self.total_variation is None:
@@ -136,7 +137,7 @@ def _storable(name: Name) -> bool:
 
 def _best(study: Study) -> str:
     eta = study.total_variation
-    found = plan(study.question, epsilon=study.epsilon, users=1, k=study.k, total_variation=eta)
+    found = plan(study.question, epsilon=study.epsilon, people=1, k=study.k, total_variation=eta)
     return found.option.name  # the variance of one person: it does not depend on how many there are
 
 
@@ -154,5 +155,5 @@ def _built(study: Study) -> Oracle:
 
 def _made(study: Study, epsilon: float) -> Oracle:
     if study.between is not None:
-        return NUMERIC[study.choice](epsilon, between=study.between)
+        return MEAN[study.choice](epsilon, between=study.between)
     return DISTRIBUTION[study.choice](epsilon, len(study.categories))

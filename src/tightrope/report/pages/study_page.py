@@ -170,10 +170,10 @@ def _bars(document: Json) -> list[Bar]:
     """People, for the error that this study reaches: by this mechanism, by the best one known, by any."""
     effort = part(document, "effort")
     name, best = text(part(document, "mechanism"), "name"), text(effort, "best")
-    rows = [(f"This study: {name}", number(effort, "users"), True)]
+    rows = [(f"This study: {name}", number(effort, "people"), True)]
     if best != name:
-        rows.append((f"The best known: {best}", number(effort, "best_users"), False))
-    rows.append(("Any mechanism whatsoever: at least", number(effort, "least_users"), False))
+        rows.append((f"The best known: {best}", number(effort, "best_people"), False))
+    rows.append(("Any mechanism whatsoever: at least", number(effort, "least_people"), False))
     longest = max((people for _, people, _ in rows if people is not None), default=0.0)
     if longest <= 0:
         return []

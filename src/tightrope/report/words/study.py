@@ -107,8 +107,8 @@ def interval_words(document: Json) -> str:
 def effort_words(document: Json) -> str:
     """How many people it took for the error, and how many it takes at least; empty where it is not stated."""
     effort = part(document, "effort")
-    users, least, error = (number(effort, key) for key in ("users", "least_users", "error"))
-    if users is None or least is None or error is None:
+    people, least, error = (number(effort, key) for key in ("people", "least_people", "error"))
+    if people is None or least is None or error is None:
         return ""
     if is_shares(document):
         what = f"shares are off by {significant(100 * error, 2, UP)} percentage points or less, whatever the population"
@@ -116,7 +116,7 @@ def effort_words(document: Json) -> str:
     else:
         what = f"the mean is off by {significant(error, 2, UP)} or less, whatever the population"
         over = "root mean square"
-    reached = f"With {fixed(users, 0)} {'person' if users == 1 else 'people'} {what} ({over})."
+    reached = f"With {fixed(people, 0)} {'person' if people == 1 else 'people'} {what} ({over})."
     if least <= 1:
         return f"{reached} How few people could do is not known: the proven limit says nothing here."
     return (

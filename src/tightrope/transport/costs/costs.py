@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers
@@ -110,6 +111,10 @@ class Matrix(Cost):
         return self.values
 
 
+CostLike = Cost | ArrayLike
+"""A cost, or a table of costs [n, m]."""
+
+
 def powered(cost: Cost, exponent: float) -> Cost:
     """c_ij^exponent; ``InputError`` where floats do not hold that: it overflows, or all of it falls below their digits.
 
@@ -123,7 +128,7 @@ def powered(cost: Cost, exponent: float) -> Cost:
     return cost.power(exponent)
 
 
-def as_cost(cost: object) -> Cost:
+def as_cost(cost: CostLike) -> Cost:
     """``cost`` itself, or a table of costs as a ``Matrix``.
 
     Raises ``InputError`` where it is not two-dimensional, is empty, or has a cost that is negative, NaN or infinite.
@@ -134,7 +139,7 @@ def as_cost(cost: object) -> Cost:
     return cost if isinstance(cost, Cost) else Matrix(_table(cost))
 
 
-def _table(cost: object) -> Floats:
+def _table(cost: ArrayLike) -> Floats:
     expected = "a cost: a table [n, m], or transport.grid, points, line or graph"
     try:
         values = np.array(cost, dtype=np.float64, order="C")

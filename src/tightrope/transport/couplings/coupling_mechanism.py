@@ -12,17 +12,17 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers, array_of
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import Source
+from tightrope.transport.costs.costs import CostLike, as_cost
 from tightrope.transport.couplings import least_loss
 from tightrope.transport.couplings.least_loss import Objective
 from tightrope.transport.couplings.membership import Codes, codes
 from tightrope.transport.couplings.person_names import people
-from tightrope.transport.exact.exact_laws import Law, array_of
+from tightrope.transport.exact.exact_laws import Law
 from tightrope.transport.exact.group_tables import GroupTables
 from tightrope.transport.exact.row_tables import RowTables
-from tightrope.transport.solvers import solving
 
 Group = Any
 
@@ -56,7 +56,8 @@ class CouplingMechanism:
     def fit(
         cls,
         groups: Mapping[Group, ArrayLike],
-        cost: Any,
+        cost: CostLike,
+        *,
         target: ArrayLike | Literal["barycenter"] | None = None,
         objective: Objective = "expected",
         weights: Mapping[Group, float] | None = None,
@@ -76,11 +77,11 @@ class CouplingMechanism:
         >>> mechanism.loss["a"], mechanism.output_law("a").tolist()
         (0.5, [0.25, 0.5, 0.25])
         """
-        cost = solving.checked_cost(cost)
-        laws, order = least_loss.laws_of(groups, solving.sizes(cost)[0]), least_loss.order_of(objective)
-        common = least_loss.target_of(target, laws, cost, least_loss.shares_of(laws, weights))
-        plans = {group: least_loss.plan_of(law, common, cost, order) for group, law in laws.items()}
-        loss = {group: least_loss.loss_of(plan, cost, order) for group, plan in plans.items()}
+        table = as_cost(cost)
+        laws, order = least_loss.laws_of(groups, table.shape[0]), least_loss.order_of(objective)
+        common = least_loss.target_of(target, laws, table, least_loss.shares_of(laws, weights))
+        plans = {group: least_loss.plan_of(law, common, table, order) for group, law in laws.items()}
+        loss = {group: least_loss.loss_of(plan, table, order) for group, plan in plans.items()}
         tables = {group: least_loss.tables_of(plan, laws[group], common) for group, plan in plans.items()}
         stray = max(plan.stray for plan in plans.values())
         return cls(laws, common, GroupTables.of(tables), loss, objective, stray)
@@ -89,6 +90,7 @@ class CouplingMechanism:
         self,
         values: ArrayLike,
         group: Group,
+        *,
         person: Any = None,
         randomness: Source | None = None,
     ) -> Integers:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.randomness.choice import TOTAL
+from tightrope.transport.costs.costs import CostLike, as_cost
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism, Group
 from tightrope.transport.couplings.least_loss import NEGLIGIBLE_MASS
-from tightrope.transport.solvers import solving
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +27,15 @@ class Moves:
     kept: float
 
 
-def moves(mechanism: CouplingMechanism, group: Group, cost: Any) -> Moves:
+def moves(mechanism: CouplingMechanism, group: Group, cost: CostLike) -> Moves:
     """E d(X, Y), the least t with P(d(X, Y) > t) ≤ 2e−12, and P(X = Y), for X of the law the group was fitted with.
 
     >>> mechanism = CouplingMechanism.fit({"a": [0.5, 0.5]}, [[0, 1], [1, 0]], target=[0.25, 0.75])
-    >>> moves(mechanism, "a", solving.checked_cost([[0, 1], [1, 0]]))
+    >>> moves(mechanism, "a", [[0, 1], [1, 0]])
     Moves(mean=0.25, largest=1.0, kept=0.75)
     """
     rows, columns, shares = flows(mechanism, group)
-    costs = solving.distances(cost, rows, columns)
+    costs = as_cost(cost).pairs(rows, columns)
     dearest = np.argsort(-costs, kind="stable")
     beyond = costs[dearest][np.cumsum(shares[dearest]) > NEGLIGIBLE_MASS]
     kept = math.fsum(shares[rows == columns].tolist())

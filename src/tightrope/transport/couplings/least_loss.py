@@ -11,10 +11,13 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative
-from tightrope.transport.exact.exact_laws import SUM_TOLERANCE, Law
+from tightrope.numerics.laws import SUM_TOLERANCE
+from tightrope.transport.costs.costs import Cost
+from tightrope.transport.exact.exact_laws import Law
 from tightrope.transport.exact.exact_plan import ExactPlan, exact_plan
 from tightrope.transport.exact.row_tables import RowTables
-from tightrope.transport.solvers import solving
+from tightrope.transport.solvers.barycentre import barycenter
+from tightrope.transport.solvers.optimal import coupling
 
 NEGLIGIBLE_MASS = 2e-12
 """Mass that does not count in a largest cost: W_∞ is solved but for 1e−12 of it."""
@@ -50,29 +53,29 @@ def shares_of(laws: Mapping[Group, Law], weights: Mapping[Group, float] | None) 
     return [weight / sum(found) for weight in found]
 
 
-def target_of(target: Any, laws: Mapping[Group, Law], cost: Any, weights: list[float]) -> Law:
+def target_of(target: Any, laws: Mapping[Group, Law], cost: Cost, weights: list[float]) -> Law:
     """The law that was given, or the one of least total expected cost to the groups' laws.
 
     Raises ``InputError`` for what is no law over the target points of ``cost``.
     """
-    size = solving.sizes(cost)[1]
+    size = cost.shape[1]
     if target is None or (isinstance(target, str) and target == "barycenter"):
-        found = np.maximum(solving.centre([law.floats for law in laws.values()], cost, weights), 0.0)
+        found = np.maximum(barycenter([law.floats for law in laws.values()], cost, weights=weights).law, 0.0)
         return Law.of("barycenter", np.where(found < SUM_TOLERANCE / (1000 * size), 0.0, found), size)
     if isinstance(target, str):
         raise InputError("target", target, "a law, 'barycenter' or None")
     return Law.of("target", target, size)
 
 
-def plan_of(law: Law, target: Law, cost: Any, order: float) -> ExactPlan:
+def plan_of(law: Law, target: Law, cost: Cost, order: float) -> ExactPlan:
     """An optimal coupling of two laws, its marginals exact."""
-    return exact_plan(solving.plan(law.floats, target.floats, cost, order), law, target)
+    return exact_plan(coupling(law.floats, target.floats, cost, p=order).plan, law, target)
 
 
-def loss_of(plan: ExactPlan, cost: Any, order: float) -> float:
+def loss_of(plan: ExactPlan, cost: Cost, order: float) -> float:
     """The mean cost of the exact plan, or its largest cost but for 2e−12 of the mass, where rounding may be."""
     pairs = np.array(list(plan.entries), dtype=np.int64)
-    costs = solving.distances(cost, pairs[:, 0], pairs[:, 1])
+    costs = cost.pairs(pairs[:, 0], pairs[:, 1])
     shares = np.array([weight / plan.total for weight in plan.entries.values()])
     if order == 1:
         return math.fsum((costs * shares).tolist())

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-
-SUM_TOLERANCE = 1e-9
-"""How far from one a sum may be: such a law is renormalised, any other is refused."""
+from tightrope.numerics.laws import probabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +45,6 @@ class Law:
     def support(self) -> NDArray[np.int64]:
         """Where the mass is positive."""
         return np.flatnonzero(np.array([mass > 0 for mass in self.masses]))
-
-
-def probabilities(name: str, values: ArrayLike, size: int | None = None) -> Floats:
-    """``values`` as floats of shape [n]; raises ``InputError`` unless all are ≥ 0 and they add up to 1 ± 1e−9."""
-    law = _numbers(name, values)
-    if size is not None and len(law) != size:
-        raise InputError(name, f"{len(law)} probabilities", f"of {size} probabilities, one for each point of the cost")
-    if not bool(np.all(law >= 0)):
-        raise InputError(name, float(law[~(law >= 0)][0]), "made of probabilities >= 0", "NaN is no probability")
-    total = float(np.sum(law))
-    if not abs(total - 1) <= SUM_TOLERANCE:
-        raise InputError(f"sum of {name}", total, f"1, to {SUM_TOLERANCE:g}", "divide counts by their sum")
-    return law
-
-
-def array_of(name: str, values: ArrayLike, expected: str) -> NDArray[Any]:
-    """``values`` as an array; raises ``InputError``, without them, for lists of lists of unequal lengths."""
-    try:
-        return np.asarray(values)
-    except ValueError:
-        raise InputError(name, "lists of unequal lengths", expected) from None
-
-
-def _numbers(name: str, values: ArrayLike) -> Floats:
-    expected = "a list of probabilities, one a point of the support"
-    array = array_of(name, values, expected)
-    if array.ndim != 1 or array.dtype.kind not in "iuf":
-        raise InputError(name, f"{array.dtype} of shape {array.shape}", expected, "lists of lists are no laws")
-    if not len(array):
-        raise InputError(name, values, expected, "an empty support holds no law")
-    return array.astype(np.float64)
 
 
 def whole_masses(values: Floats) -> list[int]:

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import array_of
 from tightrope.numerics.checks import filled
+from tightrope.transport.costs.costs import Cost, CostLike, as_cost
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.exact.exact_laws import Law, array_of
+from tightrope.transport.exact.exact_laws import Law
 from tightrope.transport.guarantees.divergences import divergence as divergence_of
 from tightrope.transport.guarantees.divergences import raised
-from tightrope.transport.solvers import solving
+from tightrope.transport.solvers.optimal import coupling
 
 Shares = list[Fraction]
 Side = Any
@@ -71,7 +73,13 @@ def distribution_privacy(
 
 
 def extended_distribution_privacy(
-    mechanism: Any, pairs: Sequence[tuple[Side, Side]], divergence: str, cost: Any, p: float = 1, *, delta: float = 0.0
+    mechanism: Any,
+    pairs: Sequence[tuple[Side, Side]],
+    divergence: str,
+    cost: CostLike,
+    *,
+    p: float = 1,
+    delta: float = 0.0,
 ) -> DistributionPrivacy:
     """The least ε with D(A#λ₀‖A#λ₁) ≤ ε W_p(λ₀, λ₁) both ways, for each pair (XDistP, KM Def. 12); p is 1 or ∞.
 
@@ -84,8 +92,8 @@ def extended_distribution_privacy(
     """
     if p not in (1, math.inf):
         raise InputError("p", p, "1 or math.inf")
-    cost, apart = solving.checked_cost(cost), distribution_privacy(mechanism, pairs, divergence, delta=delta).values
-    near = [_distance(mechanism, pair, cost, p) for pair in pairs]
+    table, apart = as_cost(cost), distribution_privacy(mechanism, pairs, divergence, delta=delta).values
+    near = [_distance(mechanism, pair, table, p) for pair in pairs]
     return DistributionPrivacy(divergence, tuple(map(_per_unit, apart, near)), p)
 
 
@@ -147,14 +155,14 @@ def _input_law(mechanism: Any, side: Side, size: int) -> Law:
     return mechanism.groups[group] if law is None else Law.of("law", law, size)
 
 
-def _distance(mechanism: Any, pair: tuple[Side, Side], cost: Any, p: float) -> float:
+def _distance(mechanism: Any, pair: tuple[Side, Side], cost: Cost, p: float) -> float:
     """A lower bound on W_p: W_1 moves by at most the largest cost times what the laws move when they become floats."""
-    size = solving.sizes(cost)[0]
+    size = cost.shape[0]
     first, second = (_input_law(mechanism, side, size) for side in pair)
     if first == second:
         return 0.0
-    found = solving.proven_distance(first.floats, second.floats, cost, p) * (1 - ROUNDED)
-    return found if p == math.inf else max(0.0, found - solving.largest(cost) * (size + 8) * UNIT)
+    proven = coupling(first.floats, second.floats, cost, p=p).at_least * (1 - ROUNDED)
+    return proven if p == math.inf else max(0.0, proven - cost.ceiling() * (size + 8) * UNIT)
 
 
 def _per_unit(apart: float, distance: float) -> float:

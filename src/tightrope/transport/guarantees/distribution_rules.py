@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative, whole
+from tightrope.numerics.divergences import NAMED
+from tightrope.numerics.rounding import to_float
 
 Metric = Literal["W1", "Winf"]
 
-F_DIVERGENCES = ("kl", "reverse_kl", "total_variation", "chi2", "hellinger")
+F_DIVERGENCES = tuple(NAMED)
 TRIANGLE = ("total_variation", "max")
 """Divergences that add up along a chain of laws."""
 BELOW: dict[str, tuple[str, ...]] = {
     "max": ("kl", "reverse_kl", "total_variation", "hellinger"),
-    "chi2": ("kl", "reverse_kl", "hellinger"),
+    "chi_squared": ("kl", "reverse_kl", "hellinger"),
     "kl": ("reverse_kl", "hellinger"),
     "reverse_kl": ("kl", "hellinger"),
-    "total_variation": ("hellinger",),
 }
-"""Divergences that are never larger, taken both ways: KL ≤ D_∞, KL ≤ log(1 + χ²), H² ≤ KL/2, H² ≤ TV ≤ D_∞/2."""
+"""Divergences that are never larger, taken both ways: KL ≤ D_∞, KL ≤ log(1 + χ²), H² ≤ KL, TV ≤ D_∞/2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class DistributionGuarantee:
         if self.metric is None and self.divergence not in TRIANGLE and steps > 1:
             remedy = "state the guarantee with a metric, or for one of these"
             raise InputError("divergence", self.divergence, f"one of {list(TRIANGLE)} for a chain", remedy)
-        return replace(self, epsilon=_at_least(steps * Fraction(self.epsilon)), points=False)
+        return replace(self, epsilon=to_float(steps * Fraction(self.epsilon), "up"), points=False)
 
     def by_worst_distance(self) -> DistributionGuarantee:
         """W_1 ≤ W_∞: W_1-XDistP is W_∞-XDistP (KM Prop. 9); raises ``InputError`` without a metric."""
@@ -122,10 +122,4 @@ class DistributionGuarantee:
             raise InputError("other", shown, f"of {(self.divergence, self.metric)}", "weaken both to a common one")
         if self.divergence not in ("kl", "max"):
             raise InputError("divergence", self.divergence, "'kl' or 'max'", "others do not add up adaptively")
-        return replace(self, epsilon=_at_least(Fraction(self.epsilon) + Fraction(other.epsilon)))
-
-
-def _at_least(exact: Fraction) -> float:
-    """The least double that is not below."""
-    near = float(exact)
-    return near if near >= exact else math.nextafter(near, math.inf)
+        return replace(self, epsilon=to_float(Fraction(self.epsilon) + Fraction(other.epsilon), "up"))

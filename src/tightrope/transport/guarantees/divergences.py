@@ -1,4 +1,4 @@
-"""Divergences between two laws in rationals: upper bounds, each a few units in the last place above the truth."""
+"""The divergences of ``numerics.divergences`` between two laws in rationals: upper bounds, a few units too high."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from fractions import Fraction
 
 from tightrope.errors import InputError
 from tightrope.numerics.checks import probability
+from tightrope.numerics.divergences import CHI_SQUARED, HELLINGER, KL, Divergence
+from tightrope.numerics.rounding import rounded
 
 Shares = Sequence[Fraction]
 
@@ -25,9 +27,10 @@ SMALL, LARGE = Fraction(1, 10**300), Fraction(10**300)
 def divergence(name: str, p: Shares, q: Shares, *, delta: float = 0.0) -> float:
     """D(p‖q), rounded up; ∞ where p is not absolutely continuous and D asks for it.
 
-    ``name``: "kl" Σ p log(p/q) · "reverse_kl" Σ q log(q/p) · "total_variation" Σ (p − q)₊ · "chi2" Σ (p − q)²/q ·
-    "hellinger" ½ Σ (√p − √q)² · "max" log max p/q · "approximate_max" the least ε ≥ 0 with Σ (p − e^ε q)₊ ≤ ``delta``
-    (KM Def. 5: max over sets R of log((p(R) − δ)/q(R))). Raises ``InputError`` for another name.
+    ``name``: "kl" Σ p log(p/q) · "reverse_kl" Σ q log(q/p) · "total_variation" Σ (p − q)₊ ·
+    "chi_squared" Σ (p − q)²/q · "hellinger" Σ (√p − √q)² · "max" log max p/q · "approximate_max" the least ε ≥ 0 with
+    Σ (p − e^ε q)₊ ≤ ``delta`` (KM Def. 5: max over sets R of log((p(R) − δ)/q(R))).
+    Raises ``InputError`` for another name.
 
     >>> p, q = [Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 4), Fraction(3, 4)]
     >>> round(divergence("kl", p, q), 12), round(divergence("max", p, q), 12)
@@ -49,7 +52,7 @@ def divergence(name: str, p: Shares, q: Shares, *, delta: float = 0.0) -> float:
 
 def raised(value: float) -> float:
     """A few units up; 0 and ∞ stay."""
-    return value and math.nextafter(value * (1 + TERM_MARGIN), math.inf)
+    return rounded(value, "up", error=TERM_MARGIN)
 
 
 def log_ratio(p: Fraction, q: Fraction) -> float:
@@ -64,7 +67,7 @@ def log_ratio(p: Fraction, q: Fraction) -> float:
 
 def _kl(p: Shares, q: Shares) -> float:
     """Σ q φ(p/q) with φ(t) = t log t − t + 1 ≥ 0: no cancellation."""
-    return _sum(p, q, _bend, math.inf)
+    return _sum(p, q, _bend, KL)
 
 
 def _bend(p: Fraction, q: Fraction) -> float:
@@ -82,27 +85,25 @@ def _total_variation(p: Shares, q: Shares) -> float:
     return float(sum((a - b for a, b in zip(p, q, strict=True) if a > b), Fraction(0)))
 
 
-def _chi2(p: Shares, q: Shares) -> float:
-    return _sum(p, q, lambda a, b: float((a - b) ** 2 / b), math.inf)
+def _chi_squared(p: Shares, q: Shares) -> float:
+    return _sum(p, q, lambda a, b: float((a - b) ** 2 / b), CHI_SQUARED)
 
 
 def _hellinger(p: Shares, q: Shares) -> float:
-    return _sum(p, q, _root_gap, 0.5)
+    return _sum(p, q, _root_gap, HELLINGER)
 
 
 def _root_gap(p: Fraction, q: Fraction) -> float:
-    """½ (√p − √q)² = ½ a ((1 − r)/(1 + √r))² with a the larger of both and r their ratio."""
+    """(√p − √q)² = a ((1 − r)/(1 + √r))² with a the larger of both and r their ratio."""
     larger, ratio = max(p, q), min(p, q) / max(p, q)
-    return 0.5 * float(larger) * (float(1 - ratio) / (1 + math.sqrt(ratio))) ** 2
+    return float(larger) * (float(1 - ratio) / (1 + math.sqrt(ratio))) ** 2
 
 
-def _sum(p: Shares, q: Shares, term: Callable[[Fraction, Fraction], float], beyond: float) -> float:
-    """Sum of the terms where q > 0, and ``beyond`` times the mass of p elsewhere."""
-    if beyond == math.inf and any(a and not b for a, b in zip(p, q, strict=True)):
-        return math.inf
+def _sum(p: Shares, q: Shares, term: Callable[[Fraction, Fraction], float], f: Divergence) -> float:
+    """Sum of the terms where q > 0, and f'(∞) times the mass of p elsewhere."""
     inside = math.fsum(term(a, b) for a, b in zip(p, q, strict=True) if b and a != b)
     outside = sum((a for a, b in zip(p, q, strict=True) if not b), Fraction(0))
-    return inside + beyond * float(outside) if outside else inside
+    return inside + f.exclusive(float(outside), 0.0) if outside else inside
 
 
 def _max(p: Shares, q: Shares) -> float:
@@ -130,7 +131,7 @@ KINDS: dict[str, Callable[[Shares, Shares], float]] = {
     "kl": _kl,
     "reverse_kl": lambda p, q: _kl(q, p),
     "total_variation": _total_variation,
-    "chi2": _chi2,
+    "chi_squared": _chi_squared,
     "hellinger": _hellinger,
     "max": _max,
 }

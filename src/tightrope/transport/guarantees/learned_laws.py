@@ -13,14 +13,14 @@ from scipy.special import betaincinv
 
 from tightrope.errors import InputError
 from tightrope.mechanisms.integer.integer_mechanism import IntegerMechanism
-from tightrope.numerics.arrays import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers, array_of
 from tightrope.numerics.checks import inner_probability, non_negative, positive
+from tightrope.numerics.divergences import INFINITE_EPSILON
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.neighbours import Neighbours
 from tightrope.randomness.source import Source
-from tightrope.transport.exact.exact_laws import array_of
 from tightrope.transport.guarantees.divergences import raised
-from tightrope.transport.guarantees.single_draws import LARGEST_FINITE_EPSILON, OneDraw, one_draw
+from tightrope.transport.guarantees.single_draws import OneDraw, one_draw
 
 Group = Any
 
@@ -45,7 +45,7 @@ class LearnedLaw:
 
     def deltas(self, epsilon: float) -> tuple[float, float]:
         """Upper bounds on Σ (λ − e^ε λ̂)₊ and Σ (λ̂ − e^ε λ)₊: the smoothed max-divergence, both ways."""
-        factor, (least, most) = math.exp(min(epsilon, LARGEST_FINITE_EPSILON)), _around(self.law)
+        factor, (least, most) = math.exp(min(epsilon, INFINITE_EPSILON)), _around(self.law)
         above = float(np.sum(np.maximum(self.upper - factor * least, 0)))
         below = float(np.sum(np.maximum(most - factor * self.lower * (1 - NARROWED), 0)))
         return min(1.0, raised(above)), min(1.0, raised(below))

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import array_of
 from tightrope.numerics.checks import probability
 from tightrope.transport.exact.exact_flow import mass_that_stays_out
-from tightrope.transport.exact.exact_laws import Law, array_of
-from tightrope.transport.solvers import solving
+from tightrope.transport.exact.exact_laws import Law
+from tightrope.transport.solvers.optimal import coupling
 
 
 def lifted(relation: ArrayLike, source: ArrayLike, target: ArrayLike, *, outside: float = 0.0) -> bool:
@@ -46,5 +47,5 @@ def _mass_outside(relation: ArrayLike, source: ArrayLike, target: ArrayLike) -> 
     allowed = array_of("relation", relation, expected)
     if allowed.dtype != np.bool_ or allowed.shape != (len(first), len(second)):
         raise InputError("relation", f"{allowed.dtype} of shape {allowed.shape}", expected)
-    guess = solving.plan(first.floats, second.floats, np.where(allowed, 0.0, 1.0), 1)
+    guess = coupling(first.floats, second.floats, np.where(allowed, 0.0, 1.0)).plan
     return mass_that_stays_out(allowed, first, second, guess)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -16,15 +16,13 @@ from numpy.typing import ArrayLike
 from tightrope.errors import InputError
 from tightrope.mechanisms.pairs import approx_dp
 from tightrope.numerics.checks import non_negative, probability
+from tightrope.numerics.divergences import INFINITE_EPSILON, NAMED
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
 from tightrope.transport.exact.exact_laws import Law
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
 from tightrope.transport.guarantees.divergences import divergence as divergence_of
 from tightrope.transport.guarantees.divergences import raised
-
-LARGEST_FINITE_EPSILON = 700.0
-"""e^709 is the largest double; from here on a factor e^ε counts as infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +47,22 @@ class OneDraw:
     def divergence(self, name: str) -> float:
         """Upper bound on an f-divergence of two groups' outputs, rounded up; ∞ where δ > 0 and f is unbounded.
 
-        η (f(e^ε) + e^ε f(e^{−ε})) / (e^ε − 1), which is εη for both "kl" and "reverse_kl", 2η sinh ε for "chi2",
-        η tanh(ε/4) for "hellinger", η for "total_variation"; ε for "max". With δ > 0, η for "hellinger".
+        η (f(e^ε) + e^ε f(e^{−ε})) / (e^ε − 1), which is εη for both "kl" and "reverse_kl", 2η sinh ε for
+        "chi_squared", 2η tanh(ε/4) for "hellinger", η for "total_variation"; ε for "max". With δ > 0, 2η for
+        "hellinger". Raises ``InputError`` for another name.
 
         >>> round(OneDraw(0.2, 0.0, 0.05).divergence("kl"), 12)
         0.01
         """
-        if name not in BOUNDS:
-            raise InputError("name", name, f"one of {list(BOUNDS)}")
-        if not self.delta:
-            return raised(BOUNDS[name](self.epsilon, self.total_variation)) if self.total_variation else 0.0
-        return raised(self.total_variation) if name in ("total_variation", "hellinger") else math.inf
-
-
-BOUNDS: dict[str, Callable[[float, float], float]] = {
-    "kl": lambda epsilon, eta: epsilon * eta,
-    "reverse_kl": lambda epsilon, eta: epsilon * eta,
-    "chi2": lambda epsilon, eta: 2 * eta * math.sinh(epsilon) if epsilon <= LARGEST_FINITE_EPSILON else math.inf,
-    "hellinger": lambda epsilon, eta: eta * math.tanh(epsilon / 4),
-    "total_variation": lambda epsilon, eta: eta,
-    "max": lambda epsilon, eta: epsilon,
-}
+        if name not in NAMED and name != "max":
+            raise InputError("name", name, f"one of {[*NAMED, 'max']}")
+        eta = self.total_variation
+        if not eta and not self.delta:
+            return 0.0
+        if name == "max":
+            return math.inf if self.delta else raised(self.epsilon)
+        f = NAMED[name]
+        return raised(f.exclusive(eta, eta) if self.delta else eta * f.steepest(self.epsilon))
 
 
 def one_draw(
@@ -99,7 +92,7 @@ def _chained(up: float, epsilon: float, down: float) -> float:
     """δ⁺ + e^ε δ⁻, rounded up; at most 1."""
     if not down:
         return up
-    return min(1.0, raised(up + math.exp(epsilon) * down)) if epsilon <= LARGEST_FINITE_EPSILON else 1.0
+    return min(1.0, raised(up + math.exp(epsilon) * down)) if epsilon <= INFINITE_EPSILON else 1.0
 
 
 def approximate_knowledge(mechanism: CouplingMechanism, actual: Mapping[Any, ArrayLike]) -> OneDraw:

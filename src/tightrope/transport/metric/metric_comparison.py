@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
 from tightrope.transport.exact.exact_laws import Law
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
@@ -57,13 +58,13 @@ def compare_on_grid(
     return [_of_coupling(CouplingMechanism.fit(laws, cost), cost), *rows]
 
 
-def _of_coupling(mechanism: CouplingMechanism, cost: Any) -> ComparisonRow:
+def _of_coupling(mechanism: CouplingMechanism, cost: Floats) -> ComparisonRow:
     loss = float(np.mean(list(mechanism.loss.values())))
     point = max(metric_epsilon(tables, cost) for tables in mechanism.tables.values())
     return ComparisonRow("coupling", loss, point, *_groups_apart(mechanism, list(mechanism.groups)))
 
 
-def _of_map(name: str, found: MetricMechanism, data: tuple[dict[Any, Any], Any], cost: Any) -> ComparisonRow:
+def _of_map(name: str, found: MetricMechanism, data: tuple[dict[Any, Any], Any], cost: Floats) -> ComparisonRow:
     laws, everyone = data
     apart = _groups_apart(found.matrix, list(laws.values()))
     return ComparisonRow(name, expected_loss(found.matrix, everyone, cost), found.epsilon, *apart)

@@ -12,9 +12,9 @@ from scipy import sparse
 from tightrope.errors import InputError, PrecisionError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import finite, positive
+from tightrope.transport.costs.costs import CostLike, as_cost
 from tightrope.transport.exact.exact_laws import Law
 from tightrope.transport.metric.metric_privacy import MetricMechanism, certified, expected_loss
-from tightrope.transport.solvers import solving
 
 Arcs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -42,7 +42,7 @@ class OptimalMetric:
     constraints: int
 
 
-def optimal_metric(law: ArrayLike, cost: Any, epsilon: float, *, dilation: float = 1.0) -> OptimalMetric:
+def optimal_metric(law: ArrayLike, cost: CostLike, epsilon: float, *, dilation: float = 1.0) -> OptimalMetric:
     """Minimise Σ_x law[x] Σ_y P(y|x) d(x, y) subject to P(y|x) ≤ e^{ε d(x, x′)} P(y|x′).
 
     Only pairs without a point in between need a constraint (a 1-spanner): on a grid with the cityblock metric the
@@ -75,8 +75,8 @@ def exponential_rows(distances: Floats, epsilon: float) -> Floats:
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
-def _metric(cost: Any) -> Floats:
-    distances = solving.matrix_of(solving.checked_cost(cost))
+def _metric(cost: CostLike) -> Floats:
+    distances = as_cost(cost).matrix()
     size = len(distances)
     if distances.shape != (size, size) or size < 2 or not size <= MOST_PLACES:
         raise InputError("cost", distances.shape, f"a metric on 2 to {MOST_PLACES} points", "take larger cells")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers, array_of
+from tightrope.numerics.rounding import rounded
 from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import Source
-from tightrope.transport.exact.exact_laws import Law, array_of
+from tightrope.transport.costs.costs import CostLike, as_cost
+from tightrope.transport.exact.exact_laws import Law
 from tightrope.transport.exact.row_tables import RowTables
-from tightrope.transport.solvers import solving
 
 LOG_ERROR = 2.0**-51
 """Relative: what a logarithm of a weight may be off; their difference is off by that of both."""
@@ -35,7 +36,7 @@ class MetricMechanism:
     epsilon: float
 
     @classmethod
-    def of(cls, matrix: ArrayLike, cost: Any) -> Self:
+    def of(cls, matrix: ArrayLike, cost: CostLike) -> Self:
         """Any channel, shape [n, m], as one that is drawn from exactly and certified for the metric ``cost``, [n, n].
 
         Raises ``InputError`` where a row is no law, or the sizes differ.
@@ -68,12 +69,12 @@ class MetricMechanism:
             raise InputError("values", shown, f"whole numbers in 0..{len(self.tables) - 1}, shape [k]")
         return self.tables.draw(places.astype(np.int64), randomness)
 
-    def loss(self, law: ArrayLike, cost: Any) -> float:
+    def loss(self, law: ArrayLike, cost: CostLike) -> float:
         """Σ_x law[x] Σ_y P(y|x) d(x, y): the expected distance."""
         return expected_loss(self.matrix, Law.of("law", law, len(self.tables)).floats, cost)
 
 
-def metric_epsilon(tables: RowTables, cost: Any) -> float:
+def metric_epsilon(tables: RowTables, cost: CostLike) -> float:
     """The largest, over x, x′, y, of (log P(y|x) − log P(y|x′)) / d(x, x′), rounded up, from the weights drawn from.
 
     ∞ where only one of two points can give an output, and where points at distance 0 have unequal rows. n² m
@@ -82,7 +83,7 @@ def metric_epsilon(tables: RowTables, cost: Any) -> float:
     >>> metric_epsilon(RowTables.of([{0: 1, 1: 1}, {0: 1, 1: 1}], 2), [[0, 1], [1, 0]])
     0.0
     """
-    distances, logs = solving.matrix_of(solving.checked_cost(cost)), log_weights(tables)
+    distances, logs = as_cost(cost).matrix(), log_weights(tables)
     if distances.shape != (len(logs), len(logs)):
         raise InputError("cost", distances.shape, f"a metric on the inputs, shape {(len(logs), len(logs))}")
     worst = 0.0
@@ -99,7 +100,7 @@ def _row_epsilon(own: Floats, others: Floats, distances: Floats) -> float:
     gaps = mine - theirs + LOG_ERROR * (np.abs(mine) + np.where(np.isfinite(theirs), np.abs(theirs), 0.0))
     with np.errstate(divide="ignore"):
         ratios = np.max(gaps, axis=1, initial=0.0) / distances
-    return math.nextafter(float(np.max(ratios, initial=0.0)) * (1 + DIVIDED), math.inf) if len(ratios) else 0.0
+    return rounded(float(np.max(ratios, initial=0.0)), "up", error=DIVIDED)
 
 
 def log_weights(tables: RowTables) -> Floats:
@@ -111,13 +112,13 @@ def log_weights(tables: RowTables) -> Floats:
     return out
 
 
-def expected_loss(matrix: Floats, law: Floats, cost: Any) -> float:
+def expected_loss(matrix: Floats, law: Floats, cost: CostLike) -> float:
     """Σ_x law[x] Σ_y matrix[x, y] d(x, y)."""
-    distances = solving.matrix_of(solving.checked_cost(cost))
+    distances = as_cost(cost).matrix()
     return float(np.sum(law[:, None] * matrix * distances))
 
 
-def certified(matrix: Floats, cost: Any, epsilon: float, private: Floats) -> MetricMechanism:
+def certified(matrix: Floats, cost: CostLike, epsilon: float, private: Floats) -> MetricMechanism:
     """``matrix`` mixed with as little of ``private`` as makes its integer table ε·d private; both of shape [n, m].
 
     Rows are made laws first. ``private`` must be more private than ε: its share doubles from 1e−12 until the check of

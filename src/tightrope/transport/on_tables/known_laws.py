@@ -14,7 +14,7 @@ from tightrope.errors import InputError
 from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import positive
-from tightrope.transport.exact.exact_laws import probabilities
+from tightrope.numerics.laws import probabilities
 from tightrope.transport.guarantees.learned_laws import learn_laws_privately
 from tightrope.transport.guarantees.single_draws import OneDraw
 from tightrope.transport.on_tables.counting import Counts

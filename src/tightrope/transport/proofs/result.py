@@ -41,6 +41,11 @@ class Coupling:
         """``cost`` minus the proven lower bound, in units of ``cost``."""
         return self.cost - self.dual.value
 
+    @property
+    def at_least(self) -> float:
+        """What no coupling costs less than, in units of ``cost``; never above it."""
+        return max(0.0, min(self.cost, self.dual.value))
+
 
 def plan_of(rows: Integers, columns: Integers, masses: Floats, shape: tuple[int, int]) -> csr_array:
     """A sparse plan from its entries; entries of one pair are added, entries without mass left out."""

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import Real
-from tightrope.transport.costs.costs import Cost, as_cost, powered
-from tightrope.transport.costs.laws import group_shares, law
+from tightrope.numerics.laws import law
+from tightrope.transport.costs.costs import Cost, CostLike, as_cost, powered
+from tightrope.transport.costs.laws import group_shares
 from tightrope.transport.proofs.certificates import DUAL_ROUNDING
 from tightrope.transport.proofs.feasible import margin
 from tightrope.transport.proofs.result import Coupling
@@ -43,7 +45,7 @@ class Barycenter:
 
 
 def barycenter(
-    laws: Sequence[object], cost: object, weights: Sequence[float] | None = None, *, p: Real = 1
+    laws: Sequence[ArrayLike], cost: CostLike, *, weights: Sequence[float] | None = None, p: Real = 1
 ) -> Barycenter:
     """The law μ on the targets of ``cost`` with least Σ_s w_s W_p(λ_s, μ)^p; equal weights where none are given.
 
@@ -67,7 +69,7 @@ def barycenter(
     shares = group_shares(weights, len(groups))
     raised = powered(table, order)
     found, prices = best_law(groups, raised, shares)
-    couplings = tuple(coupling(one, found, table, order) for one in groups)
+    couplings = tuple(coupling(one, found, table, p=order) for one in groups)
     spent = float(sum(share * one.cost for share, one in zip(shares, couplings, strict=True)))
     return Barycenter(found, spent, _lower(raised, groups, shares, prices), couplings)
 

@@ -5,33 +5,34 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.numerics.checks import Real
-from tightrope.transport.costs.costs import as_cost, powered
-from tightrope.transport.costs.laws import law
+from tightrope.numerics.laws import law
+from tightrope.transport.costs.costs import CostLike, as_cost, powered
 from tightrope.transport.costs.real_line import Line
 from tightrope.transport.solvers.monotone import line_cost
 from tightrope.transport.solvers.north_west import staircase
 from tightrope.transport.solvers.optimal import coupling, exponent
 
 
-def wasserstein(p: Real, source: object, target: object, cost: object) -> float:
+def wasserstein(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 1) -> float:
     """W_p = (min Σ γ_ij c_ij^p)^(1/p) over couplings γ, and for p = ∞ the least largest cost (theory §6).
 
     A metric between laws where c is a metric between points. Arguments and errors are those of ``coupling``, which also
     gives the plan and the proof.
 
     >>> from tightrope import transport
-    >>> round(wasserstein(1, [0.2, 0.5, 0.3], [0.3, 0.2, 0.5], transport.line([1, 2, 3])), 12)
+    >>> round(wasserstein([0.2, 0.5, 0.3], [0.3, 0.2, 0.5], transport.line([1, 2, 3])), 12)
     0.3
     """
     table, order = as_cost(cost), exponent(p)
     if isinstance(table, Line) and not math.isinf(order):
         return _on_a_line(table, order, source, target)
-    return coupling(source, target, table, order).distance
+    return coupling(source, target, table, p=order).distance
 
 
-def _on_a_line(cost: Line, order: float, source: object, target: object) -> float:
+def _on_a_line(cost: Line, order: float, source: ArrayLike, target: ArrayLike) -> float:
     """A line needs no plan and no potentials: monotone rearrangement is optimal for every p."""
     begin, end = law("source", source, cost.shape[0]), law("target", target, cost.shape[1])
     raised = powered(cost, order)

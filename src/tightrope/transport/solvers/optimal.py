@@ -15,13 +15,14 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError, PrecisionError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import Real
-from tightrope.transport.costs.costs import Cost, as_cost, powered
+from tightrope.numerics.laws import law
+from tightrope.transport.costs.costs import Cost, CostLike, as_cost, powered
 from tightrope.transport.costs.graphs import Graph
-from tightrope.transport.costs.laws import law
 from tightrope.transport.costs.point_clouds import Points
 from tightrope.transport.costs.real_line import Line
 from tightrope.transport.proofs.certificates import Cut, Dual
@@ -34,7 +35,7 @@ PROOF_TOLERANCE = 1e-9
 """A proof may miss the cost by this share of the larger of the cost and the largest cost that is paid."""
 
 
-def coupling(source: object, target: object, cost: object, p: Real = 1) -> Coupling:
+def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 1) -> Coupling:
     """A coupling γ of ``source`` and ``target`` of least Σ γ_ij c_ij^p; for p = ∞, of least largest c_ij (theory §6).
 
     ``cost``: a table [n, m] or ``grid``, ``points``, ``line``, ``graph``. Laws that sum to 1 within 1e−9 are divided

@@ -1,4 +1,4 @@
-"""f-divergences of two laws: D_f(p‖q) = Σ q f(p/q), with p f'(∞) where q = 0."""
+"""The one definition of each f-divergence of two laws: D_f(p‖q) = Σ q f(p/q), with p f'(∞) where q = 0."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 
 Convex = Callable[[float], float]
+
+INFINITE_EPSILON = 700.0
+"""Beyond, e^ε is as good as infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,13 @@ class Divergence:
         """What masses that only one of the laws has add: p f'(∞) + q f(0)."""
         return self._edge(q, self.at_zero, "at_zero") + self._edge(p, self.slope, "slope")
 
+    def steepest(self, epsilon: float) -> float:
+        """(f(e^ε) + e^ε f(e^{−ε}))/(e^ε − 1), ε > 0: the most D_f per total variation where no ratio leaves e^{±ε}."""
+        if epsilon > INFINITE_EPSILON:
+            return self.exclusive(1.0, 1.0)
+        ratio = math.exp(epsilon)  # numerator and denominator are divided through by it
+        return (self.f(ratio) / ratio + self.f(1 / ratio)) / -math.expm1(-epsilon)
+
     def _edge(self, mass: float, limit: float | None, name: str) -> float:
         if mass == 0:
             return 0.0
@@ -56,9 +66,10 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class _Known(Divergence):
-    """A divergence with a sum of terms ≥ 0, so that nearly equal laws lose no digits."""
+    """A divergence with a sum of terms ≥ 0 and a closed ``steepest``: nearly equal laws, small ε lose no digits."""
 
     terms: Callable[[Floats, Floats], Floats] = np.subtract
+    closed: Convex = math.exp
 
     def between(self, p: Floats, q: Floats) -> float:
         # Terms of a few units in the last place may be negative where the laws are equal.
@@ -66,6 +77,9 @@ class _Known(Divergence):
         inner = math.fsum(np.maximum(self.terms(p[both], q[both]), 0.0))
         gone, new = float(np.sum(q[p == 0])), float(np.sum(p[q == 0]))
         return inner + self.exclusive(new, gone)
+
+    def steepest(self, epsilon: float) -> float:
+        return self.closed(epsilon)
 
 
 def _relative_entropy(p: Floats, q: Floats) -> Floats:
@@ -86,13 +100,30 @@ def _reverse_kl(t: float) -> float:
     return t - 1 - math.log(t) if t > 0 else math.inf
 
 
+def _itself(epsilon: float) -> float:
+    return epsilon
+
+
+def _chi_squared_steepest(epsilon: float) -> float:
+    return 2 * math.sinh(epsilon) if epsilon <= INFINITE_EPSILON else math.inf
+
+
 # Adding c (t − 1) to f changes no divergence; KL and its reverse take the one that makes every term ≥ 0.
-KL = _Known("kl", _kl, 1.0, math.inf, _relative_entropy)
-REVERSE_KL = _Known("reverse_kl", _reverse_kl, math.inf, 1.0, lambda p, q: _relative_entropy(q, p))
-TOTAL_VARIATION = _Known("total_variation", lambda t: abs(t - 1) / 2, 0.5, 0.5, lambda p, q: np.abs(p - q) / 2)
-CHI_SQUARED = _Known("chi_squared", lambda t: (t - 1) ** 2, 1.0, math.inf, lambda p, q: (p - q) ** 2 / q)
+KL = _Known("kl", _kl, 1.0, math.inf, _relative_entropy, _itself)
+REVERSE_KL = _Known("reverse_kl", _reverse_kl, math.inf, 1.0, lambda p, q: _relative_entropy(q, p), _itself)
+TOTAL_VARIATION = _Known(
+    "total_variation", lambda t: abs(t - 1) / 2, 0.5, 0.5, lambda p, q: np.abs(p - q) / 2, lambda epsilon: 1.0
+)
+CHI_SQUARED = _Known(
+    "chi_squared", lambda t: (t - 1) ** 2, 1.0, math.inf, lambda p, q: (p - q) ** 2 / q, _chi_squared_steepest
+)
 HELLINGER = _Known(
-    "hellinger", lambda t: (math.sqrt(t) - 1) ** 2, 1.0, 1.0, lambda p, q: (np.sqrt(p) - np.sqrt(q)) ** 2
+    "hellinger",
+    lambda t: (math.sqrt(t) - 1) ** 2,
+    1.0,
+    1.0,
+    lambda p, q: (np.sqrt(p) - np.sqrt(q)) ** 2,
+    lambda epsilon: 2 * math.tanh(epsilon / 4),
 )
 """Squared Hellinger distance Σ (√p − √q)² = 2 − 2 Σ √(pq), in [0, 2]."""
 

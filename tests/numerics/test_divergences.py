@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.channels.divergences import NAMED, Divergence, divergence
 from tightrope.errors import InputError
+from tightrope.numerics.divergences import NAMED, Divergence, divergence
+from tightrope.transport.guarantees import divergences as rational
 
 SLOW = {
     "kl": lambda p, q: p * mpmath.log(p / q),
@@ -81,3 +83,18 @@ def test_unknown_names() -> None:
     for wrong in ("entropy", 3, None):
         with pytest.raises(InputError, match="one of kl"):
             divergence(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", sorted(NAMED))
+@given(seed=st.integers(0, 1000))
+def test_exact_laws_have_the_same_divergences(name: str, seed: int) -> None:
+    weights = np.random.default_rng(seed).integers(1, 1 << 20, (2, 5)).tolist()
+    p, q = ([Fraction(w, sum(row)) for w in row] for row in weights)
+    floats = [np.array([float(x) for x in law]) for law in (p, q)]
+    assert rational.divergence(name, p, q) == pytest.approx(NAMED[name].between(*floats), rel=1e-9)
+
+
+def test_squared_hellinger_is_not_halved() -> None:
+    p, q = np.array([1.0, 0.0]), np.array([0.5, 0.5])
+    assert NAMED["hellinger"].between(p, q) == pytest.approx(2 - math.sqrt(2))
+    assert NAMED["hellinger"].between(p, p[::-1]) == 2

@@ -1,17 +1,59 @@
-"""The least size that keeps a budget, by how far the logarithm of δ is off: bracketed, then Brent's method."""
+"""Where something begins to pass: Brent's method in a bracket, ended on the side that is asked for."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Literal
 
 from scipy import optimize
 
+Side = Literal["passes", "fails"]
+
 CAPPED = 30.0
-"""Logs of δ over what is allowed are cut here: a root is where they change sign."""
+"""What is searched is cut here: a root is where it changes sign."""
 WIDENED = 4.0
 """Each step of the search for a bracket is so many times the last."""
 BRACKET_STEPS = 60
+
+
+def crossing(
+    excess: Callable[[float], float],
+    fails: float,
+    passes: float,
+    *,
+    side: Side,
+    within: float = 5e-324,
+    relative: float = 1e-15,
+) -> float:
+    """Where ``excess`` falls to 0 between a place that fails and one that passes, whichever is larger.
+
+    To pass is to have an excess ≤ 0. What is returned was seen to be on ``side``, or is that end, whose side is taken
+    as told; it is off by little more than ``within`` + ``relative`` times the place.
+
+    >>> crossing(lambda x: 2 - x * x, 0.0, 2.0, side="passes") ** 2 >= 2
+    True
+    """
+    end = passes if side == "passes" else fails
+
+    def capped(place: float) -> float:
+        value = min(max(excess(place), -CAPPED), CAPPED)
+        return min(value, 0.0) if place == passes else max(value, 0.0) if place == fails else value
+
+    root = float(optimize.brentq(capped, min(fails, passes), max(fails, passes), xtol=within, rtol=relative))
+    return _on_side(lambda place: (excess(place) <= 0) == (side == "passes"), root, end, within + relative * abs(root))
+
+
+def _on_side(right: Callable[[float], bool], root: float, end: float, step: float) -> float:
+    """The first place from the root to the end, in growing steps, that is right; the end is."""
+    towards = 1 if end > root else -1
+    for _ in range(BRACKET_STEPS):
+        if (end - root) * towards <= 0:
+            break
+        if right(root):
+            return root
+        root, step = root + towards * step, 2 * step
+    return end
 
 
 def least_size(
@@ -39,8 +81,7 @@ def least_size(
     low, high = around
     if low == high:
         return math.exp(high)
-    root = float(optimize.brentq(capped, low, high, xtol=within, rtol=1e-15))
-    return math.exp(_passing(capped, root, high, within))
+    return math.exp(crossing(capped, low, high, side="passes", within=within))
 
 
 def _bracket(
@@ -55,15 +96,3 @@ def _bracket(
             return (here, there) if upwards else (there, here)
         here, width = there, WIDENED * width
     return None if upwards else (end, end)
-
-
-def _passing(above: Callable[[float], float], root: float, high: float, within: float) -> float:
-    """The first place from the root upwards, in growing steps, that passes; ``high`` does."""
-    step = within
-    for _ in range(BRACKET_STEPS):
-        if root >= high:
-            break
-        if above(root) <= 0:
-            return root
-        root, step = root + step, 2 * step
-    return high

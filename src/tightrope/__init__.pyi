@@ -1,0 +1,34 @@
+from . import channels as channels
+from . import design as design
+from . import engines as engines
+from . import local as local
+from . import report as report
+from . import training as training
+from . import transport as transport
+from .certificates import Budget as Budget
+from .certificates import Guarantee as Guarantee
+from .design.calibration.calibrate import calibrate as calibrate
+from .design.least_noise import least_noise as least_noise
+from .design.noise_limits import noise_limits as noise_limits
+from .mechanisms.continuous.bounded_range import bounded_range as bounded_range
+from .mechanisms.continuous.gaussian import gaussian as gaussian
+from .mechanisms.continuous.laplace import laplace as laplace
+from .mechanisms.continuous.staircase import staircase as staircase
+from .mechanisms.continuous.truncated_laplace import truncated_laplace as truncated_laplace
+from .mechanisms.integer.discrete_gaussian import discrete_gaussian as discrete_gaussian
+from .mechanisms.integer.discrete_laplace import discrete_laplace as discrete_laplace
+from .mechanisms.integer.discrete_staircase import discrete_staircase as discrete_staircase
+from .mechanisms.integer.discrete_truncated_laplace import discrete_truncated_laplace as discrete_truncated_laplace
+from .mechanisms.integer.randomized_response import randomized_response as randomized_response
+from .mechanisms.pairs import approx_dp as approx_dp
+from .mechanisms.pairs import from_pair as from_pair
+from .mechanisms.pairs import from_points as from_points
+from .mechanisms.pairs import from_profile as from_profile
+from .privacy import Bounds as Bounds
+from .privacy import PrivacyLoss as PrivacyLoss
+from .release import Session as Session
+from .release import count as count
+from .release import mean as mean
+from .release import sum as sum
+
+__version__: str

@@ -1,0 +1,3 @@
+from .history import Entry as Entry
+from .history import History as History
+from .opacus import OpacusAccountant as OpacusAccountant

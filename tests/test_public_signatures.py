@@ -1,0 +1,118 @@
+"""Every public function and method: annotated, documented, one order of parameters, defaults by keyword."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import tightrope as tr
+from tightrope.local import limits
+
+MODULES = (tr, tr.local, limits, tr.transport, tr.channels, tr.design, tr.engines)
+ORDER = ("epsilon", "delta", "total_variation", "sensitivity", "scale")
+"""The canonical order; parameters that must be given come before those that need not."""
+FORBIDDEN = {"eps", "users", "n_users", "tv", "eta", "optimized", "random_state", "rng", "seed"}
+"""Other spellings of epsilon, people, total_variation, optimised and randomness."""
+SHORT = 3
+"""Functions of so many parameters may have defaults by position."""
+BY_POSITION = {
+    "le_cam": {"p1"},  # the second of two laws; a ``Hypotheses`` in place of the first stands for both
+    "noise_limits": {"delta", "total_variation", "sensitivity", "cost"},  # until it takes a Budget
+    "composed_noise": {"sensitivity", "cost"},  # until it takes a Budget
+}
+
+
+def public() -> dict[str, Callable[..., Any]]:
+    """Every function, public method and hand-written constructor that ``__all__`` leads to, by where it is defined."""
+    found: dict[str, Callable[..., Any]] = {}
+    for module in MODULES:
+        for name in module.__all__:
+            for function in functions(getattr(module, name)):
+                found[f"{function.__module__}.{function.__qualname__}"] = function
+    return found
+
+
+def functions(thing: object) -> Iterator[Callable[..., Any]]:
+    if inspect.isclass(thing):
+        for name, member in vars(thing).items():
+            written = name == "__init__" and not dataclasses.is_dataclass(thing)
+            if written or (not name.startswith("_") and isinstance(member, (classmethod, staticmethod))):
+                yield getattr(thing, name)
+            elif not name.startswith("_") and inspect.isfunction(member):
+                yield member
+    elif inspect.isfunction(thing):
+        yield thing
+
+
+PUBLIC = public()
+
+
+def parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [one for one in inspect.signature(function).parameters.values() if one.name not in ("self", "cls")]
+
+
+def by_position(function: Callable[..., Any]) -> set[str]:
+    """Parameters with a default that may be given by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return {one.name for one in parameters(function) if one.default is not one.empty and one.kind in kinds}
+
+
+def disordered(function: Callable[..., Any]) -> bool:
+    """Whether canonical names stand in another order among the parameters that must, or need not, be given."""
+    for needed in (True, False):
+        names = [one.name for one in parameters(function) if one.name in ORDER and (one.default is one.empty) == needed]
+        if names != sorted(names, key=ORDER.index):
+            return True
+    return False
+
+
+def test_there_is_something_to_walk_over() -> None:
+    assert len(PUBLIC) > 150
+    assert {"gaussian", "wasserstein", "k_randomized_response", "le_cam", "open_source"} <= {
+        name.rsplit(".", 1)[-1] for name in PUBLIC
+    }
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_parameter_and_result_is_annotated(name: str) -> None:
+    signature = inspect.signature(PUBLIC[name])
+    assert [one.name for one in parameters(PUBLIC[name]) if one.annotation is one.empty] == []
+    assert signature.return_annotation is not signature.empty
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_defaults_are_given_by_keyword(name: str) -> None:
+    function = PUBLIC[name]
+    allowed = BY_POSITION.get(function.__name__, set())
+    assert len(parameters(function)) <= SHORT or by_position(function) <= allowed
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_names_stand_in_one_order_and_spelling(name: str) -> None:
+    assert not disordered(PUBLIC[name])
+    assert FORBIDDEN.isdisjoint(one.name for one in parameters(PUBLIC[name]))
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_function_says_what_it_promises(name: str) -> None:
+    assert name.endswith("__init__") or inspect.getdoc(PUBLIC[name])
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_public_names_are_sorted_unique_and_documented(module: ModuleType) -> None:
+    assert list(module.__all__) == sorted(set(module.__all__))
+    things = [getattr(module, name) for name in module.__all__]
+    assert all(one.__doc__ for one in things if inspect.isclass(one) or inspect.isroutine(one) or inspect.ismodule(one))
+
+
+def test_the_checks_can_fail() -> None:
+    def careless(delta: float, epsilon: float, users=1, cost="absolute"):  # type: ignore[no-untyped-def]
+        return delta, epsilon, users, cost
+
+    assert disordered(careless)
+    assert by_position(careless) == {"users", "cost"}
