@@ -54,7 +54,7 @@ class Backend:
     """What differs between engines. ``name`` is what ibis calls it; every default is what ibis does by itself.
 
     Its functions get the connection (ibis' back end) first. An engine is one file that makes one of these, and is
-    ``registered`` by its name.
+    registered by its name.
     """
 
     name: str
