@@ -16,7 +16,8 @@ import pyarrow.parquet
 import pytest
 
 from tightrope.engines import Table, open_source
-from tightrope.engines.backends.backend import connect, guarded
+from tightrope.engines.backends.duckdb import connect
+from tightrope.engines.guard import guarded
 
 
 def in_memory(arrow: pyarrow.Table, _folder: Path) -> Table:

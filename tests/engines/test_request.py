@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tests.engines.questions import COUNT
 from tightrope.engines import FixedPoint, Measure, PersonBounds, Request
-from tightrope.engines.backends.backend import connect, load
+from tightrope.engines.backends.duckdb import connect
+from tightrope.engines.guard import load
 from tightrope.engines.snapshot.rows import units
 from tightrope.errors import InputError
 

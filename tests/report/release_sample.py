@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tightrope.release.questions.kinds import KINDS
+
 STATES = (
     "Alabama Alaska Arizona Arkansas California Colorado Connecticut Delaware Florida Georgia Hawaii Idaho Illinois "
     "Indiana Iowa Kansas Kentucky Louisiana Maine Maryland Massachusetts Michigan Minnesota Mississippi Missouri Montana "
@@ -33,8 +35,9 @@ def answer(
     noise = {"statistic": kind, "family": "discrete truncated Laplace", "unit": "0.00001" if kind == "mean" else "1"}
     size = {"mean_absolute_error": 5.1, "half_width_95": 15.2, "worst_error": 80.0}
     why = {"why": "least expected error of 4 families at this budget"}
+    facts = {"kind": kind, "meaning": KINDS[kind].meaning, "additive": KINDS[kind].additive}
     filled = {
-        "name": name, "question": question, "kind": kind, "by": by, "keys": "discovered", "weight": 1, "rows": rows,
+        "name": name, "question": question, **facts, "by": by, "keys": "discovered", "weight": 1, "rows": rows,
         "error": {"expected_absolute_error": 5.1, "half_width_95": 15.2, "worst_error": 80.0, "by_group_size": [], "statement": STATEMENT},
         "noise": [{**noise, **size, **why}], "notes": ["keys are shown when their noisy count exceeds 37"],
     }  # fmt: skip

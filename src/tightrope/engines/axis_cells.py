@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.engines.backends.backend import load
+from tightrope.engines.guard import load
 from tightrope.engines.schema import Column, Schema
 from tightrope.engines.table import Table
 from tightrope.errors import InputError, SchemaError

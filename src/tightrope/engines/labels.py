@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.engines.backends.backend import load
+from tightrope.engines.guard import load
 from tightrope.errors import InputError, SchemaError
 
 Name = str | int

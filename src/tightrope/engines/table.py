@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tightrope.engines.backends.backend import Backend
+from tightrope.engines.backends.known import of
 from tightrope.engines.request import Grouped, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.collect import collect
@@ -30,6 +32,11 @@ class Table:
     source_kind: str
     _backend: Any = field(repr=False)
     _load: Loader = field(repr=False)
+
+    @property
+    def engine(self) -> Backend:
+        """What is particular about the engine that it lives in."""
+        return of(self._backend)
 
     def chosen(self, names: Sequence[str]) -> tuple[Any, ir.Table]:
         """The back end and a table of exactly these columns, for jobs; ``SchemaError`` for a name that is none."""

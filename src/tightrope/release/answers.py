@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError
-from tightrope.release.questions.question import Question
+from tightrope.release.questions.node import Question
 
 if TYPE_CHECKING:
     import pandas as pd

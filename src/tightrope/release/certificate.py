@@ -6,7 +6,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from tightrope.release.plan import guarantee_data, neighbours_data
-from tightrope.release.questions.accuracy import Noise
+from tightrope.release.questions.vector import Noise
 
 if TYPE_CHECKING:
     from tightrope.release.plan import Plan

@@ -13,9 +13,10 @@ from tightrope.certificates.budget import Budget
 from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.errors import BudgetRefused
 from tightrope.numerics.checks import whole
-from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy, Noise
-from tightrope.release.questions.question import Question
+from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
+from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import Person, Task
+from tightrope.release.questions.vector import Noise
 
 if TYPE_CHECKING:
     from tightrope.privacy.loss import PrivacyLoss
@@ -123,6 +124,8 @@ class Plan:
             "name": question.name,
             "question": str(question),
             "kind": question.kind,
+            "meaning": question.meaning,
+            "additive": question.additive,
             "by": list(question.by),
             "keys": ("discovered" if question.keys is None else "given") if question.by else "none",
             "weight": question.weight,
@@ -130,7 +133,7 @@ class Plan:
             "error": {
                 "expected_absolute_error": uniform.get("expected_absolute_error"),
                 "half_width_95": uniform.get("half_width_95"),
-                "worst_error": _worst(accuracy),
+                "worst_error": accuracy.worst,
                 "by_group_size": sizes,
                 "statement": STATEMENT,
             },
@@ -150,29 +153,18 @@ class Plan:
 
 
 def _of(task: Task, noises: tuple[Noise, ...]) -> list[Accuracy]:
-    """Hand the task's noises to its questions in order: the key count first, then those of each question."""
-    keys = noises[0] if task.discovered else None
-    rest = list(noises[1:] if task.discovered else noises)
-    accuracies = []
-    for question in task.questions:
-        if question.kind == "count" and keys is not None:
-            accuracies.append(Accuracy(question, (keys,), keys))
-            continue
-        taken = 2 if question.kind == "mean" else 1
-        accuracies.append(Accuracy(question, tuple(rest[:taken]), keys))
-        del rest[:taken]
-    return accuracies
+    """The noise of each question's own vectors, and that of the key count."""
+    found = {noise.vector: noise for noise in noises}
+    keys = None if task.key_count is None else found[task.key_count]
+    return [
+        Accuracy(question, {name: found[vector] for name, vector in own.items()}, keys)
+        for question, own in task.served.items()
+    ]
 
 
 def _widths(accuracy: Accuracy, sizes: Sequence[int]) -> Any:
-    if accuracy.uniform:
-        return accuracy.noises[0].half_width()
-    return {str(people): accuracy.at(people)["half_width_95"] for people in sizes}
-
-
-def _worst(accuracy: Accuracy) -> float | None:
-    worst = accuracy.noises[0].worst
-    return worst if accuracy.uniform and math.isfinite(worst) else None
+    widths = {str(people): accuracy.at(people)["half_width_95"] for people in sizes}
+    return widths[str(sizes[0])] if accuracy.uniform else widths
 
 
 def group_sizes(expected_rows: int | None) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from tightrope.release.questions.tasks import Person, tasks_of
 if TYPE_CHECKING:
     from tightrope.engines import Table
     from tightrope.engines.schema import Schema
-    from tightrope.release.questions.question import Question
+    from tightrope.release.questions.node import Question
 
 
 @dataclass(slots=True)

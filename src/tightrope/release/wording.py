@@ -35,7 +35,7 @@ def _answer(answer: Mapping[str, Any]) -> str:
 
 def _tells(answer: Mapping[str, Any]) -> bool:
     """Errors by size are worth a line where they differ, or where small groups are withheld."""
-    return bool(answer["kind"] == "mean" or answer["keys"] == "discovered")
+    return bool(answer["error"]["half_width_95"] is None or answer["keys"] == "discovered")
 
 
 def _size(size: Mapping[str, Any], *, withheld: bool) -> str:

@@ -18,7 +18,7 @@ import pytest
 
 from tests.engines.every_engine import spark
 from tightrope.engines import Table, folded, open_source, written
-from tightrope.engines.jobs.whole_file import _publish, whole_file
+from tightrope.engines.work.whole_file import _publish, whole_file
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
 
 Opened = Callable[[pa.Table], Table]
@@ -156,7 +156,7 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def link(*_: Any) -> None:
         raise PermissionError
 
-    monkeypatch.setattr("tightrope.engines.jobs.whole_file.os.link", link)
+    monkeypatch.setattr("tightrope.engines.work.whole_file.os.link", link)
     path = tmp_path / "out.parquet"
     assert written(open_source(PEOPLE), ["id"], double, DOUBLED, path) == ROWS == pq.read_metadata(path).num_rows
     with pytest.raises(InputError, match="does not exist yet"):
@@ -253,11 +253,11 @@ def test_folders_that_are_no_table(tmp_path: Path) -> None:
 
 
 def test_a_missing_spark_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tightrope.engines.backends.backend import load
+    from tightrope.engines.guard import load
 
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(ImportError, match=r"tightrope\[spark\]"):
-        load("pyspark")
+        load("pyspark", "spark")
 
 
 def test_schema_error_for_a_column_that_is_not_there(opened: Opened) -> None:

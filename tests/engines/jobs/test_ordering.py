@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.engines.every_engine import ENGINES
 from tightrope.engines import open_source
 from tightrope.engines.jobs.ordering import written_in_order
 from tightrope.errors import EngineError, InputError
@@ -64,3 +65,11 @@ def test_nothing_is_left_where_it_fails(tmp_path: Path) -> None:
     (tmp_path / "b.parquet").touch()
     with pytest.raises(InputError, match="does not exist yet"):
         written_in_order(rows, ["x"], draw, schema, tmp_path / "b.parquet")
+
+
+def test_an_expression_on_spark_is_written_in_parts_like_a_frame(tmp_path: Path) -> None:
+    frame = ENGINES["spark"](pa.table({"x": [3, 1, 2]}), tmp_path)
+    rows = open_source(frame.chosen(["x"])[1])
+    out = tmp_path / "parts"
+    assert written_in_order(rows, ["x"], draw, pa.schema([("x", pa.int64())]), out) == 3
+    assert sorted(pq.read_table(out)["x"].to_pylist()) == [0, 1, 2]

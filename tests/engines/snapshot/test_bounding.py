@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tightrope.engines import PersonBounds
-from tightrope.engines.backends.backend import connect, load
+from tightrope.engines.backends.duckdb import connect
+from tightrope.engines.guard import load
 from tightrope.engines.snapshot import bounding
 from tightrope.engines.snapshot.rows import Rows
 

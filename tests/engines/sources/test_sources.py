@@ -17,7 +17,8 @@ import pytest
 
 from tests.engines.questions import COUNT, ask, mean, per_person
 from tightrope.engines import Column, Grouped, open_source
-from tightrope.engines.backends.backend import connect, guarded, load
+from tightrope.engines.backends.duckdb import connect
+from tightrope.engines.guard import guarded, load
 from tightrope.errors import EngineError, InputError, MissingExtraError, SchemaError
 
 FRAME = {"person": [1, 1, 2], "city": ["a", "b", None], "income": [1.0, 2.0, float("nan")]}

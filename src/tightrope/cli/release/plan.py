@@ -81,7 +81,7 @@ def _show_answer(answer: Json) -> None:
         worst = error["worst_error"]
         never = "" if worst is None else f", never more than ± {significant(worst, 3, UP)}"
         say(f"95 % of answers within ± {significant(error['half_width_95'], 3, UP)}{never}")
-    if answer["kind"] == "mean" or answer["keys"] == "discovered":
+    if error["half_width_95"] is None or answer["keys"] == "discovered":
         print_table(*_by_size(answer), left=0)
     say(*(f"note: {note}" for note in answer["notes"]))
 

@@ -1,1 +1,1 @@
-"""The libraries behind the engines: loading, connecting, column types; know no request and no person."""
+"""What differs between the engines, declared, and their column types; knows no request and no person."""

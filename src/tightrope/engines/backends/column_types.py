@@ -9,7 +9,7 @@ import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tightrope.engines.backends.backend import load
+from tightrope.engines.guard import load
 from tightrope.engines.schema import Column, Kind, Schema
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.engines.jobs import spark, streamed
-from tightrope.engines.jobs.jobs import ROWS, Folding, Progress, Totals, Work, Writing
-from tightrope.engines.jobs.whole_file import taken
+from tightrope.engines.backends.known import of
+from tightrope.engines.work.job import ROWS, Folding, Progress, Totals, Work, Writing
+from tightrope.engines.work.whole_file import taken
 from tightrope.errors import InputError, SchemaError
 from tightrope.numerics.checks import whole
 
@@ -59,11 +59,7 @@ def written(
     place = Path(destination)
     if place.exists():
         raise taken(place)
-    if backend.name == "pyspark":
-        count = spark.write(backend, chosen, job, str(destination))
-        (progress or _silent)(count)
-        return count
-    return streamed.write(backend, chosen, job, place, progress or _silent)
+    return of(backend).write(backend, chosen, job, place, progress or _silent)
 
 
 def folded(
@@ -82,9 +78,7 @@ def folded(
     """
     backend, chosen = _chosen(table, columns)
     job = Folding(tuple(columns), work, whole("length", length), whole("rows", rows))
-    if backend.name == "pyspark":
-        return spark.fold(backend, chosen, job)
-    return streamed.fold(backend, chosen, job, progress or _silent)
+    return of(backend).fold(backend, chosen, job, progress or _silent)
 
 
 def _chosen(table: Table, names: Sequence[str]) -> tuple[Any, ir.Table]:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tightrope.engines.backends.backend import guarded, load
+from tightrope.engines.backends.streamed import check_destination
+from tightrope.engines.guard import guarded, load
 from tightrope.engines.jobs.batches import written
-from tightrope.engines.jobs.jobs import ROWS, Progress, Work
-from tightrope.engines.jobs.streamed import check_destination
-from tightrope.engines.jobs.whole_file import RowGroups, taken, whole_file
 from tightrope.engines.table import Table
+from tightrope.engines.work.job import ROWS, Progress, Work
+from tightrope.engines.work.whole_file import RowGroups, taken, whole_file
 
 MEMORY = "400MB"
 """What sorting may hold; the rest waits on disk."""
@@ -43,7 +43,7 @@ def written_in_order(
     [1, 2, 3]
     """
     place = Path(destination)
-    if table.source_kind == "spark":
+    if table.engine.in_parts:
         return written(table, columns, work, schema, destination, keep=keep, progress=progress)
     check_destination(place)
     if place.exists():

@@ -13,7 +13,7 @@ from functools import reduce
 from operator import add, and_, or_
 from typing import TYPE_CHECKING
 
-from tightrope.engines.backends.backend import load
+from tightrope.engines.guard import load
 from tightrope.engines.request import PersonBounds
 from tightrope.engines.snapshot.rows import Rows
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from tightrope.engines.backends.backend import exact, fetched, guarded, materialised
 from tightrope.engines.backends.column_types import decoded
+from tightrope.engines.backends.known import of
+from tightrope.engines.guard import guarded
 from tightrope.engines.request import Grouped, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot import bounding, rows
@@ -22,9 +23,11 @@ Totals = dict[Key, tuple[int, ...]]
 
 def collect(table: ir.Table, backend: Any, schema: Schema, request: Request) -> Grouped:
     """The integers that the request asks for, groups sorted by key; every step in the engine is guarded."""
-    wide = backend.name == "pyspark"  # whose sums of 64 bits overflow
-    narrow, given = guarded("prepare the columns of a question", lambda: rows.narrow(table, request, wide=wide))
-    with exact(backend):
+    engine = of(backend)
+    narrow, given = guarded(
+        "prepare the columns of a question", lambda: rows.narrow(table, request, wide=not engine.wide_sums)
+    )
+    with engine.exact(backend):
         found = (_all if request.bounds.person is None else _bounded)(backend, narrow, request)
     if given is not None:
         return _answer(given.keys, {given.keys[cast(int, number)]: found[number,] for (number,) in found}, request)
@@ -45,6 +48,7 @@ def _bounded(backend: Any, narrow: Rows, request: Request) -> Totals:
     GROUP BY. The first two results are temporary tables: inline, DuckDB would keep a copy of all narrow rows.
     """
     persons = bounding.over_bound(narrow, request.bounds)
+    materialised = of(backend).materialised
     with materialised("find who exceeds a bound", backend, persons) as few:
         excess = narrow.table.semi_join(few, "person")
         with materialised("set aside the rows of those who exceed a bound", backend, excess) as held:
@@ -65,7 +69,9 @@ def _difference(minuend: ir.Table, subtrahend: ir.Table, keys: Sequence[str]) ->
 
 def _fetched(backend: Any, summary: ir.Table, narrow: Rows) -> Totals:
     """The totals as Python integers, without groups that bounding left empty (but for the one group of all rows)."""
-    columns: dict[str, list[Any]] = guarded("add up the groups", lambda: fetched(backend, summary).to_pydict())
+    columns: dict[str, list[Any]] = guarded(
+        "add up the groups", lambda: of(backend).fetched(backend, summary).to_pydict()
+    )
     keys = zip(*(columns[name] for name in narrow.keys), strict=True) if narrow.keys else [()]
     totals = [map(int, values) for name, values in columns.items() if name.startswith("total")]
     groups = list(zip(keys, zip(*totals, strict=True), columns["rows"], strict=True))

@@ -10,8 +10,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tightrope.engines.backends.backend import load
 from tightrope.engines.backends.column_types import NANOSECONDS, is_wide, kind_of
+from tightrope.engines.guard import load
 from tightrope.engines.schema import Kind
 from tightrope.errors import InputError, SchemaError
 

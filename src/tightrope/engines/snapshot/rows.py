@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tightrope.engines.backends.backend import load
 from tightrope.engines.backends.column_types import comparable
+from tightrope.engines.guard import load
 from tightrope.engines.request import FixedPoint, Measure, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import GivenKeys, given_keys

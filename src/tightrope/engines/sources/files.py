@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from tightrope.engines.backends.backend import connect, guarded
 from tightrope.engines.backends.column_types import schema_of
+from tightrope.engines.backends.duckdb import connect
+from tightrope.engines.guard import guarded
 from tightrope.engines.schema import Kind, Schema, listed, nearest
 from tightrope.engines.table import Table, check_names
 from tightrope.errors import InputError, SchemaError

@@ -1,14 +1,17 @@
-"""Tables in memory: pandas, polars and Arrow, all as Arrow in types that the engine can read."""
+"""Frames: pandas, polars and Arrow in memory, all as Arrow in types that the engine can read; and Spark's."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tightrope.engines.backends.backend import connect, guarded, load
-from tightrope.engines.backends.column_types import kind_of
+from tightrope.engines.backends.column_types import kind_of, schema_of
+from tightrope.engines.backends.duckdb import connect
+from tightrope.engines.guard import guarded, load
 from tightrope.engines.schema import Column, Kind, Schema
 from tightrope.engines.table import Table, check_names
+from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -41,6 +44,22 @@ def open_polars_lazy(frame: Any) -> Table:
         return _memtable(guarded("compute the lazy frame", lambda: frame.select(chosen).collect().to_arrow()), chosen)
 
     return Table(_schema(empty.schema), "polars", connect(), loaded)
+
+
+def open_spark(frame: Any) -> Table:
+    """A Spark frame, classic or connected. ibis sets the session's time zone to UTC.
+
+    Timestamps come without a zone, instants in UTC: ibis does not tell Spark's two kinds apart.
+    """
+    if not hasattr(frame, "sparkSession"):
+        raise InputError("source", type(frame), "a Spark frame", "call its to_spark() first")  # pandas on Spark
+    ibis = load("ibis")
+    load("pyspark", "spark")
+    backend = guarded("connect to the Spark session", lambda: ibis.pyspark.connect(frame.sparkSession))
+    name = f"tightrope_{uuid.uuid4().hex}"
+    guarded("name the Spark frame", lambda: frame.createOrReplaceTempView(name))
+    table = guarded("read the schema of the Spark frame", lambda: backend.table(name))
+    return Table(schema_of(table.schema()), "spark", backend, lambda _: table)
 
 
 def _schema(arrow: Any) -> Schema:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tightrope.engines.backends.backend import guarded, load
 from tightrope.engines.backends.column_types import schema_of
-from tightrope.engines.jobs import spark
+from tightrope.engines.guard import guarded, load
 from tightrope.engines.sources import files, frames
 from tightrope.engines.table import Table
 from tightrope.errors import InputError
@@ -102,7 +101,7 @@ _FRAMES: Mapping[tuple[str, str], Callable[[Any], Table]] = {
     ("polars", "DataFrame"): frames.open_polars,
     ("polars", "LazyFrame"): frames.open_polars_lazy,
     ("pyarrow", "Table"): frames.open_arrow,
-    ("pyspark", "DataFrame"): spark.open_spark,
+    ("pyspark", "DataFrame"): frames.open_spark,
     ("ibis", "Table"): _open_ibis,
 }
 """By library and class, so that no library is imported to ask whether it is the source's."""

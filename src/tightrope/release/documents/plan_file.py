@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +15,11 @@ from tightrope.engines.schema import listed, nearest
 from tightrope.errors import InputError, PlanError
 from tightrope.release.documents.toml_file import Section, Typed, placed, read_toml
 from tightrope.release.plan import Plan
-from tightrope.release.questions import question as ask
-from tightrope.release.questions.question import Question
+from tightrope.release.questions.asked import ENTRIES
+from tightrope.release.questions.kinds import KINDS
+from tightrope.release.questions.node import Question
 from tightrope.release.session import Session
 
-MAKERS: Mapping[str, Callable[..., Question]] = {"count": ask.count, "sum": ask.sum, "mean": ask.mean}
-OF_ROWS = ("kind", "by", "keys", "weight", "name", "rows_per_group", "groups")
-OF_A_COLUMN = (*OF_ROWS, "column", "between")
-"""The keys of a question about rows (a count), and about a column's values."""
-Scalar = (str, int, Decimal, datetime.date, datetime.datetime)
-PUBLIC = "say between = [lowest, highest], from what is publicly known and not from the data"
 START = "write a plan for your data with: tightrope init DATA --person COLUMN"
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
 
@@ -126,47 +119,17 @@ def _questions(listing: object) -> tuple[Question, ...]:
 
 
 def _question(place: str, entry: object) -> Question:
-    own = Section.of(place, entry, OF_A_COLUMN)
-    kind, known = own.text("kind"), tuple(MAKERS)
-    if kind not in known:
-        raise PlanError(f"{place} kind", kind, f"one of {listed(known)}", nearest(kind, known))
-    if kind == "count":
-        Section.of(f"{place}, a count", entry, OF_ROWS)
+    kind = entry.get("kind") if isinstance(entry, Mapping) else None
+    if kind not in tuple(KINDS):
+        raise PlanError(f"{place} kind", kind, f"one of {listed(tuple(KINDS))}", nearest(kind, tuple(KINDS)))
+    node = KINDS[kind]
+    own = Section.of(f"{place}, a {kind}", entry, ("kind", *node.entries, *ENTRIES))
     with placed(place):
-        about = {} if kind == "count" else _about(own)
-        return MAKERS[kind](**about, **_groups(own), weight=_plain(own.entries.get("weight", 1)), name=own.text("name"))
-
-
-def _about(own: Section) -> dict[str, Any]:
-    """The column of a sum or a mean, and its range."""
-    column = own.needed("column", "the name of a column in quotes", 'say column = "income"')
-    between = own.entries.get("between")
-    if not isinstance(between, list) or len(between) != 2:
-        raise InputError("between", between, "two numbers", PUBLIC)
-    return {"column": column, "between": tuple(between)}
-
-
-def _groups(own: Section) -> dict[str, Any]:
-    """The columns to group by, the keys, and how much of one person may fall into the groups."""
-    by, keys = own.entries.get("by", []), own.entries.get("keys")
-    if not isinstance(by, str) and not _list_of(by, (str,)):
-        raise InputError("by", by, "the name of a column, or a list of them, in quotes")
-    lists = keys is None or _list_of(keys, (*Scalar, list))
-    if not lists and not (isinstance(keys, dict) and all(_list_of(values, Scalar) for values in keys.values())):
-        raise InputError("keys", keys, "a list of values, of lists, or a table of lists", "say keys = [0, 1]")
-    bounds = {"rows_per_group": own.whole("rows_per_group"), "groups_per_person": own.whole("groups")}
-    return {"by": by, "keys": _plain(keys), **bounds}
-
-
-def _list_of(value: object, kinds: tuple[type, ...]) -> bool:
-    """Whether this is a list of such things; lists inside it hold nothing but values."""
-    if not isinstance(value, list) or not all(isinstance(item, kinds) for item in value):
-        return False
-    return all(_list_of(item, Scalar) for item in value if isinstance(item, list))
+        return node.from_entry(_plain(own.entries))
 
 
 def _plain(value: Any) -> Any:
-    """Keys and weights as Python numbers: a column of numbers holds floats."""
+    """Values as Python numbers: a column of numbers holds floats."""
     if isinstance(value, Typed):
         return float(value)
     if isinstance(value, dict):

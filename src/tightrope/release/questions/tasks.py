@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tightrope.design.allocation.contributions import Contribution
-from tightrope.design.allocation.units import Spend, Unit, eighths
-from tightrope.engines.request import FixedPoint, Measure, PersonBounds, Request
+from tightrope.design.allocation.units import Unit
+from tightrope.engines.request import PersonBounds, Request
 from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError, SchemaError
-from tightrope.release.questions.fixed_point import grid, row_sensitivity
-from tightrope.release.questions.question import Question
+from tightrope.release.questions.node import Question
+from tightrope.release.questions.vector import Vector, row_count
 
 VALUES = ("integer", "number", "boolean")
-COUNT_NOISE = 2.0
-"""The count in a mean gets twice the relative noise of the sum: values seldom lie at the ends of their range."""
 KEY_COUNT = "rows"
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
-    """One integer per group that will be made noisy: what the engine computes, and what one row can change."""
-
-    measure: Measure
-    spend: Spend
-    sensitivity: int
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Task:
     """Questions over the same groups with the same bounds: one pass over the table, one unit of privacy."""
 
-    questions: tuple[Question, ...]
+    served: Mapping[Question, Mapping[str, Vector]]
+    """The vectors of each question, by the names that it gives them."""
     by: tuple[str, ...]
     keys: tuple[tuple[object, ...], ...] | None
     bounds: PersonBounds
-    vectors: tuple[Vector, ...]
+    key_count: Vector | None
+    """Shows which keys there are, where they are discovered: charged once, and whoever asks for the rows has it."""
 
     @property
-    def discovered(self) -> bool:
-        """Whether the groups come from the data."""
-        return self.keys is None
+    def questions(self) -> tuple[Question, ...]:
+        """The questions, in their order."""
+        return tuple(self.served)
+
+    @property
+    def vectors(self) -> tuple[Vector, ...]:
+        """Every noisy vector once, in the order of the draws: the key count, then those of each question."""
+        first = () if self.key_count is None else (self.key_count,)
+        own = (vector for vectors in self.served.values() for vector in vectors.values())
+        return tuple(dict.fromkeys((*first, *own)))
+
+    def answered_by(self, vector: Vector) -> tuple[Question, ...]:
+        """The questions whose answers a vector enters; a count of keys decides about the groups of all."""
+        return tuple(q for q, own in self.served.items() if vector in (self.key_count, *own.values()))
 
     @property
     def request(self) -> Request:
@@ -70,10 +71,10 @@ class Person:
         """The bounds of one question; a question without groups has one group."""
         if self.column is None:
             return PersonBounds(None, 1, 1, 1)
-        per_group = min(question.rows_per_group or self.rows_per_group, self.rows)
+        per_group = min(question.asked.rows_per_group or self.rows_per_group, self.rows)
         if not question.by:
             return PersonBounds(self.column, per_group, per_group, 1)
-        groups = min(question.groups_per_person or self.groups, self.rows)
+        groups = min(question.asked.groups_per_person or self.groups, self.rows)
         return PersonBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
 
 
@@ -100,51 +101,30 @@ def _check(question: Question, schema: Schema) -> None:
     for column in question.by:
         if schema.column(column).kind == "other":
             raise SchemaError("by", column, "a column of plain values", "lists and structs cannot be keys")
-    if question.column is not None and (kind := schema.column(question.column).kind) not in VALUES:
-        raise SchemaError(
-            "column", question.column, f"a column of numbers, not of {kind}", "cast it, or declare its type"
-        )
+    for measured in (vector.measure.column for vector in question.vectors()):
+        if measured is not None and (kind := schema.column(measured).kind) not in VALUES:
+            expected = f"a column of numbers, not of {kind}"
+            raise SchemaError("column", measured, expected, "cast it, or declare its type")
 
 
 def _task(questions: list[Question], person: Person) -> Task:
     first = questions[0]
     keys = first.keys if first.by else ((),)
-    vectors = [
-        vector for number, question in enumerate(questions) for vector in _vectors(question, number, keys is None)
-    ]
-    if keys is None:
-        vectors = [_key_vector(questions), *vectors]
-    return Task(tuple(questions), first.by, keys, person.bounds(first), tuple(vectors))
+    count = _key_count(questions) if keys is None else None
+    served = {question: _served(question, number, count) for number, question in enumerate(questions)}
+    return Task(served, first.by, keys, person.bounds(first), count)
 
 
-def _key_vector(questions: list[Question]) -> Vector:
-    """The count that shows which keys there are: charged once, and the answer of every count question."""
-    weight = max((q.weight for q in questions if q.kind == "count"), default=1.0)
-    return Vector(Measure(KEY_COUNT, None, None), Spend("count", eighths(weight**-0.5), True, bounded=True), 1)
+def _key_count(questions: Sequence[Question]) -> Vector:
+    """The count that shows which keys there are: as exact as the most important question about rows wants it."""
+    wanted = [vector.spend.eighths for q in questions for vector in q.vectors() if vector.counts_rows]
+    plain = row_count(KEY_COUNT, 1.0)
+    return replace(plain, spend=replace(plain.spend, eighths=min(wanted, default=plain.spend.eighths), bounded=True))
 
 
-def _vectors(question: Question, number: int, discovered: bool) -> list[Vector]:
-    size = question.weight**-0.5
-    if question.kind == "count":
-        return (
-            []
-            if discovered
-            else [Vector(Measure(f"{number} rows", None, None), Spend("count", eighths(size), True), 1)]
-        )
-    fixed = grid(question.between or (0.0, 0.0), centred=question.kind == "mean")
-    total = Measure(f"{number} sum", question.column, fixed)
-    vectors = [Vector(total, Spend("sum", eighths(size), False), row_sensitivity(fixed))]
-    if question.kind == "mean":
-        usable = Spend("usable values", eighths(size * COUNT_NOISE), True)
-        vectors.append(Vector(Measure(f"{number} usable", question.column, None), usable, 1))
-    return vectors
-
-
-def step_of(fixed: FixedPoint | None) -> float:
-    """Natural units of one integer unit."""
-    return 1.0 if fixed is None else float(fixed.step)
-
-
-def factor(sensitivity: int, shift: int) -> int:
-    """Integer units of one step of a table in which one row moves by ``shift`` steps."""
-    return math.ceil(sensitivity / shift)
+def _served(question: Question, number: int, key_count: Vector | None) -> dict[str, Vector]:
+    """The vectors of a question under names that no other has; a count of rows is the key count, where there is one."""
+    return {
+        vector.name: key_count if key_count and vector.counts_rows else vector.named(f"{number} {vector.name}")
+        for vector in question.vectors()
+    }

@@ -10,7 +10,6 @@ from tightrope.report.words.digits import decimals_for
 from tightrope.report.words.document import Json, as_number, items, number, part, parts, text, texts
 
 FEWEST_ON_AN_AXIS = 5  # a numeric axis with fewer groups is mostly empty: a list reads better
-ADDITIVE = frozenset({"count", "sum", "histogram"})
 _MEASURES = frozenset({"value", "lower", "upper"})
 
 
@@ -42,7 +41,9 @@ class Answer:
 
     name: str
     question: str
-    kind: str
+    meaning: str
+    additive: bool
+    """Whether zero is a natural place to start the axis."""
     by: tuple[str, ...]
     discovered: bool | None
     rows: tuple[Row, ...]
@@ -77,11 +78,6 @@ class Answer:
     def withheld(self) -> int:
         """How many groups show no value."""
         return sum(row.value is None for row in self.rows)
-
-    @property
-    def additive(self) -> bool:
-        """Whether zero is a natural place to start the axis."""
-        return self.kind in ADDITIVE
 
     @property
     def on_an_axis(self) -> bool:
@@ -122,7 +118,8 @@ def read_answer(source: Json) -> Answer:
     return Answer(
         name=text(source, "name"),
         question=text(source, "question"),
-        kind=text(source, "kind"),
+        meaning=text(source, "meaning") or "A statistic",
+        additive=source.get("additive") is True,
         by=by,
         discovered=keys == "discovered" if keys or items(source, "keys") else None,
         rows=tuple(sorted((_row(record, by) for record in records), key=_order)),

@@ -8,16 +8,6 @@ from tightrope.report.words.answers import Answer
 from tightrope.report.words.digits import MISSING, UP, percent, significant
 from tightrope.report.words.document import Json, number, parts, text
 
-_MEANING = {
-    "count": "How many records there are",
-    "sum": "The total",
-    "mean": "The average",
-    "variance": "How far values lie from their average (variance)",
-    "median": "The middle value: half are below, half above",
-    "quantile": "The value that the given share lies below",
-    "histogram": "How many records fall into each range",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -42,11 +32,10 @@ def heading(answer: Answer) -> str:
 
 def asked(answer: Answer) -> str:
     """One plain sentence or two: what the numbers are, for which groups, and how these were found."""
-    meaning = _MEANING.get(answer.kind, "A statistic")
     if not answer.by:
-        return f"{meaning}, over the whole table."
+        return f"{answer.meaning}, over the whole table."
     groups = " and ".join(f"“{name}”" for name in answer.by)
-    return f"{meaning}, for each {groups}. {_keys(answer)}".strip()
+    return f"{answer.meaning}, for each {groups}. {_keys(answer)}".strip()
 
 
 def costs(error: Json) -> list[Cost]:

@@ -3,55 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tightrope.engines.backends.backend import exact, guarded, load, sql
-from tightrope.engines.jobs.jobs import Folding, Progress, Totals, Writing, portions, record_batch
-from tightrope.engines.jobs.whole_file import RowGroups, whole_file
+from tightrope.engines.guard import guarded, load
+from tightrope.engines.work.job import Folding, Progress, Totals, Writing, portions, record_batch
+from tightrope.engines.work.whole_file import RowGroups, whole_file
 from tightrope.errors import InputError
 
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
+Stream = AbstractContextManager[Any]
+"""Opens a reader of record batches."""
 
 
-def write(backend: Any, rows: ir.Table, job: Writing, destination: Path, progress: Progress) -> int:
+def write(rows: Stream, job: Writing, destination: Path, progress: Progress) -> int:
     """One Parquet file of what the job makes of the rows; how many there are."""
     check_destination(destination)
-    with _reader(backend, rows, job.rows) as reader:
+    with rows as reader:
         kept = [reader.schema.field(name) for name in job.keep]
         schema = load("pyarrow").schema([*job.schema, *kept])
         with whole_file(destination, schema, job.rows) as groups:
             return sum(_written(groups, batch, job, schema) for batch in _watched(reader, job.rows, progress))
 
 
-def fold(backend: Any, rows: ir.Table, job: Folding, progress: Progress) -> Totals:
+def fold(rows: Stream, job: Folding, progress: Progress) -> Totals:
     """The sum of what the job makes of the rows."""
-    with _reader(backend, rows, job.rows) as reader:
+    with rows as reader:
         return job.total(_watched(reader, job.rows, progress))
-
-
-@contextmanager
-def _reader(backend: Any, rows: ir.Table, size: int) -> Iterator[Any]:
-    """A reader of record batches; closed at the end, also where it was not read to its end."""
-    with exact(backend):
-        reader = _query(backend, rows, size)
-        try:
-            yield reader
-        finally:
-            guarded("stop reading the rows", reader.close)
-
-
-def _query(backend: Any, rows: ir.Table, size: int) -> Any:
-    """A reader of record batches that runs the query once, as it is read.
-
-    Not by ibis 12: its ``to_pyarrow_batches`` fails with DuckDB 2, and a result that is executed first is held whole.
-    """
-    if backend.name != "duckdb":
-        return guarded("read the rows", lambda: backend.to_pyarrow_batches(rows, chunk_size=size))
-    query = guarded("prepare the rows", lambda: backend.con.sql(sql(backend, rows)))
-    return guarded("read the rows", lambda: query.to_arrow_reader(size))
 
 
 def _watched(reader: Any, size: int, progress: Progress) -> Iterator[Any]:

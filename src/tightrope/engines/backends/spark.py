@@ -1,24 +1,25 @@
-"""Spark: tables that live there, and jobs that its workers do."""
+"""Spark: results without pandas, cached rows in place of temporary tables, and jobs that its workers do."""
 
 from __future__ import annotations
 
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.engines.backends.backend import guarded, load, sql
-from tightrope.engines.backends.column_types import schema_of
-from tightrope.engines.jobs.jobs import Folding, Totals, Writing, portions, record_batch
-from tightrope.engines.table import Table
+from tightrope.engines.backends.backend import Backend, sql
+from tightrope.engines.guard import guarded, load
+from tightrope.engines.work.job import Folding, Totals, Writing, portions, record_batch
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+EXTRA = "spark"
 _TYPES = {
     "int8": ("ByteType", "int8"),
     "int16": ("ShortType", "int16"),
@@ -34,20 +35,25 @@ _TYPES = {
 _BINARY = ("BinaryType", "binary")
 
 
-def open_spark(frame: Any) -> Table:
-    """A Spark frame, classic or connected. ibis sets the session's time zone to UTC.
+def fetched(backend: Any, rows: ir.Table) -> Any:
+    """The rows as an Arrow table; not by ibis, whose way leads through pandas, where decimals fail.
 
-    Timestamps come without a zone, instants in UTC: ibis does not tell Spark's two kinds apart.
+    ibis does not tell Spark's two kinds of timestamp apart: all come without a zone, instants in UTC.
     """
-    if not hasattr(frame, "sparkSession"):
-        raise InputError("source", type(frame), "a Spark frame", "call its to_spark() first")  # pandas on Spark
-    ibis = load("ibis")
-    load("pyspark")
-    backend = guarded("connect to the Spark session", lambda: ibis.pyspark.connect(frame.sparkSession))
+    return backend.raw_sql(sql(backend, rows)).toArrow().cast(rows.schema().to_pyarrow())
+
+
+@contextmanager
+def cached(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
+    """Spark has no temporary tables: a view of cached rows. What is lost may be computed again: the same, no noise."""
     name = f"tightrope_{uuid.uuid4().hex}"
-    guarded("name the Spark frame", lambda: frame.createOrReplaceTempView(name))
-    table = guarded("read the schema of the Spark frame", lambda: backend.table(name))
-    return Table(schema_of(table.schema()), "spark", backend, lambda _: table)
+    frame = guarded(step, lambda: backend.raw_sql(sql(backend, rows)).cache())
+    try:
+        guarded(step, lambda: frame.createOrReplaceTempView(name))
+        yield guarded(step, lambda: backend.table(name))
+    finally:
+        guarded("drop a temporary table", lambda: frame.sparkSession.catalog.dropTempView(name))
+        guarded("drop a temporary table", frame.unpersist)
 
 
 def write(backend: Any, rows: ir.Table, job: Writing, destination: str) -> int:
@@ -87,7 +93,7 @@ def _refuse_speculation(session: Any) -> None:
 
 
 def _schema(job: Writing, given: Any) -> Any:
-    types = load("pyspark.sql.types")
+    types = load("pyspark.sql.types", EXTRA)
     made = [types.StructField(field.name, getattr(types, _form(field.type)[0])()) for field in job.schema]
     return types.StructType([*made, *(given[name] for name in job.keep)])
 
@@ -127,3 +133,13 @@ def _remove_unfinished(folder: Path) -> None:
     """A folder that a failed job left here goes, unless it holds anything but Spark's own hidden files."""
     if folder.is_dir() and all(entry.name.startswith(("_", ".")) for entry in folder.iterdir()):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+SPARK = Backend(
+    "pyspark",
+    wide_sums=False,
+    fetched=fetched,
+    materialised=cached,
+    writer=write,
+    folder=fold,
+)

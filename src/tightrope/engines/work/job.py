@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.engines.backends.backend import guarded, load
+from tightrope.engines.guard import guarded, load
 from tightrope.errors import EngineError
 
 Totals = NDArray[np.int64]

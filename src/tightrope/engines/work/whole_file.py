@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tightrope.engines.backends.backend import guarded, load
+from tightrope.engines.guard import guarded, load
 from tightrope.errors import InputError
 
 

@@ -1,0 +1,69 @@
+"""The only door to the libraries behind the engines: loading them, and keeping their messages inside.
+
+Engine messages quote values ("Could not convert string 'Anna Schmidt' to INT64"), so every call runs in ``guarded``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from tightrope.errors import EngineError, MissingExtraError, TightropeError
+
+Result = TypeVar("Result")
+
+
+def load(library: str, extra: str = "release") -> Any:
+    """The library, imported now and not before; ``MissingExtraError`` names the extra to install."""
+    try:
+        with _quiet():
+            return importlib.import_module(library)
+    except ImportError:
+        raise MissingExtraError(library.partition(".")[0], extra) from None
+
+
+def guarded(step: str, work: Callable[[], Result]) -> Result:
+    """``work()``; whatever goes wrong in the engine becomes an ``EngineError`` that names the step and no value.
+
+    The error is raised outside the handler: ``from None`` hides the engine's exception from a traceback but keeps
+    it in ``__context__``, where error trackers look.
+    """
+    try:
+        with _quiet():
+            return work()
+    except TightropeError:
+        raise
+    except Exception as error:  # every exception of an engine may quote the data
+        kind = type(error).__name__
+    raise EngineError(
+        f"the engine failed to {step} ({kind}); its own message may quote the data and is not shown; "
+        f"try the same step on a copy of the table with the engine itself"
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the warnings that ibis 12 and Spark cause by themselves with pandas 3 and DuckDB 2; all others pass."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", message=".*Pandas4Warning.*")
+        warnings.filterwarnings("ignore", category=DeprecationWarning, module="ibis")
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+        warnings.filterwarnings("ignore", message="toPandas attempted Arrow", category=UserWarning)  # may quote a value
+        with _unlogged("SQLQueryContextLogger"):
+            yield
+
+
+@contextmanager
+def _unlogged(name: str) -> Iterator[None]:
+    """Without the messages of a logger: Spark's repeats its errors there, and they may quote a value."""
+    logger = logging.getLogger(name)
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before

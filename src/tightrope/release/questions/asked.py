@@ -1,0 +1,153 @@
+"""What every question says, whatever it asks: by which groups, how important, under which name and bounds."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypedDict, TypeVar, Unpack, get_type_hints
+
+from tightrope.errors import PlanError
+from tightrope.numerics.checks import positive, whole
+
+Keys = tuple[tuple[object, ...], ...]
+Maker = TypeVar("Maker", bound=Callable[..., Any])
+RESERVED = ("value", "lower", "upper")
+"""Names of the columns of an answer: no key may be called so."""
+ENTRIES = ("by", "keys", "weight", "name", "rows_per_group", "groups")
+"""The keys of a plan file that every question has."""
+
+
+class Asking(TypedDict, total=False):
+    """The keywords that every question takes.
+
+    ``by``: columns to group by. ``keys`` lists the groups (values of one column, tuples of several, or column → values
+    for every combination); left out, they are discovered. ``weight=4`` asks for half the noise of weight 1, to the
+    nearest size that is used. ``rows_per_group`` and ``groups_per_person`` override the session's bounds.
+    """
+
+    by: str | Sequence[str]
+    keys: object
+    weight: float
+    name: str | None
+    rows_per_group: int | None
+    groups_per_person: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The same, checked. ``keys=None`` with ``by``: the groups are discovered."""
+
+    by: tuple[str, ...]
+    keys: Keys | None
+    weight: float
+    name: str
+    rows_per_group: int | None
+    groups_per_person: int | None
+
+    @classmethod
+    def of(cls, *what: str, **asking: Unpack[Asking]) -> Self:
+        """The keywords checked; ``what`` makes the usual name. Raises ``PlanError`` naming what is wrong.
+
+        >>> Asked.of("mean", "age", by=["city", "sex"]).name
+        'mean_age_by_city_sex'
+        """
+        for key in asking:
+            if key not in Asking.__annotations__:
+                raise TypeError(f"a question takes {', '.join(Asking.__annotations__)}, not {key}")
+        by = _columns(asking.get("by", ()))
+        rows, groups = asking.get("rows_per_group"), asking.get("groups_per_person")
+        return cls(
+            by=by,
+            keys=_keys(asking.get("keys"), by),
+            weight=positive("weight", asking.get("weight", 1.0), "1 is the usual weight, 4 asks for half the noise"),
+            name=_name(asking.get("name"), [*what, *(["by", *by] if by else [])]),
+            rows_per_group=None if rows is None else whole("rows_per_group", rows),
+            groups_per_person=None if groups is None else whole("groups_per_person", groups),
+        )
+
+    @property
+    def size(self) -> float:
+        """The size of the noise that the weight asks for, relative to the other questions'."""
+        return float(self.weight**-0.5)
+
+    @property
+    def groups(self) -> str:
+        """The groups in words; nothing where there are none."""
+        return f" by {', '.join(self.by)}" if self.by else ""
+
+
+def spelled_out(maker: Maker) -> Maker:
+    """The maker of a question, with the keywords of ``Asking`` one by one in the signature that ``help`` shows."""
+    given = inspect.signature(maker)
+    own = [p for p in given.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    defaults = {"by": (), "weight": 1.0}
+    common = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=annotation)
+        for name, annotation in get_type_hints(Asking).items()
+    ]
+    maker.__signature__ = given.replace(parameters=[*own, *common])  # type: ignore[attr-defined]
+    return maker
+
+
+def asking(entry: Mapping[str, Any]) -> Asking:
+    """The keywords in an entry of a plan file (plain values), where a person's groups are called ``groups``."""
+    named: Any = {key: entry[key] for key in ENTRIES if key in entry and key != "groups"}
+    if "groups" in entry:
+        named["groups_per_person"] = whole("groups", entry["groups"])
+    keywords: Asking = named
+    return keywords
+
+
+def _columns(by: object) -> tuple[str, ...]:
+    columns = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, (list, tuple)) else ()
+    if not isinstance(by, (str, list, tuple)) or not all(isinstance(column, str) and column for column in columns):
+        raise PlanError("by", by, "a column name or a list of them")
+    if len(set(columns)) < len(columns):
+        raise PlanError("by", by, "different columns", "each column can be named once")
+    for column in columns:
+        if column in RESERVED:
+            raise PlanError("by", column, f"not one of {RESERVED}", "answers use these names; rename the column")
+    return columns
+
+
+def _keys(keys: object, by: tuple[str, ...]) -> Keys | None:
+    if keys is None:
+        return None
+    if not by:
+        raise PlanError("keys", keys, "left out when by= is", "say by= which column they are of")
+    listed = _product(keys, by) if isinstance(keys, Mapping) else _listed(keys, by)
+    if not all(isinstance(value, Hashable) for key in listed for value in key):
+        raise PlanError("keys", keys, "a list of values, of lists, or a table of lists", "say keys = [0, 1]")
+    return tuple(dict.fromkeys(listed))
+
+
+def _listed(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
+    if isinstance(keys, str) or not isinstance(keys, (list, tuple, range, set, frozenset)) or len(keys) == 0:
+        raise PlanError("keys", keys, "a list with at least one key", "leave it out to discover the keys")
+    listed = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in keys]
+    for key in listed:
+        if len(key) != len(by):
+            raise PlanError("keys", key, f"one value for each of {list(by)}")
+    return listed
+
+
+def _product(keys: Mapping[object, object], by: tuple[str, ...]) -> list[tuple[object, ...]]:
+    if set(keys) != set(by):
+        raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
+    return list(itertools.product(*(_values(keys[column]) for column in by)))
+
+
+def _values(values: object) -> list[object]:
+    if isinstance(values, str) or not isinstance(values, (list, tuple, range)) or len(values) == 0:
+        raise PlanError("keys", values, "a list with at least one value")
+    return list(values)
+
+
+def _name(name: str | None, usual: Sequence[str]) -> str:
+    if name is None:
+        return "_".join(usual)
+    if not isinstance(name, str) or not name.strip():
+        raise PlanError("name", name, "a non-empty text")
+    return name

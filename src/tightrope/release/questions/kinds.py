@@ -1,0 +1,18 @@
+"""The kinds of questions that a plan file can name."""
+
+from __future__ import annotations
+
+from tightrope.errors import InputError
+from tightrope.release.questions.count import Count
+from tightrope.release.questions.mean import Mean
+from tightrope.release.questions.node import Question
+from tightrope.release.questions.sum import Sum
+
+KINDS: dict[str, type[Question]] = {kind.kind: kind for kind in (Count, Sum, Mean)}
+"""By name; ``register`` adds to it."""
+
+
+def register(kind: type[Question]) -> None:
+    """Let plan files ask questions of this kind; raises ``InputError`` where the name is another kind's."""
+    if KINDS.setdefault(kind.kind, kind) is not kind:
+        raise InputError("kind", kind.kind, "a name that no other kind of question has", "rename the new kind")

@@ -1,0 +1,90 @@
+"""A question: a node that declares what it needs and how noisy integers become its answer. One file a kind."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from tightrope.release.questions.asked import Asked, Keys
+from tightrope.release.questions.vector import Noise, Vector
+
+Integers = Mapping[str, int]
+"""The noisy integers of one group, by the name of the vector."""
+Noises = Mapping[str, Noise]
+"""The noise of each vector, by its name."""
+Record = dict[str, float | None]
+"""``value`` (None: withheld), ``lower`` and ``upper``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question(ABC):
+    """What can be asked of a table. A kind is a final class that declares the facts below; the rest follows."""
+
+    asked: Asked
+
+    kind: ClassVar[str]
+    """Its name in plans and answers."""
+    meaning: ClassVar[str]
+    """What its numbers are, as the beginning of a sentence."""
+    additive: ClassVar[bool]
+    """Whether values of groups add up, so that zero is a natural place to start an axis."""
+    uniform: ClassVar[bool]
+    """Whether the errors are the same for every group, large or small."""
+    notes: ClassVar[tuple[str, ...]] = ()
+    """Rules that a reader of its answers must know."""
+    entries: ClassVar[tuple[str, ...]] = ()
+    """The keys of a plan file that are its own."""
+
+    @property
+    def name(self) -> str:
+        """Its name among the questions of a plan."""
+        return self.asked.name
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns that it groups by."""
+        return self.asked.by
+
+    @property
+    def keys(self) -> Keys | None:
+        """The groups; None where they are discovered, or where there are none."""
+        return self.asked.keys
+
+    @property
+    def weight(self) -> float:
+        """Its importance: 4 asks for half the noise of 1."""
+        return self.asked.weight
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The question in words."""
+
+    @classmethod
+    @abstractmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+        """The question of a plan file's entry, whose keys are known and whose values are plain; ``PlanError``."""
+
+    @abstractmethod
+    def vectors(self) -> tuple[Vector, ...]:
+        """The noisy vectors that it needs, each under a name of its own. Raises ``PlanError``: nothing is spent yet."""
+
+    @abstractmethod
+    def record(self, integers: Integers, noises: Noises) -> Record:
+        """The value of a group and its 95 % interval, from noisy integers only."""
+
+    @abstractmethod
+    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
+        """E|error| and the half-width of the 95 % interval in a group of so many rows."""
+
+    def worst(self, noises: Noises) -> float:
+        """The largest error in any group; ∞ without a bound."""
+        del noises
+        return math.inf
+
+    def withheld(self, noises: Noises, people: int) -> float:
+        """How likely the value of a group of so many rows is withheld for its own reasons, at most."""
+        del noises, people
+        return 0.0

@@ -1,0 +1,109 @@
+"""Noisy vectors: one integer per group, what the engine computes for it, what one row can change, and its noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tightrope.design.allocation.units import Spend, eighths
+from tightrope.engines.request import FixedPoint, Measure
+from tightrope.mechanisms.integer.widened import Widened
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.release.questions.fixed_point import row_sensitivity
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """One integer per group that will be made noisy; ``sensitivity`` is the most that one row adds to it."""
+
+    measure: Measure
+    spend: Spend
+    sensitivity: int
+
+    @property
+    def name(self) -> str:
+        """What the question calls it; different for each of its vectors."""
+        return self.measure.name
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it is the number of rows, which a discovered key has a count of already."""
+        return self.measure.column is None
+
+    @property
+    def step(self) -> float:
+        """Natural units of one integer."""
+        return 1.0 if self.measure.fixed_point is None else float(self.measure.fixed_point.step)
+
+    def named(self, name: str) -> Vector:
+        """The same vector under another name."""
+        return replace(self, measure=replace(self.measure, name=name))
+
+
+def row_count(name: str, size: float) -> Vector:
+    """The number of rows, with noise of this relative size."""
+    return Vector(Measure(name, None, None), Spend("count", eighths(size), True), 1)
+
+
+def value_count(name: str, column: str, size: float) -> Vector:
+    """The number of values of a column that are neither NULL nor NaN."""
+    return Vector(Measure(name, column, None), Spend("usable values", eighths(size), True), 1)
+
+
+def value_sum(name: str, column: str, fixed: FixedPoint, size: float) -> Vector:
+    """The sum of a column's values on a grid; its sensitivity comes from the integers at the ends of the range."""
+    return Vector(Measure(name, column, fixed), Spend("sum", eighths(size), False), row_sensitivity(fixed))
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The noise of one vector: the integer law that runs, and the size of its unit."""
+
+    vector: Vector
+    family: str
+    table: NoiseTable
+    shift: int
+
+    @property
+    def mechanism(self) -> Widened:
+        """The table stretched to the vector's units: its steps, ``shift`` a row, cover the row's sensitivity."""
+        return Widened(self.table, math.ceil(self.vector.sensitivity / self.shift))
+
+    @property
+    def step(self) -> float:
+        """Natural units of one integer."""
+        return self.vector.step
+
+    @property
+    def mean_absolute(self) -> float:
+        """E|X| in natural units."""
+        return self.mechanism.mean_absolute_error * self.step
+
+    def half_width(self, confidence: float = CONFIDENCE) -> float:
+        """Natural units within which the noise stays that often."""
+        return self.mechanism.half_width(confidence) * self.step
+
+    @property
+    def worst(self) -> float:
+        """Largest |X| in natural units; ∞ without a bound."""
+        return self.mechanism.worst_error * self.step
+
+    def at_most(self, x: int) -> float:
+        """P(X ≤ x) of a count's noise."""
+        law = self.mechanism
+        return float(1 - law.survival(x)) if x >= 0 else float(law.survival(-x - 1))
+
+    def to_data(self, why: str) -> dict[str, Any]:
+        """For plans and reports."""
+        return {
+            "statistic": self.vector.spend.statistic,
+            "family": self.family,
+            "why": why,
+            "mean_absolute_error": self.mean_absolute,
+            "half_width_95": self.half_width(),
+            "worst_error": self.worst if math.isfinite(self.worst) else None,
+            "unit": f"{self.step:g}",
+        }

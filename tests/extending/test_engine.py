@@ -1,0 +1,115 @@
+"""An engine that nobody foresaw, in one file: declared, registered, and a release runs in it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pyarrow.parquet
+import pytest
+from ibis.backends.duckdb import Backend as DuckDB
+from sqlglot.dialects.duckdb import DuckDB as Dialect
+
+import tightrope as tr
+from tightrope.engines import folded, open_source, written
+from tightrope.engines.backends import known
+from tightrope.engines.backends.backend import Backend, temporary
+from tightrope.engines.backends.duckdb import arrow_reader, without_misleading_rules
+from tightrope.engines.guard import guarded
+from tightrope.errors import InputError
+
+asked: list[str] = []
+"""What the engine was asked to do in its own way."""
+
+
+class Quack(Dialect):
+    """The SQL of the engine, which sqlglot knows by the name of this class."""
+
+
+class QuackDB(DuckDB):
+    """DuckDB under another name: what ibis needs to know of an engine."""
+
+    name = "quack"
+
+
+@contextmanager
+def settings(backend):
+    asked.append("exact")
+    with without_misleading_rules(backend):
+        yield
+
+
+def through_batches(backend, rows):
+    asked.append("fetched")
+    reader = arrow_reader(backend, rows, 1000)
+    return pyarrow.Table.from_batches(list(reader), reader.schema).cast(rows.schema().to_pyarrow())
+
+
+@contextmanager
+def materialised(step, backend, rows):
+    asked.append("materialised")
+    with temporary(step, backend, rows) as table:
+        yield table
+
+
+QUACK = Backend(
+    "quack",
+    wide_sums=False,
+    exact=settings,
+    fetched=through_batches,
+    materialised=materialised,
+    reader=arrow_reader,
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path):
+    known.register(QUACK)
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({
+        "person": np.repeat(np.arange(3000), 3), "g": rng.choice(["a", "b", None], 9000), "x": rng.normal(3, 2, 9000),
+    })  # fmt: skip
+    pyarrow.parquet.write_table(pyarrow.Table.from_pandas(frame), tmp_path / "people.parquet")
+    backend = QuackDB()
+    backend.do_connect()
+    yield frame, guarded("read", lambda: backend.read_parquet(tmp_path / "people.parquet"))
+    del known.BACKENDS[QUACK.name]
+
+
+def test_a_release_runs_in_it(table):
+    frame, expression = table
+    asked.clear()
+    session = tr.Session(expression, person="person", rows_per_person=3, budget=tr.Budget(epsilon=5, delta=1e-6))
+    answers = session.plan([tr.count(by="g"), tr.mean("x", between=(0, 10), by="g", keys=["a", "b"])]).release()
+    assert {"exact", "fetched", "materialised"} <= set(asked)
+    counts = {row["g"]: row["value"] for row in answers["count_by_g"].rows}
+    assert list(counts) == [None, "a", "b"]
+    assert all(abs(counts[g] - (frame["g"] == g).sum()) < 100 for g in ("a", "b"))
+    for row in answers["mean_x_by_g"].rows:
+        assert row["value"] == pytest.approx(frame["x"].clip(0, 10)[frame["g"] == row["g"]].mean(), abs=0.2)
+    assert 0 < answers.certificate["epsilon"] <= 5
+
+
+def test_its_integers_are_those_of_every_engine(table):
+    """Where nothing is dropped: which rows of a person are, depends on how an engine writes their values."""
+    frame, expression = table
+    session = tr.Session(frame, person="person", rows_per_person=3, budget=tr.Budget(epsilon=5, delta=1e-6))
+    for task in session.plan([tr.sum("x", between=(-1, 5), by="g"), tr.count()]).tasks:
+        assert open_source(expression).collect(task.request) == open_source(frame).collect(task.request)
+
+
+def test_jobs_run_in_it(table, tmp_path: Path):
+    _, expression = table
+    opened = open_source(expression)
+    assert opened.engine is QUACK
+    assert folded(opened, ["person"], lambda batch: np.array([len(batch)]), 1).tolist() == [9000]
+    schema = pyarrow.schema([("g", pyarrow.string())])
+    assert written(opened, ["g"], lambda batch: batch.cast(schema), schema, tmp_path / "out.parquet") == 9000
+
+
+def test_a_name_belongs_to_one_engine():
+    with pytest.raises(InputError, match="no other engine"):
+        known.register(Backend("duckdb"))

@@ -1,0 +1,205 @@
+"""A kind of question that nobody foresaw, in one file: it goes the whole way without a change in ``src``."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self, Unpack, final
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import tightrope as tr
+from tightrope.cli.main import app
+from tightrope.engines import open_source
+from tightrope.errors import InputError
+from tightrope.release.questions import kinds
+from tightrope.release.questions.asked import Asked, Asking, asking, spelled_out
+from tightrope.release.questions.fixed_point import grid
+from tightrope.release.questions.node import Integers, Noises, Question, Record
+from tightrope.release.questions.tasks import Person, Task, tasks_of
+from tightrope.release.questions.vector import Vector, value_sum
+
+ABOVE, BELOW = "above zero", "below zero"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SumOfAbsoluteValues(Question):
+    """Σ |x| with |x| ≤ within: the sum of what lies above zero, minus the sum of what lies below it."""
+
+    column: str
+    within: float
+
+    kind = "sum_of_absolute_values"
+    meaning = "How far all values are from zero together"
+    additive = True
+    uniform = True
+    notes = ("values beyond the limit are moved to it",)
+    entries = ("column", "within")
+
+    def __str__(self) -> str:
+        return f"sum of |{self.column}| up to {self.within:g}{self.asked.groups}"
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+        return cls(Asked.of(cls.kind, entry["column"], **asking(entry)), entry["column"], entry["within"])
+
+    def vectors(self) -> tuple[Vector, ...]:
+        above, below = grid((0, self.within), centred=False), grid((-self.within, 0), centred=False)
+        size = self.asked.size
+        return value_sum(ABOVE, self.column, above, size), value_sum(BELOW, self.column, below, size)
+
+    def record(self, integers: Integers, noises: Noises) -> Record:
+        value = (integers[ABOVE] - integers[BELOW]) * noises[ABOVE].step
+        _, width = self.errors(noises, 1)
+        return {"value": value, "lower": value - width, "upper": value + width}
+
+    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Both noises stay within their widths 95 % of the time."""
+        return (
+            sum(noise.mean_absolute for noise in noises.values()),
+            sum(noise.half_width(0.975) for noise in noises.values()),
+        )
+
+
+@spelled_out
+def sum_of_absolute_values(column: str, *, within: float, **asked: Unpack[Asking]) -> SumOfAbsoluteValues:
+    return SumOfAbsoluteValues(Asked.of(SumOfAbsoluteValues.kind, column, **asked), column, within)
+
+
+PLAN = """
+title = "Errors"
+[source]
+path = "errors.parquet"
+[person]
+column = "person"
+rows = 3
+[budget]
+epsilon = 4
+delta = 1e-6
+[[question]]
+kind = "sum_of_absolute_values"
+column = "x"
+within = 10
+by = "g"
+keys = ["a", "b", "c"]
+[[question]]
+kind = "sum_of_absolute_values"
+column = "x"
+within = 10
+by = "g"
+name = "discovered"
+"""
+
+
+@pytest.fixture(autouse=True)
+def registered():
+    kinds.register(SumOfAbsoluteValues)
+    yield
+    del kinds.KINDS[SumOfAbsoluteValues.kind]
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(11)
+    return pd.DataFrame({
+        "person": np.repeat(np.arange(2000), 2),
+        "g": rng.choice(["a", "b"], 4000),
+        "x": np.where(rng.random(4000) < 0.1, np.nan, rng.normal(0, 5, 4000)),
+    })  # fmt: skip
+
+
+def test_from_a_plan_file_to_certificate_and_page(table, tmp_path: Path):
+    table.to_parquet(tmp_path / "errors.parquet")
+    (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
+    planned = CliRunner().invoke(app, ["plan", str(tmp_path / "plan.toml")])
+    assert planned.exit_code == 0, planned.output
+    assert "sum of |x| up to 10 by g" in planned.stdout and "values beyond the limit are moved to it" in planned.stdout
+    released = CliRunner().invoke(app, ["release", str(tmp_path / "plan.toml"), "--json"])
+    assert released.exit_code == 0, released.output
+    given, discovered = json.loads(released.stdout)["answers"]
+    truth = table.assign(x=table["x"].clip(-10, 10).abs()).groupby("g")["x"].sum()
+    for answer, groups in ((given, ["a", "b", "c"]), (discovered, ["a", "b"])):
+        assert [row["g"] for row in answer["rows"]] == groups
+        for row in answer["rows"]:
+            width = row["upper"] - row["value"]
+            assert abs(row["value"] - truth.get(row["g"], 0)) < 4 * width < 4_000
+    certificate = json.loads((tmp_path / "certificate.json").read_text(encoding="utf-8"))
+    assert 0 < certificate["epsilon"] <= 4
+    assert [mechanism["statistic"] for mechanism in certificate["mechanisms"]] == ["sum", "sum", "count", "sum", "sum"]
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Sum of |x| up to 10 by g" in page
+    assert "How far all values are from zero together, for each" in page
+
+
+def test_its_intervals_hold(table):
+    opened = tr.Session(table, person="person", rows_per_person=2, budget=tr.Budget(epsilon=1, delta=1e-6))
+    empty = [f"nobody {number}" for number in range(300)]
+    rows = opened.plan([sum_of_absolute_values("x", within=10, by="g", keys=empty)]).release()[0].rows
+    errors, width = [abs(row["value"]) for row in rows], rows[0]["upper"] - rows[0]["value"]
+    assert sum(error <= width for error in errors) >= 268  # of 300; at 95 % fewer have a probability of 1e-4
+    assert sum(error > width / 3 for error in errors) > 20  # a third of it would not do
+    assert len({row["value"] for row in rows}) > 290
+
+
+TABLES, GROUPS = 80, ("a", "b", "c")
+
+
+def random_tables(draw: np.random.Generator) -> pd.DataFrame:
+    """Many tables in one: a column tells them apart and is part of every key, and a person is in one only."""
+    rows = 20 * TABLES
+    number, person = draw.integers(0, TABLES, rows), draw.integers(0, 4, rows)
+    values = [math.nan, -math.inf, math.inf, -10.0, 10.0, 0.5, *draw.normal(0, 8, 6)]
+    names = [f"{n} {p}" for n, p in zip(number, person, strict=True)]
+    columns = {"number": number, "newcomer": person == 0, "person": names}
+    return pd.DataFrame({**columns, "g": draw.choice(GROUPS, rows), "x": draw.choice(values, rows)})
+
+
+def planned(frame: pd.DataFrame) -> Task:
+    keys = {"number": range(TABLES), "g": list(GROUPS)}
+    question = sum_of_absolute_values("x", within=10, by=["number", "g"], keys=keys)
+    (task,) = tasks_of([question], Person("person", 3, 2, 2), open_source(frame).schema)
+    return task
+
+
+def shares(task: Task, frame: pd.DataFrame) -> dict[str, float]:
+    """The most that a person changes the integers of a vector by, over what is declared."""
+    with_, without = (open_source(part).collect(task.request).values for part in (frame, frame[~frame["newcomer"]]))
+    found = {}
+    for vector in task.vectors:
+        change = np.abs(np.subtract(with_[vector.name], without[vector.name])).reshape(TABLES, len(GROUPS))
+        assert np.count_nonzero(change, axis=1).max() <= task.bounds.groups
+        in_group, over_all = change.max() / task.bounds.rows_per_group, change.sum(axis=1).max() / task.bounds.rows
+        found[vector.name] = max(in_group, over_all) / vector.sensitivity
+    return found
+
+
+def test_no_person_moves_an_integer_by_more_than_is_declared():
+    frame = random_tables(np.random.default_rng(5))
+    found = shares(planned(frame), frame)
+    assert len(found) == 2
+    assert set(found.values()) == {1.0}  # and some come as far
+
+
+def test_a_sensitivity_that_is_too_small_is_seen():
+    frame = random_tables(np.random.default_rng(5))
+    task = planned(frame)
+    ((question, vectors),) = task.served.items()
+    small = {name: replace(vector, sensitivity=vector.sensitivity - 1) for name, vector in vectors.items()}
+    assert all(share > 1 for share in shares(replace(task, served={question: small}), frame).values())
+
+
+def test_a_name_belongs_to_one_kind():
+    @final
+    @dataclass(frozen=True, slots=True)
+    class Other(SumOfAbsoluteValues):  # type: ignore[misc]
+        pass
+
+    with pytest.raises(InputError, match="no other kind"):
+        kinds.register(Other)
