@@ -11,6 +11,7 @@ from tightrope.release.answers import Answer, Answers
 from tightrope.release.questions.accuracy import Accuracy, Noise, mean_interval
 
 if TYPE_CHECKING:
+    from tightrope.certificates.release import ReleaseCertificate
     from tightrope.engines import Table
     from tightrope.engines.request import Grouped
     from tightrope.release.plan import Plan
@@ -20,7 +21,7 @@ Key = tuple[object, ...]
 Noisy = dict[str, list[int]]
 
 
-def answer_tasks(plan: Plan, table: Table, certificate: dict[str, Any]) -> Answers:
+def answer_tasks(plan: Plan, table: Table, certificate: ReleaseCertificate) -> Answers:
     """Read, add noise, withhold, and compute every answer from noisy integers only."""
     accuracies = iter(plan.accuracies())
     answers = []
