@@ -22,7 +22,7 @@ from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
 Key = str | bool | int | float | None
-READER = Reader("release", "write it again with: tightrope release PLAN --json")
+READER = Reader("release", "take the file as tightrope release wrote it: releasing again spends the budget again")
 
 
 class Neighbours(Part, frozen=True, kw_only=True):
