@@ -68,3 +68,22 @@ class MissingExtraError(TightropeError, ImportError):
     def __init__(self, library: str, extra: str) -> None:
         self.library, self.extra = library, extra
         super().__init__(f"{library} is needed for this and is not installed; try: pip install 'tightrope[{extra}]'")
+
+
+def listed(names: tuple[str, ...], most: int = 30) -> str:
+    """The first names for an error text, in quotes.
+
+    >>> listed(("a", "b", "c"), most=2)
+    "'a', 'b' and 1 more"
+    """
+    shown = ", ".join(map(repr, names[:most]))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "(there is none)"
+
+
+def nearest(name: object, names: tuple[str, ...]) -> str:
+    """A question that suggests the closest name, or nothing when none is close."""
+    import difflib
+
+    folded = {candidate.casefold(): candidate for candidate in names}
+    close = difflib.get_close_matches(str(name).casefold(), folded, n=1)
+    return f"did you mean {folded[close[0]]!r}?" if close else ""

@@ -117,10 +117,11 @@ def certificate() -> dict[str, Any]:
     }
     return {
         "epsilon": 0.999999, "epsilon_exact": "1", "delta": 1e-8, "delta_exact": "1e-8",
-        "total_variation": 0.3123, "attack_success": 0.6562, "budget": {"epsilon": "1", "delta": "1e-8"},
+        "total_variation": 0.3123, "attack_success": 0.6562, "budget": {"delta": "1e-8", "points": [["1", "1e-8"]]},
         "neighbours": {"relation": "add-remove", "person": "nr", "rows_per_person": 8, "rows_per_group": 1, "groups_per_person": 8,
                        "statement": "Adding or removing one person with all their rows"},
-        "mechanisms": [{"answer": "people_by_state", "statistic": "count", "family": "discrete truncated Laplace", "sensitivity": 1,
+        "mechanisms": [{"answers": ["people_by_state"], "statistic": "count", "column": None, "by": ["state"], "unit": "1", "rows": 8,
+                        "family": "discrete truncated Laplace", "sensitivity_per_row": "1",
                         "table": {"centre": "1", "half": ["1"]}}],
         "profile": {"epsilon": epsilons, "delta": deltas},
         "tradeoff": {"false_positive_rate": rates, "true_positive_rate": caught},

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import Literal
 
-from tightrope.errors import SchemaError
+from tightrope.errors import SchemaError, listed, nearest
 
 Kind = Literal["integer", "number", "text", "boolean", "date", "timestamp", "other"]
 
@@ -48,20 +47,3 @@ class Schema:
             if column.name == name:
                 return column
         raise SchemaError("column", name, f"one of {listed(self.names)}", nearest(name, self.names))
-
-
-def listed(names: tuple[str, ...], most: int = 30) -> str:
-    """The first names for an error text, in quotes.
-
-    >>> listed(("a", "b", "c"), most=2)
-    "'a', 'b' and 1 more"
-    """
-    shown = ", ".join(map(repr, names[:most]))
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "(there is none)"
-
-
-def nearest(name: object, names: tuple[str, ...]) -> str:
-    """A question that suggests the closest name, or nothing when none is close."""
-    folded = {candidate.casefold(): candidate for candidate in names}
-    close = difflib.get_close_matches(str(name).casefold(), folded, n=1)
-    return f"did you mean {folded[close[0]]!r}?" if close else ""

@@ -9,6 +9,7 @@ import numpy as np
 from tightrope.release.answers import Answer, Answers
 
 if TYPE_CHECKING:
+    from tightrope.certificates.release import ReleaseCertificate
     from tightrope.engines import Table
     from tightrope.engines.request import Grouped
     from tightrope.release.plan import Plan
@@ -21,7 +22,7 @@ Group = tuple[Key, dict["Vector", int]]
 """A key, and the noisy integers of its group."""
 
 
-def answer_tasks(plan: Plan, table: Table, certificate: dict[str, Any]) -> Answers:
+def answer_tasks(plan: Plan, table: Table, certificate: ReleaseCertificate) -> Answers:
     """Read, add noise, withhold, and compute every answer from noisy integers only."""
     accuracies = {accuracy.question: accuracy for accuracy in plan.accuracies()}
     answers: list[Answer] = []

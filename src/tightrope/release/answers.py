@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from tightrope.certificates.document import plain, written
+from tightrope.certificates.release import MEASURES, READER, AnswerDocument, ReleaseCertificate, ReleaseResult
 from tightrope.errors import InputError
 from tightrope.release.questions.node import Question
 
@@ -37,10 +38,11 @@ class Answer:
 
         return pd.DataFrame(self.rows, columns=[*self.question.by, "value", "lower", "upper"])
 
-    def to_data(self) -> dict[str, Any]:
-        """Plain data for JSON: dates as text, no NaN, no infinity."""
-        rows = [{name: plain(value) for name, value in row.items()} for row in self.rows]
-        return {**self.about, "rows": rows}
+    @property
+    def document(self) -> AnswerDocument:
+        """The answer as it is written: dates as text, no NaN, no infinity."""
+        rows = [{name: _written(name, value) for name, value in row.items()} for row in self.rows]
+        return READER.data({**self.about, "rows": rows}, AnswerDocument)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +50,7 @@ class Answers:
     """All answers of a plan, by position or by name, and the certificate that holds for all of them together."""
 
     answers: tuple[Answer, ...]
-    certificate_data: dict[str, Any]
+    certificate_data: ReleaseCertificate
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -67,19 +69,31 @@ class Answers:
     @property
     def certificate(self) -> dict[str, Any]:
         """The certificate as plain data."""
-        return self.certificate_data
+        return plain(self.certificate_data)
+
+    def result(self, title: str | None = None) -> ReleaseResult:
+        """All of it as one typed document: what ``tightrope release --json`` prints and the report shows."""
+        return ReleaseResult(
+            document="release result",
+            version=1,
+            title=title,
+            answers=tuple(answer.document for answer in self.answers),
+            certificate=self.certificate_data,
+        )
 
     def to_data(self) -> dict[str, Any]:
-        """The object that ``tightrope release --json`` prints."""
-        return {"answers": [answer.to_data() for answer in self.answers], "certificate": self.certificate_data}
+        """``result`` as plain data."""
+        return plain(self.result())
 
     def to_json(self) -> str:
-        """``to_data`` as JSON; never NaN."""
-        return json.dumps(self.to_data(), allow_nan=False, ensure_ascii=False)
+        """``result`` as JSON; never NaN."""
+        return written(self.result())
 
 
-def plain(value: object) -> Any:
-    """A key or a value as JSON can hold it."""
+def _written(name: str, value: object) -> Any:
+    """A key or a number as JSON can hold it; a number of ours without limit is nothing."""
+    if name in MEASURES and isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, (datetime.date, datetime.datetime)):
         return value.isoformat()
     if isinstance(value, Decimal):

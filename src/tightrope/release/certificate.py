@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from decimal import Decimal
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tightrope.certificates.document import BudgetPart, plain
+from tightrope.certificates.release import READER, Profile, RanMechanism, Rates, ReleaseCertificate, TablePart
 from tightrope.release.plan import guarantee_data, neighbours_data
+from tightrope.release.questions.accuracy import Accuracy
 from tightrope.release.questions.vector import Noise
 
 if TYPE_CHECKING:
     from tightrope.release.plan import Plan
+    from tightrope.release.questions.tasks import Task
 
-FORMAT = 1
 EPSILONS = 25
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 ARGUMENT = (
@@ -22,54 +27,71 @@ ARGUMENT = (
 )
 
 
-def certificate_of(plan: Plan) -> dict[str, Any]:
-    """Guarantee, every mechanism with its table, neighbours, bounds, how each number was computed, versions."""
-    return {
-        "format": FORMAT,
+def certificate_of(plan: Plan) -> ReleaseCertificate:
+    """Guarantee, every mechanism with its table, neighbours, bounds, how each number was computed, versions.
+
+    It is read back before anything is spent: what could not be read is never promised.
+    """
+    profile, tradeoff = _curves(plan)
+    data = {
+        "document": "release certificate",
+        "version": 1,
         **guarantee_data(plan.loss, plan.budget),
-        "budget": plan.budget.to_data(),
+        "budget": plain(BudgetPart.of(plan.budget)),
         "share": str(plan.share),
         "neighbours": neighbours_data(plan.person),
-        "mechanisms": [
-            _mechanism(task.by, noise, task.unit.contribution)
-            for task, noises in zip(plan.tasks, plan.noises(), strict=True)
-            for noise in noises
-        ],
-        **_curves(plan),
+        "mechanisms": [plain(mechanism) for mechanism in _mechanisms(plan)],
+        "profile": plain(profile),
+        "tradeoff": plain(tradeoff),
         "alternatives": plan.to_data()["alternatives"],
         "computed": {"engine": plan.loss.engine, "argument": ARGUMENT, "rounding": "upper bounds throughout"},
         "versions": {name: metadata.version(name) for name in ("tightrope", "numpy", "scipy")},
         "ledger": "not recorded in a ledger",
     }
+    return READER.data(data, ReleaseCertificate)
 
 
-def _mechanism(by: tuple[str, ...], noise: Noise, contribution: Any) -> dict[str, Any]:
-    """One noisy vector: value · unit + noise, noise = factor · Y + U − U', Y from the table, U, U' below factor."""
-    law = noise.mechanism
-    return {
-        "statistic": noise.vector.spend.statistic,
-        "column": noise.vector.measure.column,
-        "by": list(by),
-        "family": noise.family,
-        "unit": str(noise.vector.measure.fixed_point.step) if noise.vector.measure.fixed_point else "1",
-        "sensitivity_per_row": str(noise.vector.sensitivity),
-        "table_steps_per_row": noise.shift,
-        "rows": contribution.rows,
-        "rows_per_group": contribution.rows_per_group,
-        "groups": contribution.groups,
-        "factor": str(law.factor),
-        "table": noise.table.to_data(),
-    }
+def _mechanisms(plan: Plan) -> list[RanMechanism]:
+    """Every noisy vector, in the order in which noise is drawn."""
+    accuracies = iter(plan.accuracies())
+    found = []
+    for task, noises in zip(plan.tasks, plan.noises(), strict=True):
+        served = [next(accuracies) for _ in task.questions]
+        found += [_mechanism(task, noise, served) for noise in noises]
+    return found
 
 
-def _curves(plan: Plan) -> dict[str, Any]:
+def _mechanism(task: Task, noise: Noise, served: Sequence[Accuracy]) -> RanMechanism:
+    measure, contribution = noise.vector.measure, task.unit.contribution
+    return RanMechanism(
+        answers=tuple(one.question.name for one in served if _serves(noise, one)),
+        statistic=noise.vector.spend.statistic,
+        column=measure.column,
+        by=task.by,
+        family=noise.family,
+        unit=measure.fixed_point.step if measure.fixed_point else Decimal(1),
+        sensitivity_per_row=str(noise.vector.sensitivity),
+        table_steps_per_row=noise.shift,
+        rows=contribution.rows,
+        rows_per_group=contribution.rows_per_group,
+        groups=contribution.groups,
+        factor=str(noise.mechanism.factor),
+        table=READER.data(noise.table.to_data(), TablePart),
+    )
+
+
+def _serves(noise: Noise, accuracy: Accuracy) -> bool:
+    """Whether the question is answered from the vector, or shows only the keys that it lets through."""
+    used = [*accuracy.noises, *([accuracy.keys] if accuracy.keys else [])]
+    return noise.vector in [one.vector for one in used]
+
+
+def _curves(plan: Plan) -> tuple[Profile, Rates]:
     """The profile and the attacker's best rates, all upper bounds."""
     top = max(float(epsilon) for epsilon, _ in plan.budget.points) or plan.loss.epsilon(float(plan.budget.delta))
-    epsilons = [top * 1.25 * i / (EPSILONS - 1) for i in range(EPSILONS)]
-    return {
-        "profile": {"epsilon": epsilons, "delta": plan.loss.delta(epsilons).tolist()},
-        "tradeoff": {
-            "false_positive_rate": list(FALSE_POSITIVE_RATES),
-            "true_positive_rate": plan.loss.true_positive_rate(list(FALSE_POSITIVE_RATES)).tolist(),
-        },
-    }
+    epsilons = tuple(top * 1.25 * i / (EPSILONS - 1) for i in range(EPSILONS))
+    rates = plan.loss.true_positive_rate(list(FALSE_POSITIVE_RATES)).tolist()
+    return (
+        Profile(epsilon=epsilons, delta=tuple(plan.loss.delta(list(epsilons)).tolist())),
+        Rates(false_positive_rate=FALSE_POSITIVE_RATES, true_positive_rate=tuple(rates)),
+    )

@@ -137,7 +137,6 @@ class Plan:
                 "by_group_size": sizes,
                 "statement": STATEMENT,
             },
-            "by_group_size": sizes,
             "notes": accuracy.notes(),
         }
 
@@ -208,6 +207,9 @@ def neighbours_data(person: Person) -> Mapping[str, Any]:
         return {
             "relation": "add-remove",
             "person": None,
+            "rows_per_person": 1,
+            "rows_per_group": 1,
+            "groups_per_person": 1,
             "statement": "Adding or removing one row (each row is a person)",
         }
     return {

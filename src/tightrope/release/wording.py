@@ -28,7 +28,9 @@ def _answer(answer: Mapping[str, Any]) -> str:
         worst = "" if error["worst_error"] is None else f", never beyond ± {error['worst_error']:.4g}"
         lines.append(f"  95 % of answers within ± {error['half_width_95']:.4g}{worst}")
     lines += [
-        _size(size, withheld=answer["keys"] == "discovered") for size in answer["by_group_size"] if _tells(answer)
+        _size(size, withheld=answer["keys"] == "discovered")
+        for size in answer["error"]["by_group_size"]
+        if _tells(answer)
     ]
     return "\n".join([*lines, *(f"  {note}" for note in answer["notes"])])
 

@@ -39,7 +39,7 @@ def test_json_is_exactly_one_object(run, folder):
     shown = run("release", folder / "plan.toml", "--json")
     assert (shown.code, shown.err) == (0, "")
     document = json.loads(shown.out, parse_constant=lambda name: 1 / 0)
-    assert set(document) == {"answers", "certificate"}
+    assert set(document) == {"document", "version", "title", "answers", "certificate"}
     counts, ages = document["answers"]
     assert {"name", "question", "rows"} <= set(counts)
     assert [row["member"] for row in ages["rows"]] == [False, True]

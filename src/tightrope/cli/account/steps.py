@@ -10,7 +10,7 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from tightrope.errors import InputError, PlanError
+from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.privacy import PrivacyLoss
 from tightrope.release.documents.toml_file import Section, Typed, placed, read_toml
 
@@ -80,7 +80,6 @@ def composed(steps: Sequence[Step]) -> PrivacyLoss:
 
 
 def _step(place: str, entry: object) -> Step:
-    from tightrope.engines.schema import listed, nearest
 
     every = tuple(dict.fromkeys(name for names in PARAMETERS.values() for name in names))
     own = Section.of(place, entry, (*COMMON, *every))

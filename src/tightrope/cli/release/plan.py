@@ -98,7 +98,7 @@ def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:
             significant(size["half_width_95"], 2, UP),
             "never" if size["suppressed"] <= 0 else percent(max(size["suppressed"], 1e-6), UP),
         ]
-        for size in answer["by_group_size"]
+        for size in answer["error"]["by_group_size"]
     ]
     return columns, rows
 

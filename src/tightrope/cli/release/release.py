@@ -11,6 +11,7 @@ import typer
 from tightrope.cli.options import AsJson, PlanPath
 
 if TYPE_CHECKING:
+    from tightrope.certificates.release import ReleaseResult
     from tightrope.report.words.answers import Answer
 
 RELEASE_EXAMPLE = """\b
@@ -30,6 +31,7 @@ def release(path: PlanPath, out: Out = None, as_json: AsJson = False) -> None:
 
     Spends the budget of the plan, each time: no ledger remembers an earlier run yet.
     """
+    from tightrope.certificates.document import plain
     from tightrope.cli.output import print_json, working, writable
     from tightrope.release.documents.plan_file import load
     from tightrope.report import html
@@ -41,21 +43,23 @@ def release(path: PlanPath, out: Out = None, as_json: AsJson = False) -> None:
         plan = file.plan()
     with working("Reading the table and drawing noise ..."):
         answers = plan.release()
-    document = answers.to_data()
+    result = answers.result(file.title)
+    document = plain(result)
     if as_json:
         print_json(document)
     else:
         _show(document, file.title, folder)
     with working("Writing the report ..."):
-        _write(folder, {"title": file.title, **document}, answers.certificate_data)
+        _write(folder, result)
 
 
-def _write(folder: Path, document: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
-    from tightrope.cli.output import json_text, write
+def _write(folder: Path, result: ReleaseResult) -> None:
+    from tightrope.certificates.document import written
+    from tightrope.cli.output import write
     from tightrope.report import html
 
-    write(folder / CERTIFICATE, json_text(certificate) + "\n")
-    write(folder / REPORT, html(document))
+    write(folder / CERTIFICATE, written(result.certificate))
+    write(folder / REPORT, html(result))
 
 
 def _show(document: Mapping[str, Any], title: str | None, folder: Path) -> None:

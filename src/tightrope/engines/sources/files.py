@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, get_args
 from tightrope.engines.backends.column_types import schema_of
 from tightrope.engines.backends.duckdb import connect
 from tightrope.engines.guard import guarded
-from tightrope.engines.schema import Kind, Schema, listed, nearest
+from tightrope.engines.schema import Kind, Schema
 from tightrope.engines.table import Table, check_names
-from tightrope.errors import InputError, SchemaError
+from tightrope.errors import InputError, SchemaError, listed, nearest
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

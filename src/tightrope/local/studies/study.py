@@ -7,8 +7,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal
 
 from tightrope.engines.labels import Labels, Name
-from tightrope.engines.schema import listed, nearest
-from tightrope.errors import InputError
+from tightrope.errors import InputError, listed, nearest
 from tightrope.local.mechanisms.duchi import duchi
 from tightrope.local.mechanisms.known import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.mechanisms.response import response_with_erasure

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tightrope.engines.schema import listed, nearest
-from tightrope.errors import InputError, PlanError
+from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.local.studies.study import BEST, Study
 
 VERSION = 1

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.certificates.budget import Budget, Number
-from tightrope.engines.schema import listed, nearest
-from tightrope.errors import InputError, PlanError
+from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.release.documents.toml_file import Section, Typed, placed, read_toml
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES

@@ -13,8 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self
 
-from tightrope.engines.schema import listed, nearest
-from tightrope.errors import InputError, PlanError
+from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.numerics.checks import whole
 
 

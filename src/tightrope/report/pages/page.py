@@ -13,21 +13,32 @@ from tightrope.report.pages.study_page import study_view
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from tightrope.certificates.release import ReleaseResult
+
 TEMPLATE, STUDY = "report.html.j2", "study.html.j2"
 
 
-def html(document: Mapping[str, object]) -> str:
+def html(document: ReleaseResult | Mapping[str, object]) -> str:
     """The report of a release as one self-contained HTML page.
 
-    ``document`` is the JSON object that ``tightrope release --json`` prints; any field may be missing or null,
-    unknown ones are ignored, and every text in it is escaped. The same document gives the same bytes.
-    Raises InputError where ``document`` is no mapping, MissingExtraError where jinja2 is not installed.
+    ``document`` is the result of a release, or the JSON object that ``tightrope release --json`` prints: there any
+    field may be missing or null, unknown ones are ignored, and every text in it is escaped. The same
+    document gives the same bytes. Raises InputError where ``document`` is neither, MissingExtraError without jinja2.
 
     >>> "right at most 65 % of the time" in html({"certificate": {"total_variation": 0.3}})
     True
     """
-    _check(document, "tightrope release --json")
-    return _environment().get_template(TEMPLATE).render(page=page_view(document))
+    data = document if isinstance(document, Mapping) else _result(document)
+    return _environment().get_template(TEMPLATE).render(page=page_view(data))
+
+
+def _result(document: object) -> Mapping[str, object]:
+    from tightrope.certificates.document import plain
+    from tightrope.certificates.release import ReleaseResult
+
+    if isinstance(document, ReleaseResult):
+        return plain(document)
+    raise InputError("document", document, "a mapping", "pass json.loads() of what `tightrope release --json` prints")
 
 
 def study_html(document: Mapping[str, object]) -> str:
@@ -39,13 +50,10 @@ def study_html(document: Mapping[str, object]) -> str:
     >>> "right at most <strong>65 %</strong>" in study_html({"privacy": {"total_variation": 0.3}})
     True
     """
-    _check(document, "tightrope local estimate --json")
-    return _environment().get_template(STUDY).render(page=study_view(document)).lstrip()
-
-
-def _check(document: object, command: str) -> None:
     if not isinstance(document, Mapping):
-        raise InputError("document", document, "a mapping", f"pass json.loads() of what `{command}` prints")
+        remedy = "pass json.loads() of what `tightrope local estimate --json` prints"
+        raise InputError("document", document, "a mapping", remedy)
+    return _environment().get_template(STUDY).render(page=study_view(document)).lstrip()
 
 
 def _environment() -> Environment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 
 from tightrope.report.pages.table import Line, lines, narrower_than_dots
 from tightrope.report.pictures import curves
@@ -11,7 +12,7 @@ from tightrope.report.pictures.scale import Scale
 from tightrope.report.words import attacker, wording
 from tightrope.report.words.answers import Answer, read_answers
 from tightrope.report.words.digits import UP, percent, significant
-from tightrope.report.words.document import Json, number, part, parts, text
+from tightrope.report.words.document import Json, items, number, part, parts, text, texts
 from tightrope.report.words.promise import Promise, promise
 
 MOST_LINES = 2_000  # more make the page heavy, and nobody reads them
@@ -153,7 +154,47 @@ def _more(relative: float) -> str:
 
 
 def _mechanism(source: Json) -> dict[str, str]:
-    return {key: text(source, key) for key in ("answer", "statistic", "family", "sensitivity")}
+    return {
+        "answers": ", ".join(texts(source, "answers")),
+        "statistic": _statistic(source),
+        "family": text(source, "family"),
+        "unit": text(source, "unit"),
+        "sensitivity": _moved(text(source, "sensitivity_per_row"), text(source, "unit")),
+        "rows": text(source, "rows"),
+    }
+
+
+def _statistic(source: Json) -> str:
+    """What was counted or added up, and over which groups.
+
+    >>> _statistic({"statistic": "sum", "column": "age", "by": ["city", "year"]})
+    'sum of age by city, year'
+    """
+    column, by = text(source, "column"), ", ".join(texts(source, "by"))
+    return text(source, "statistic") + (f" of {column}" if column else "") + (f" by {by}" if by else "")
+
+
+def _moved(steps: str, unit: str) -> str:
+    """How far one row moves the statistic, in natural units and exactly.
+
+    >>> _moved("500000000", "1E-7"), _moved("1", "1"), _moved("", "?")
+    ('50', '1', '')
+    """
+    try:
+        exact = Decimal(steps) * Decimal(unit)
+    except InvalidOperation:
+        return ""
+    return f"{exact.normalize():f}" if exact.is_finite() and abs(exact.adjusted()) < 40 else str(exact)
+
+
+def _promised(budget: Json) -> str:
+    """Every point of the budget.
+
+    >>> _promised({"points": [["1", "1E-8"], ["0", "0.1"]]})
+    'δ(1) ≤ 1E-8 and δ(0) ≤ 0.1'
+    """
+    pairs = [point for point in items(budget, "points") if isinstance(point, list | tuple) and len(point) == 2]
+    return " and ".join(f"δ({epsilon}) ≤ {delta}" for epsilon, delta in pairs)
 
 
 def _exact(certificate: Json) -> list[tuple[str, str]]:
@@ -163,8 +204,8 @@ def _exact(certificate: Json) -> list[tuple[str, str]]:
         ("ε, exact", text(certificate, "epsilon_exact")),
         ("δ, exact", text(certificate, "delta_exact")),
         ("Total variation", significant(number(certificate, "total_variation"), 4, UP)),
-        ("Budget ε", text(budget, "epsilon")),
-        ("Budget δ", text(budget, "delta")),
+        ("Budget", _promised(budget)),
+        ("Certain failure at most", text(budget, "delta")),
         ("Neighbours", text(part(certificate, "neighbours"), "relation")),
         ("Engine", text(part(certificate, "computed"), "engine")),
     ]

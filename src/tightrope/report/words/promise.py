@@ -73,7 +73,7 @@ def _facts(neighbours: Json) -> list[str]:
         return []
     person = text(neighbours, "person")
     limits = [(number(neighbours, key), unit) for key, unit in _LIMITS]
-    shown = [f"at most {_counted(limit, unit)}" for limit, unit in limits if limit]
+    shown = [f"at most {_counted(limit, unit)}" for limit, unit in limits if limit and person]
     return [f"one person: {f'all rows with the same “{person}”' if person else 'one row of the table'}", *shown]
 
 

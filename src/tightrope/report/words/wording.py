@@ -64,10 +64,11 @@ def noise_lines(answer: Answer) -> list[dict[str, str]]:
             "why": text(noise, "why"),
             "typical": significant(number(noise, "mean_absolute_error"), 2, UP),
             "half_width": significant(number(noise, "half_width_95"), 2, UP),
-            "worst": significant(number(noise, "worst_error"), 3, UP),
+            "worst": "no limit" if worst is None else significant(worst, 3, UP),
             "unit": text(noise, "unit"),
         }
         for noise in answer.noise
+        for worst in [number(noise, "worst_error")]
     ]
 
 

@@ -1,0 +1,218 @@
+"""What a release writes: its certificate, and its result with every answer. One writer, one reader."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from tightrope.certificates.document import (
+    BudgetPart,
+    Counted,
+    Digits,
+    Finite,
+    Part,
+    Positive,
+    Probability,
+    Size,
+)
+from tightrope.certificates.reading import Reader
+from tightrope.errors import InputError
+
+MEASURES = ("value", "lower", "upper")
+Key = str | bool | int | float | None
+READER = Reader("release", "take the file as tightrope release wrote it: releasing again spends the budget again")
+
+
+class Neighbours(Part, frozen=True, kw_only=True):
+    """Whose presence the guarantee hides: ``person`` is the column that names them, None where each row is one."""
+
+    relation: Literal["add-remove"]
+    person: str | None
+    rows_per_person: Counted
+    rows_per_group: Counted
+    groups_per_person: Counted
+    statement: str
+
+
+class TailPart(Part, frozen=True, kw_only=True):
+    """The endless end of a table: weights of a block that repeats, and the weights of getting there and on."""
+
+    block: tuple[Digits, ...]
+    escape_in: Digits
+    escape: Digits
+
+
+class TablePart(Part, frozen=True, kw_only=True):
+    """P(Y = 0) = centre / 2¹²⁸, P(Y = ±x) = half[x−1] / 2¹²⁸; ``steps`` are ideal spacings of losses in nats."""
+
+    centre: Digits
+    half: tuple[Digits, ...]
+    tail: TailPart | None
+    steps: tuple[Finite, ...]
+
+
+class RanMechanism(Part, frozen=True, kw_only=True):
+    """One noisy vector: value · unit + noise, noise = factor · Y + U − U', Y from the table, U, U' below factor.
+
+    ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys.
+    """
+
+    answers: Annotated[tuple[str, ...], Meta(min_length=1)]
+    statistic: str
+    column: str | None
+    by: tuple[str, ...]
+    family: str
+    unit: Decimal
+    sensitivity_per_row: Digits
+    table_steps_per_row: Counted
+    rows: Counted
+    rows_per_group: Counted
+    groups: Counted
+    factor: Digits
+    table: TablePart
+
+
+class Profile(Part, frozen=True, kw_only=True):
+    """(ε, δ) that all hold; δ rounded up."""
+
+    epsilon: tuple[Size, ...]
+    delta: tuple[Probability, ...]
+
+    def __post_init__(self) -> None:
+        _parallel("delta", self.delta, self.epsilon)
+
+
+class Rates(Part, frozen=True, kw_only=True):
+    """What the best attacker finds, at most, for each share of false alarms."""
+
+    false_positive_rate: tuple[Probability, ...]
+    true_positive_rate: tuple[Probability, ...]
+
+    def __post_init__(self) -> None:
+        _parallel("true_positive_rate", self.true_positive_rate, self.false_positive_rate)
+
+
+class Alternative(Part, frozen=True, kw_only=True):
+    """A family of noise and its expected error over that of the chosen one."""
+
+    family: str
+    relative_error: Positive
+
+
+class Computed(Part, frozen=True, kw_only=True):
+    """How the guarantee was computed."""
+
+    engine: str
+    argument: str
+    rounding: str
+
+
+class ReleaseCertificate(Part, frozen=True, kw_only=True):
+    """What holds for all answers of a release together, and all that is needed to compute it again."""
+
+    document: Literal["release certificate"]
+    version: Literal[1]
+    epsilon: Size
+    epsilon_exact: Decimal
+    delta: Probability
+    delta_exact: Decimal
+    total_variation: Probability
+    total_variation_exact: Decimal
+    attack_success: Probability
+    budget: BudgetPart
+    share: Decimal
+    neighbours: Neighbours
+    mechanisms: tuple[RanMechanism, ...]
+    profile: Profile
+    tradeoff: Rates
+    alternatives: tuple[Alternative, ...]
+    computed: Computed
+    versions: dict[str, str]
+    ledger: str
+
+
+class NoiseUsed(Part, frozen=True, kw_only=True):
+    """The noise in one statistic of an answer, in natural units; ``worst_error`` None: without limit."""
+
+    statistic: str
+    family: str
+    why: str
+    mean_absolute_error: Size
+    half_width_95: Size
+    worst_error: Size | None
+    unit: str
+
+
+class ErrorAtSize(Part, frozen=True, kw_only=True):
+    """What the noise does to a group of so many people, and how likely the group is withheld."""
+
+    people: Counted
+    expected_absolute_error: Size
+    half_width_95: Size
+    suppressed: Probability
+
+
+class ErrorStatement(Part, frozen=True, kw_only=True):
+    """Errors that hold for every group (None where they depend on its size, or for ``worst_error`` without limit)."""
+
+    expected_absolute_error: Size | None
+    half_width_95: Size | None
+    worst_error: Size | None
+    by_group_size: tuple[ErrorAtSize, ...]
+    statement: str
+
+
+class AnswerDocument(Part, frozen=True, kw_only=True):
+    """One question, what its noise costs, and its records: the keys by column, then ``value``, ``lower``, ``upper``.
+
+    A ``value`` of None is withheld; an end of None is without limit.
+    """
+
+    name: str
+    question: str
+    kind: str
+    by: tuple[str, ...]
+    keys: Literal["none", "given", "discovered"]
+    weight: Positive
+    noise: tuple[NoiseUsed, ...]
+    error: ErrorStatement
+    notes: tuple[str, ...]
+    rows: tuple[dict[str, Key], ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.keys == "none") != (not self.by):
+            raise InputError("keys", self.keys, "'none' exactly where there is nothing in by")
+        for place, row in enumerate(self.rows, start=1):
+            if set(row) != {*self.by, *MEASURES}:
+                raise InputError(f"rows {place}", len(row), f"a record of {[*self.by, *MEASURES]}")
+            for name in MEASURES:
+                number = row[name]
+                if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
+                    raise InputError(f"rows {place} {name}", type(number).__name__, "a number or nothing")
+
+
+class ReleaseResult(Part, frozen=True, kw_only=True):
+    """All that a release publishes."""
+
+    document: Literal["release result"]
+    version: Literal[1]
+    title: str | None
+    answers: tuple[AnswerDocument, ...]
+    certificate: ReleaseCertificate
+
+
+def read_certificate(text: str) -> ReleaseCertificate:
+    """The certificate in a JSON text; raises ``InputError`` that names the place of what is wrong."""
+    return READER.json(text, ReleaseCertificate)
+
+
+def read_result(text: str) -> ReleaseResult:
+    """The result in a JSON text; raises ``InputError`` that names the place of what is wrong."""
+    return READER.json(text, ReleaseResult)
+
+
+def _parallel(name: str, found: tuple[Any, ...], other: tuple[Any, ...]) -> None:
+    if len(found) != len(other):
+        raise InputError(name, f"{len(found)} numbers", f"a list of {len(other)}, as many as beside it")

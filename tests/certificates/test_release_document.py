@@ -1,0 +1,80 @@
+"""A release is written and read back the same; what is wrong in a document is named with its place."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import tightrope as tr
+from tightrope.certificates.document import plain, written
+from tightrope.certificates.release import READER, ReleaseResult, read_certificate, read_result
+from tightrope.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def result() -> ReleaseResult:
+    rows = [(i // 2, pd.Timestamp(2020, 1 + i % 2, 1), 20 + i % 50) for i in range(2_000)]
+    table = pd.DataFrame(rows, columns=["who", "day", "age"])
+    session = tr.Session(table, person="who", rows_per_person=2, budget=tr.Budget(epsilon=1, delta="1e-7"))
+    asked = [tr.count(by="day"), tr.mean("age", between=(0, 100)), tr.sum("age", between=(0, 100))]
+    return session.plan(asked, share="0.5").release().result("Ages")
+
+
+def test_written_and_read_back_equal(result: ReleaseResult) -> None:
+    assert read_result(written(result)) == result
+    assert read_certificate(written(result.certificate)) == result.certificate
+    assert result.certificate.budget.budget() == tr.Budget(epsilon=1, delta="1e-7").share("0.5")
+
+
+def test_each_row_is_a_person() -> None:
+    session = tr.Session(pd.DataFrame({"a": [1] * 50}), person=None, budget=tr.Budget(epsilon=1, delta="1e-7"))
+    found = session.plan([tr.count()]).release().result()
+    assert read_result(written(found)) == found
+    assert found.certificate.neighbours.person is None
+
+
+def at(data: Any, *place: str | int) -> Any:
+    for step in place:
+        data = data[step]
+    return data
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "value", "said"),
+    [
+        (("answers", 0), "knid", "count", r"key in release answers 1 to be one of .*got .*'knid'; did you mean 'kind'"),
+        (("certificate",), "epsilon", "1", r"release certificate epsilon to be number, got .*='1'"),
+        (("certificate",), "epsilon", float("nan"), "NaN is no number"),
+        (("certificate",), "epsilon", True, "release certificate epsilon"),
+        (("certificate",), "total_variation", 1.5, "total_variation to be number <= 1"),
+        (("certificate", "budget"), "points", [], "release certificate budget points"),
+        (("certificate", "budget", "points", 0), 0, "NaN", "release certificate budget epsilon to be a finite number"),
+        (("certificate", "mechanisms", 0, "table"), "centre", 5, "mechanisms 1 table centre to be text"),
+        (("certificate", "profile"), "delta", [0.5], "release certificate profile delta to be a list of 25"),
+        (("certificate",), "version", 2, "release certificate version to be '?1'?, got .*=2"),
+        (("answers", 0), "keys", "discoverd", "did you mean 'discovered'"),
+        (("answers", 0, "rows", 0), "value", "many", "release answers 1 rows 1 value to be a number"),
+        (("answers", 0, "rows", 0), "other", 1, "release answers 1 rows 1 to be a record of"),
+    ],
+)
+def test_what_is_wrong_is_named(result: ReleaseResult, place: Any, key: Any, value: Any, said: str) -> None:
+    data = json.loads(written(result))
+    at(data, *place)[key] = value
+    with pytest.raises(InputError, match=said):
+        read_result(json.dumps(data))
+
+
+@pytest.mark.parametrize("key", ["document", "version", "answers", "certificate"])
+def test_nothing_may_be_missing(result: ReleaseResult, key: str) -> None:
+    data = {name: value for name, value in plain(result).items() if name != key}
+    with pytest.raises(InputError, match=f"expected release {key} to be given"):
+        READER.data(data, ReleaseResult)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"a": 1, "a": 2}', "[" * 100_000])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="release"):
+        read_result(text)

@@ -1,0 +1,83 @@
+"""The page of a real release: what the writer writes is what the page shows, with nothing left blank that is known."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+import tightrope as tr
+from tightrope import report
+
+
+class Cells(HTMLParser):
+    """The text of every cell of every table, by its caption."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[str]]] = {}
+        self.caption, self.inside = "", ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.inside = tag if tag in ("caption", "th", "td") else self.inside
+        if tag == "caption":
+            self.caption = ""
+        elif tag == "tr":
+            self.tables.setdefault(self.caption, []).append([])
+        elif tag in ("th", "td"):
+            self.tables[self.caption][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = "" if tag in ("caption", "th", "td") else self.inside
+
+    def handle_data(self, data: str) -> None:
+        if self.inside == "caption":
+            self.caption += data
+        elif self.inside:
+            self.tables[self.caption][-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    rows = [(i // 2, f"city {i % 3}", i % 2 == 0, 20 + i % 50) for i in range(3_000)]
+    table = pd.DataFrame(rows, columns=["who", "city", "member", "age"])
+    budget = tr.Budget(epsilon=1, attack_success="0.7", delta="1e-6")
+    session = tr.Session(table, person="who", rows_per_person=3, budget=budget)
+    asked = [
+        tr.count(by="city"),
+        tr.mean("age", between=(0, 100), by="city"),
+        tr.sum("age", between=(0, 100), by="member", keys=[False, True], name="years"),
+        tr.count(name="people"),
+    ]
+    return report.html(session.plan(asked).release().result("Cities"))
+
+
+def test_nothing_that_is_known_is_left_blank(page: str) -> None:
+    found = Cells()
+    found.feed(page)
+    assert {"What was added to which statistic", "The certificate holds each of them exactly"} <= set(found.tables)
+    blank = {caption: cells for caption, rows in found.tables.items() for cells in rows if "–" in cells}
+    assert not blank
+
+
+def test_every_mechanism_says_whom_it_serves(page: str) -> None:
+    found = Cells()
+    found.feed(page)
+    _, *ran = found.tables["The certificate holds each of them exactly"]
+    served = [(row[0], row[1], row[-2]) for row in ran]
+    assert served == [
+        ("count_by_city, mean_age_by_city", "count by city", "1"),
+        ("mean_age_by_city", "sum of age by city", served[1][-1]),
+        ("mean_age_by_city", "usable values of age by city", "1"),
+        ("years", "sum of age by member", served[3][-1]),
+        ("people", "count", "1"),
+    ]
+    assert float(served[1][-1]) == pytest.approx(50, rel=1e-3) and float(served[3][-1]) == pytest.approx(100, rel=1e-3)
+
+
+def test_the_budget_is_shown(page: str) -> None:
+    said = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert "Budget δ(1) ≤ 0.000001 and δ(0) ≤ 0.4" in said
+    assert "Certain failure at most 0.000001" in said
