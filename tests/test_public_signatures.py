@@ -22,8 +22,6 @@ SHORT = 3
 """Functions of so many parameters may have defaults by position."""
 BY_POSITION = {
     "le_cam": {"p1"},  # the second of two laws; a ``Hypotheses`` in place of the first stands for both
-    "noise_limits": {"delta", "total_variation", "sensitivity", "cost"},  # until it takes a Budget
-    "composed_noise": {"sensitivity", "cost"},  # until it takes a Budget
 }
 
 

@@ -20,7 +20,7 @@ from tightrope.mechanisms.families.family import Family
 from tightrope.mechanisms.families.laplace import Laplace
 from tightrope.mechanisms.families.weights import Need, Weights
 from tightrope.release.plan import Plan
-from tightrope.release.questions.question import Question
+from tightrope.release.questions.node import Question
 from tightrope.report import html
 
 VARIATION = tr.Budget(attack_success="0.6", delta="1e-7")

@@ -167,12 +167,15 @@ class ErrorStatement(Part, frozen=True, kw_only=True):
 class AnswerDocument(Part, frozen=True, kw_only=True):
     """One question, what its noise costs, and its records: the keys by column, then ``value``, ``lower``, ``upper``.
 
-    A ``value`` of None is withheld; an end of None is without limit.
+    ``meaning`` says what a value is; ``additive``, whether parts add up to the whole, so that an axis begins at zero. A
+    ``value`` of None is withheld; an end of None is without limit.
     """
 
     name: str
     question: str
     kind: str
+    meaning: str
+    additive: bool
     by: tuple[str, ...]
     keys: Literal["none", "given", "discovered"]
     weight: Positive

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING
 from tightrope.certificates.document import BudgetPart, plain
 from tightrope.certificates.release import READER, Profile, RanMechanism, Rates, ReleaseCertificate, TablePart
 from tightrope.release.plan import guarantee_data, neighbours_data
-from tightrope.release.questions.accuracy import Accuracy
 from tightrope.release.questions.vector import Noise
 
 if TYPE_CHECKING:
@@ -53,18 +51,14 @@ def certificate_of(plan: Plan) -> ReleaseCertificate:
 
 def _mechanisms(plan: Plan) -> list[RanMechanism]:
     """Every noisy vector, in the order in which noise is drawn."""
-    accuracies = iter(plan.accuracies())
-    found = []
-    for task, noises in zip(plan.tasks, plan.noises(), strict=True):
-        served = [next(accuracies) for _ in task.questions]
-        found += [_mechanism(task, noise, served) for noise in noises]
-    return found
+    every = zip(plan.tasks, plan.noises(), strict=True)
+    return [_mechanism(task, noise) for task, noises in every for noise in noises]
 
 
-def _mechanism(task: Task, noise: Noise, served: Sequence[Accuracy]) -> RanMechanism:
+def _mechanism(task: Task, noise: Noise) -> RanMechanism:
     measure, contribution = noise.vector.measure, task.unit.contribution
     return RanMechanism(
-        answers=tuple(one.question.name for one in served if _serves(noise, one)),
+        answers=tuple(question.name for question in task.answered_by(noise.vector)),
         statistic=noise.vector.spend.statistic,
         column=measure.column,
         by=task.by,
@@ -78,12 +72,6 @@ def _mechanism(task: Task, noise: Noise, served: Sequence[Accuracy]) -> RanMecha
         factor=str(noise.mechanism.factor),
         table=READER.data(noise.table.to_data(), TablePart),
     )
-
-
-def _serves(noise: Noise, accuracy: Accuracy) -> bool:
-    """Whether the question is answered from the vector, or shows only the keys that it lets through."""
-    used = [*accuracy.noises, *([accuracy.keys] if accuracy.keys else [])]
-    return noise.vector in [one.vector for one in used]
 
 
 def _curves(plan: Plan) -> tuple[Profile, Rates]:
