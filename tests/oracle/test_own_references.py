@@ -21,7 +21,7 @@ PRINTED = Fraction(1, 10**23)
 """Rounding of the decimals in the file, relative."""
 SMALLEST = 1e-290
 """Below this doubles lose digits: only containment is asked."""
-WIDTH = {"grid": 1e-6, "smoothed contour": 1e-8}
+WIDTH = {"grid": 1e-6, "smoothed contour": 1e-7}
 WIDER = {
     "laplace-3xlaplace+2xlaplace-same-3.0": 1e-5,  # atoms of two lattices
     "laplace-3xlaplace+2xlaplace-same-1.0": 1e-5,

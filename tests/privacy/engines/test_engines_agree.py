@@ -1,7 +1,7 @@
 """Random compositions of all laws: no crash, no NaN, brackets that agree with each other. ``make fuzz`` runs 20 000.
 
 Each composition comes from its number alone: ``described(n)`` prints it, ``violations(n)`` checks it. Grids are coarse
-here, because a coarse grid must be right, too.
+here and integrals are smoothed a lot, because what is coarse must be right, too.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ from tightrope.privacy.engines.engine import Engine
 from tightrope.privacy.engines.lattices import grid, gridded
 from tightrope.privacy.engines.lattices.gridded import Gridded
 from tightrope.privacy.engines.lattices.on_lattice import on_lattice
+from tightrope.privacy.engines.smoothing import smoothed
 from tightrope.privacy.laws.composition import Composition
 
-COMPOSITIONS = int(os.environ.get("TIGHTROPE_FUZZ", "1000"))
+COMPOSITIONS = int(os.environ.get("TIGHTROPE_FUZZ", "400"))
 BLOCKS = 20
 COARSE = (1 << 5, 1 << 7)
+FEW_NODES, FEW_PRICED = 1 << 13, 1 << 20
+"""Of the smoothed integral: it is smoothed the more for it."""
 ROUNDING = 4e-16
 """Relative; bracket ends are doubles."""
 PATIENCE = 100.0
@@ -249,6 +252,8 @@ def agreeing(total: Composition, epsilon: float) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def _coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gridded, "GRIDS", COARSE)
+    monkeypatch.setattr(smoothed, "MOST_NODES", FEW_NODES)
+    monkeypatch.setattr(smoothed, "DEAREST", FEW_PRICED)
 
 
 @cache

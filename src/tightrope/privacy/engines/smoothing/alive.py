@@ -25,14 +25,20 @@ BENT = 2.0
 """Intervals are no wider than this over the largest deviation at first."""
 
 
+class TooManyError(PrecisionError):
+    """More of something than can be paid for: ``ratio`` times as many, at least."""
+
+    def __init__(self, found: int, most: int, what: str) -> None:
+        super().__init__(f"there are {found} {what}, more than {most}")
+        self.ratio = found / most
+
+
 def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int) -> Indices:
     """Which of the ``rows`` intervals of width ``row`` from 0 on may hold |M| above e^``DEAD`` M(c); ascending."""
     doublings = _doublings(laws, row, rows)
     wide = 1 << doublings
     if -(-rows // wide) > MOST_INTERVALS:
-        raise PrecisionError(
-            f"{-(-rows // wide)} intervals of a line would have to be looked at, more than {MOST_INTERVALS}"
-        )
+        raise TooManyError(-(-rows // wide), MOST_INTERVALS, "intervals of a line to look at")
     first = np.arange(0, rows, wide)
     if len(first) == rows:
         return first
@@ -49,7 +55,7 @@ def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int) 
         left = np.stack([left, middle], axis=2).reshape(len(laws), -1)
         right = np.stack([middle, right], axis=2).reshape(len(laws), -1)
         if len(first) > MOST_INTERVALS:
-            raise PrecisionError(f"{len(first)} intervals of a line are alive, more than {MOST_INTERVALS}")
+            raise TooManyError(len(first), MOST_INTERVALS, "intervals of a line alive")
 
 
 def _doublings(laws: Sequence[OnLine], row: float, rows: int) -> int:

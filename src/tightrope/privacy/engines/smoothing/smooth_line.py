@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
-from tightrope.privacy.engines.smoothing.alive import DEAD, alive
+from tightrope.privacy.engines.smoothing.alive import DEAD, TooManyError, alive
 from tightrope.privacy.engines.smoothing.nodes import OnLine
 
 Pair = tuple[float, float]
@@ -79,7 +78,7 @@ def smooth_line(c: float, parts: tuple[Part, Part | None], step: float, smooth: 
     if apart is not None:
         live = np.union1d(live, alive(apart.laws, apart.counts, step * ROW, rows))
     if len(live) * ROW > most:
-        raise PrecisionError(f"{len(live) * ROW} nodes of the line at c={c:.3g} are alive, more than {most}")
+        raise TooManyError(len(live) * ROW, most, f"nodes of the line at c={c:.3g} alive")
     starts, along = step * ROW * live.astype(np.float64), np.asarray(step * np.arange(ROW), dtype=np.float64)
     blocks = [_terms(c, parts, starts[i : i + CHUNK], along, smooth) for i in range(0, len(starts), CHUNK)]
     values, gains, off, more = zip(*blocks, strict=True)

@@ -17,6 +17,7 @@ from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
 from tightrope.privacy.engines.closer import closer
 from tightrope.privacy.engines.engine import Engine
 from tightrope.privacy.engines.saddle import Guess
+from tightrope.privacy.engines.smoothing.alive import TooManyError
 from tightrope.privacy.engines.smoothing.apart import Apart, set_apart
 from tightrope.privacy.engines.smoothing.chernoff import Chernoff, Place, at
 from tightrope.privacy.engines.smoothing.nodes import on_line, uniform_slack
@@ -166,8 +167,8 @@ class Smoothed(Engine):
                 smooth = math.sqrt(relative / (abs(c) * (1 + c)))
                 sums = smooth_line(c, parts, step, smooth, self._most)
                 return Line(place, cumulant, error, deviation, step, smooth, sums)
-            except PrecisionError:
-                relative *= 4
+            except PrecisionError as caught:  # nodes grow no faster than 1/μ
+                relative *= max(4.0, caught.ratio**2) if isinstance(caught, TooManyError) else 4.0
         raise PrecisionError(f"the sum of {sum(self.total.counts)} losses needs too many nodes at epsilon={epsilon!r}")
 
     @property
