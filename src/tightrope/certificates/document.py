@@ -63,6 +63,6 @@ def plain(part: Struct) -> dict[str, Any]:
     return data
 
 
-def written(document: Struct) -> str:
+def written(document: Struct, *, ascii_only: bool = False) -> str:
     """The document as JSON; raises ``ValueError`` for NaN and infinities."""
-    return json.dumps(plain(document), allow_nan=False, ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(plain(document), allow_nan=False, ensure_ascii=ascii_only, indent=2) + "\n"

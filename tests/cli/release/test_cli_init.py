@@ -17,7 +17,7 @@ def test_a_plan_that_loads_and_runs(run, folder, monkeypatch):
     assert shown.code == 0
     assert "tightrope plan plan.toml" in shown.out
     plan = load(folder / "plan.toml")
-    assert [question.name for question in plan.questions] == ["total"]
+    assert [question.name for question in plan.document.questions()] == ["total"]
     assert plan.settings["person"] == "user"
     assert run("release", "plan.toml").code == 0
 
