@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 import tightrope as tr
+from tightrope.certificates.account import read_account
 from tightrope.certificates.document import written
 from tightrope.certificates.steps import READER, Run, Step, StepsDocument, read_steps
 from tightrope.cli.account.steps import composed
@@ -36,6 +37,7 @@ def steps(tmp_path):
 def test_it_is_the_sum_of_the_steps(run, steps):
     shown = run("account", steps(STEPS), "--delta", "1e-6", "--epsilon", "1", "--json")
     data = json.loads(shown.out, parse_constant=lambda name: 1 / 0)
+    assert written(read_account(shown.out), ascii_only=True) == shown.out
     loss = 100 * tr.gaussian(scale=20).loss + tr.laplace(scale=5).loss
     assert data["epsilon_at_delta"][0]["epsilon"] == pytest.approx(loss.epsilon(1e-6), rel=1e-9)
     assert data["delta_at_epsilon"][0]["delta"] == pytest.approx(loss.delta(1.0), rel=1e-9)
@@ -109,7 +111,10 @@ def test_every_mechanism_and_every_parameter(steps, kind):
 
 def test_infinite_epsilon_is_null(run, steps):
     path = steps('[[step]]\nmechanism = "approx_dp"\nepsilon = 1\ndelta = 1e-3\n')
-    assert json.loads(run("account", path, "--delta", "1e-6", "--json").out)["epsilon_at_delta"][0]["epsilon"] is None
+    shown = run("account", path, "--delta", "1e-6", "--delta", "0.1", "--json")
+    none, some = read_account(shown.out).epsilon_at_delta
+    assert (none.epsilon, none.upper) == (None, None)
+    assert 0 < some.lower <= some.upper == some.epsilon
     assert "∞" in run("account", path, "--delta", "1e-6").out
 
 

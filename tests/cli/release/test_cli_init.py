@@ -18,7 +18,7 @@ def test_a_plan_that_loads_and_runs(run, folder, monkeypatch):
     assert "tightrope plan plan.toml" in shown.out
     plan = load(folder / "plan.toml")
     assert [question.name for question in plan.document.questions()] == ["total"]
-    assert plan.settings["person"] == "user"
+    assert plan.document.person.column == "user"
     assert run("release", "plan.toml").code == 0
 
 

@@ -28,6 +28,8 @@ READER = Reader(
 )
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
 NEEDED = "source", "person", "budget"
+Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
+"""A number as it is typed: 0.1 is one tenth."""
 Text = Annotated[str, Meta(pattern=r"\S"), tip("put it in quotes")]
 
 
@@ -62,11 +64,11 @@ class PersonSection(Part, frozen=True, kw_only=True):
 class BudgetSection(Part, frozen=True, kw_only=True):
     """What is promised, and the share of it that this plan may spend."""
 
-    epsilon: Decimal | None = None
-    delta: Decimal | None = None
-    attack_success: Decimal | None = None
-    points: Annotated[tuple[tuple[Decimal, Decimal], ...], tip("say points = [[1, 1e-6]]")] | None = None
-    share: Decimal = Decimal(1)
+    epsilon: Exact | None = None
+    delta: Exact | None = None
+    attack_success: Exact | None = None
+    points: Annotated[tuple[tuple[Exact, Exact], ...], tip("say points = [[1, 1e-6]]")] | None = None
+    share: Exact = Decimal(1)
 
     def __post_init__(self) -> None:
         self.budget().share(self.share)
