@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -14,16 +15,15 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from tightrope.errors import InputError, listed, nearest
+from tightrope.errors import InputError, PlanError, listed, nearest
 
 D = TypeVar("D")
 Step = str | int
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _WORDS = {
-    "float": "number", "decimal": "number", "int": "whole number", "str": "text", "array": "list",
+    "float": "a number", "decimal": "a number", "int": "a whole number", "str": "text", "array": "a list",
     "object": "a table of keys and values", "bool": "true or false", "null": "nothing",
 }  # fmt: skip
-
 _CAME: dict[type, str] = {
     int: "int", float: "float", str: "str", bool: "bool", type(None): "null", list: "array", dict: "object",
     Decimal: "decimal",
@@ -89,11 +89,10 @@ class Reader:
         if missing:
             wanted = _inner(table, key)
             return self.error(f"{where} {key}".strip(), None, _wanted(wanted) or "given", self._hint(None, wanted))
-        known = tuple(field.encode_name for field in _fields(table))
-        tag = getattr(_bare(table), "tag", None)
+        tag, told_by = getattr(table, "tag", None), getattr(table, "tag_field", None)
         named = f"{where or self.name}, {tag}," if tag else where or self.name
-        everything = (*known, _bare(table).tag_field) if tag else known  # type: ignore[union-attr]
-        return self.error(f"key in {named}", key, f"one of {listed(everything)}", nearest(key, everything))
+        known = (*([told_by] if told_by else []), *(field.encode_name for field in _fields(table)))
+        return self.error(f"key in {named}", key, f"one of {listed(known)}", nearest(key, known))
 
     def _where(self, steps: Sequence[Step | None], kind: type[Any], data: object) -> str:
         """The place in words; in a file that people write, tables stand in brackets and the whole needs no name."""
@@ -122,6 +121,15 @@ class Reader:
 def tip(remedy: str) -> msgspec.Meta:
     """What to try where a field is missing or wrong."""
     return msgspec.Meta(extra={"tip": remedy})
+
+
+@contextmanager
+def placed(place: str) -> Iterator[None]:
+    """Errors from within say where in a file they come from: they leave as ``PlanError``."""
+    try:
+        yield
+    except InputError as error:
+        raise PlanError(f"{place} {error.name}", error.value, error.expected, error.remedy) from None
 
 
 def _refused(constant: str) -> Any:
@@ -235,7 +243,7 @@ def _expected(said: str, spoken: inspect.Type | None) -> str:
     """What would have been right, in words.
 
     >>> _expected("Expected `float | null`, got `str`", None), _expected("Expected `int` >= 1", None)
-    ('number or nothing', 'whole number >= 1')
+    ('a number or nothing', 'a whole number >= 1')
     """
     if isinstance(spoken, inspect.LiteralType):
         return _wanted(spoken) or repr(spoken.values[0])

@@ -181,6 +181,12 @@ NONSENSE = [
     (HEAD + "[source.types]\nx = 3\n" + PERSON + BUDGET + COUNT, "[source.types] x=3"),
     (HEAD + "types = 3\n" + PERSON + BUDGET + COUNT, "[source.types]=3"),
     ("a = " + "[" * 5_000, "valid TOML"),
+    ("version = 2\n" + HEAD + PERSON + BUDGET + COUNT, "version to be 1 ... version=2"),
+    ("document = 'steps'\n" + HEAD + PERSON + BUDGET + COUNT, "document to be 'plan'"),
+    ("title = ''\n" + HEAD + PERSON + BUDGET + COUNT, "title='' ... in quotes"),
+    ("question = [3]\n" + HEAD + PERSON + BUDGET, "question 1 to be a table ... question 1=3"),
+    (HEAD + PERSON.replace("8", "8.5") + BUDGET + COUNT, "[person] rows to be a whole number ... rows=8.5"),
+    (HEAD + "[source.types]\na = 'text'\nx = true\n" + PERSON + BUDGET + COUNT, "[source.types] x=True ... number"),
 ]
 
 

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import Counted, Part
-from tightrope.certificates.reading import Reader, tip
+from tightrope.certificates.reading import Reader, placed, tip
 from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES
@@ -30,13 +30,13 @@ WHO = 'say column = "...": all rows of one person are hidden together; or each_r
 NEEDED = "source", "person", "budget"
 Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A number as it is typed: 0.1 is one tenth."""
-Text = Annotated[str, Meta(pattern=r"\S"), tip("put it in quotes")]
+Text = Annotated[str, Meta(min_length=1), tip("put it in quotes")]
 
 
 class SourceSection(Part, frozen=True, kw_only=True):
     """Which table: a path relative to the plan, a name in a DuckDB file, kinds of the columns of a CSV file."""
 
-    path: Annotated[str, Meta(pattern=r"\S"), tip('say path = "people.parquet"')]
+    path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')]
     table: Text | None = None
     types: dict[str, Annotated[str, tip('say "number", in quotes')]] | None = None
 
@@ -169,10 +169,8 @@ def _question(place: str, entry: Mapping[str, Any]) -> Question:
     for key in entry:
         if key not in known:
             raise PlanError(f"key in {place}, a {kind}", key, f"one of {listed(known)}", nearest(key, known))
-    try:
+    with placed(place):
         return node.from_entry(entry)
-    except InputError as error:
-        raise PlanError(f"{place} {error.name}", error.value, error.expected, error.remedy) from None
 
 
 def _plain(value: Any) -> Any:
