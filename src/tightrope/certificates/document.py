@@ -58,9 +58,9 @@ class BudgetPart(Part, frozen=True, kw_only=True):
 
 
 def plain(part: Struct) -> dict[str, Any]:
-    """The part as dictionaries, tuples, text and numbers; decimals are text."""
+    """The part as dictionaries, tuples, text and numbers; decimals are text. What a document is comes first."""
     data: dict[str, Any] = to_builtins(part)
-    return data
+    return {name: data[name] for name in ("document", "version") if name in data} | data
 
 
 def written(document: Struct, *, ascii_only: bool = False) -> str:

@@ -38,6 +38,7 @@ def test_it_is_the_sum_of_the_steps(run, steps):
     shown = run("account", steps(STEPS), "--delta", "1e-6", "--epsilon", "1", "--json")
     data = json.loads(shown.out, parse_constant=lambda name: 1 / 0)
     assert written(read_account(shown.out), ascii_only=True) == shown.out
+    assert list(data)[:2] == ["document", "version"]
     loss = 100 * tr.gaussian(scale=20).loss + tr.laplace(scale=5).loss
     assert data["epsilon_at_delta"][0]["epsilon"] == pytest.approx(loss.epsilon(1e-6), rel=1e-9)
     assert data["delta_at_epsilon"][0]["delta"] == pytest.approx(loss.delta(1.0), rel=1e-9)
