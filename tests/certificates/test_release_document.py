@@ -46,10 +46,10 @@ def at(data: Any, *place: str | int) -> Any:
     ("place", "key", "value", "said"),
     [
         (("answers", 0), "knid", "count", r"key in release answers 1 to be one of .*got .*'knid'; did you mean 'kind'"),
-        (("certificate",), "epsilon", "1", r"release certificate epsilon to be number, got .*='1'"),
+        (("certificate",), "epsilon", "1", r"release certificate epsilon to be a number, got .*='1'"),
         (("certificate",), "epsilon", float("nan"), "NaN is no number"),
         (("certificate",), "epsilon", True, "release certificate epsilon"),
-        (("certificate",), "total_variation", 1.5, "total_variation to be number <= 1"),
+        (("certificate",), "total_variation", 1.5, "total_variation to be a number <= 1"),
         (("certificate", "budget"), "points", [], "release certificate budget points"),
         (("certificate", "budget", "points", 0), 0, "NaN", "release certificate budget epsilon to be a finite number"),
         (("certificate", "mechanisms", 0, "table"), "centre", 5, "mechanisms 1 table centre to be text"),

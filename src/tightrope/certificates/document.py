@@ -58,11 +58,11 @@ class BudgetPart(Part, frozen=True, kw_only=True):
 
 
 def plain(part: Struct) -> dict[str, Any]:
-    """The part as dictionaries, tuples, text and numbers; decimals are text."""
+    """The part as dictionaries, tuples, text and numbers; decimals are text. What a document is comes first."""
     data: dict[str, Any] = to_builtins(part)
-    return data
+    return {name: data[name] for name in ("document", "version") if name in data} | data
 
 
-def written(document: Struct) -> str:
+def written(document: Struct, *, ascii_only: bool = False) -> str:
     """The document as JSON; raises ``ValueError`` for NaN and infinities."""
-    return json.dumps(plain(document), allow_nan=False, ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(plain(document), allow_nan=False, ensure_ascii=ascii_only, indent=2) + "\n"

@@ -4,31 +4,56 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import inspect
 
-from tightrope.errors import InputError, listed, nearest
+from tightrope.errors import InputError, PlanError, listed, nearest
 
 D = TypeVar("D")
 Step = str | int
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _WORDS = {
-    "float": "number", "decimal": "number", "int": "whole number", "str": "text", "array": "list",
-    "object": "table of keys and values", "bool": "true or false", "null": "nothing",
+    "float": "a number", "decimal": "a number", "int": "a whole number", "str": "text", "array": "a list",
+    "object": "a table of keys and values", "bool": "true or false", "null": "nothing",
 }  # fmt: skip
+_CAME: dict[type, str] = {
+    int: "int", float: "float", str: "str", bool: "bool", type(None): "null", list: "array", dict: "object",
+    Decimal: "decimal",
+}  # fmt: skip
+_TABLES = (inspect.StructType, inspect.DictType)
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How the errors of one sort of document read: its name, what to try, and which error is raised."""
+    """How the errors of one sort of document read: its name, what to try, and which error is raised.
+
+    ``by_hand``: a TOML file that people write. Its places are spelled as they are typed (``[source.types] age``), its
+    lists are shown, and what to try is said by the fields (``tip``).
+    """
 
     name: str
     remedy: str
     error: type[InputError] = InputError
+    by_hand: bool = False
+
+    def tables(self, path: Path) -> dict[str, Any]:
+        """The tables of a TOML file, numbers with a point as exact decimals. Raises ``error``."""
+        try:
+            return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+        except OSError as problem:
+            raise self.error("file", str(path), f"a file that can be read ({problem.strerror})", self.remedy) from None
+        except UnicodeDecodeError:
+            raise self.error("file", str(path), "a text file (TOML in UTF-8)", self.remedy) from None
+        except (tomllib.TOMLDecodeError, RecursionError) as problem:
+            raise self.error("file", str(path), "valid TOML", " ".join(str(problem).split())) from None
 
     def json(self, text: str, kind: type[D]) -> D:
         """The document in a JSON text; no key twice in a table, no NaN. Raises ``error``."""
@@ -48,22 +73,63 @@ class Reader:
 
     def _explained(self, problem: msgspec.ValidationError, data: object, kind: type[Any]) -> InputError:
         said, _, place = str(problem).partition(" - at `")
-        steps = _steps(place.removesuffix("`"))
-        where, value, spoken = " ".join([self.name, *map(_spoken, steps)]), _value(data, steps), _type(kind, steps)
+        steps = _named(_steps(place.removesuffix("`")), data, said)
+        value, spoken = _value(data, steps), _type(kind, steps, data)
+        where = self._where(steps, kind, data)
         if isinstance(problem.__cause__, InputError):
             own = problem.__cause__
-            return self.error(f"{where} {own.name}", own.value, own.expected, own.remedy)
+            return self.error(f"{where} {own.name}".strip(), self._shown(own.value), own.expected, own.remedy)
         key = re.search(r"(unknown|required) field `(.*)`", said)
         if key is None:
-            return self.error(where, value, _expected(said, spoken), self._hint(said, value, spoken))
-        if key[1] == "unknown":
-            known = tuple(field.encode_name for field in _fields(spoken))
-            return self.error(f"key in {where}", key[2], f"one of {listed(known)}", nearest(key[2], known))
-        return self.error(f"{where} {key[2]}", None, "given", self.remedy)
+            expected = _expected(said, spoken).removesuffix(" or nothing" if self.by_hand else "")
+            return self.error(where, self._shown(value), expected, self._hint(value, spoken))
+        return self._of_key(where, spoken, missing=key[1] == "required", key=key[2])
 
-    def _hint(self, said: str, value: object, spoken: inspect.Type | None) -> str:
-        known = spoken.values if "enum" in said and isinstance(spoken, inspect.LiteralType) else ()
-        return nearest(value, tuple(map(str, known))) or self.remedy
+    def _of_key(self, where: str, table: inspect.Type | None, *, missing: bool, key: str) -> InputError:
+        if missing:
+            wanted = _inner(table, key)
+            return self.error(f"{where} {key}".strip(), None, _wanted(wanted) or "given", self._hint(None, wanted))
+        tag, told_by = getattr(table, "tag", None), getattr(table, "tag_field", None)
+        named = f"{where or self.name}, {tag}," if tag else where or self.name
+        known = (*([told_by] if told_by else []), *(field.encode_name for field in _fields(table)))
+        return self.error(f"key in {named}", key, f"one of {listed(known)}", nearest(key, known))
+
+    def _where(self, steps: Sequence[Step | None], kind: type[Any], data: object) -> str:
+        """The place in words; in a file that people write, tables stand in brackets and the whole needs no name."""
+        if not self.by_hand:
+            return " ".join([self.name, *map(_spoken, steps)])
+        deep = 0
+        while deep < len(steps) and isinstance(_bare(_type(kind, steps[: deep + 1], data)), _TABLES):
+            deep += 1
+        within = [f"[{'.'.join(map(_spoken, steps[:deep]))}]"] if deep else []
+        return " ".join([*within, *map(_spoken, steps[deep:])])
+
+    def _hint(self, value: object, spoken: inspect.Type | None) -> str:
+        return nearest(value, _choices(spoken)) or _tip(spoken) or ("" if self.by_hand else self.remedy)
+
+    def _shown(self, value: object) -> object:
+        """The value as it is typed; in documents that programs write, lists and tables by their size alone."""
+        if isinstance(value, list | tuple | Mapping) and not self.by_hand:
+            return f"{len(value)} entries"
+        if isinstance(value, list | tuple):
+            return [self._shown(item) for item in value]
+        if isinstance(value, Mapping):
+            return {key: self._shown(item) for key, item in value.items()}
+        return float(value) if isinstance(value, Decimal) else value
+
+
+def tip(remedy: str) -> msgspec.Meta:
+    """What to try where a field is missing or wrong."""
+    return msgspec.Meta(extra={"tip": remedy})
+
+
+@contextmanager
+def placed(place: str) -> Iterator[None]:
+    """Errors from within say where in a file they come from: they leave as ``PlanError``."""
+    try:
+        yield
+    except InputError as error:
+        raise PlanError(f"{place} {error.name}", error.value, error.expected, error.remedy) from None
 
 
 def _refused(constant: str) -> Any:
@@ -83,30 +149,70 @@ def _steps(place: str) -> list[Step | None]:
     return [key or (int(at) if at else None) for key, at in _STEP.findall(place)]
 
 
+def _named(steps: list[Step | None], data: object, said: str) -> list[Step | None]:
+    """The steps with the key in a free table that they leave open: the first one with what came."""
+    came = said.rpartition("got `")[2].removesuffix("`")
+    for deep, step in enumerate(steps):
+        table = _value(data, steps[:deep])
+        if step is None and isinstance(table, Mapping):
+            steps[deep] = next((key for key, value in table.items() if _CAME.get(type(value)) == came), None)
+    return steps
+
+
 def _spoken(step: Step | None) -> str:
     """Positions are counted from 1."""
     return str(step + 1) if isinstance(step, int) else step or "of a key"
 
 
 def _value(data: Any, steps: Sequence[Step | None]) -> Any:
-    """What stands at a place; lists and tables by their size alone: they may be long, and hold data."""
+    """What stands at a place."""
     for step in steps:
         inner = (isinstance(step, int) and isinstance(data, Sequence)) or (isinstance(data, Mapping) and step in data)
         if not inner:
             return None
         data = data[step]
-    return f"{len(data)} entries" if isinstance(data, list | tuple | Mapping) else data
+    return data
 
 
-def _type(kind: type[Any], steps: Sequence[Step | None]) -> inspect.Type | None:
-    """What is expected at a place."""
+def _type(kind: type[Any], steps: Sequence[Step | None], data: object) -> inspect.Type | None:
+    """What is expected at a place; among tables that a tag tells apart, the one that the data name."""
     found: inspect.Type | None = inspect.type_info(kind)
-    for step in steps:
-        found = _inner(found, step)
+    for deep, step in enumerate(steps, start=1):
+        found = _chosen(_inner(found, step), _value(data, steps[:deep]))
     return found
 
 
+def _chosen(outer: inspect.Type | None, value: object) -> inspect.Type | None:
+    tagged = _tagged(outer) if isinstance(value, Mapping) else ()
+    return next((one for one in tagged if isinstance(value, Mapping) and value.get(one.tag_field) == one.tag), outer)
+
+
+def _tagged(outer: inspect.Type | None) -> tuple[inspect.StructType, ...]:
+    """The tables that a tag tells apart."""
+    several = outer.types if isinstance(outer, inspect.UnionType) else ()
+    return tuple(one for one in several if isinstance(one, inspect.StructType) and one.tag is not None)
+
+
+def _bare(outer: inspect.Type | None) -> inspect.Type | None:
+    """Without what a field says beside its type; of a table that may be left out, the table."""
+    inner = outer.type if isinstance(outer, inspect.Metadata) else outer
+    several = inner.types if isinstance(inner, inspect.UnionType) else ()
+    return next((table for one in several if isinstance(table := _bare(one), _TABLES)), inner)
+
+
+def _tip(outer: inspect.Type | None) -> str:
+    """What a field says to try; also one that may be left out."""
+    if isinstance(outer, inspect.Metadata):
+        return str((outer.extra or {}).get("tip", ""))
+    several = outer.types if isinstance(outer, inspect.UnionType) else ()
+    return next((said for one in several if (said := _tip(one))), "")
+
+
 def _inner(outer: inspect.Type | None, step: Step | None) -> inspect.Type | None:
+    outer = outer.type if isinstance(outer, inspect.Metadata) else outer
+    tagged = _tagged(outer)
+    if tagged and step == tagged[0].tag_field:
+        return inspect.LiteralType(tuple(str(one.tag) for one in tagged))
     if isinstance(outer, inspect.UnionType):
         return next((found for one in outer.types if (found := _inner(one, step)) is not None), None)
     if isinstance(outer, inspect.DictType):
@@ -118,19 +224,29 @@ def _inner(outer: inspect.Type | None, step: Step | None) -> inspect.Type | None
 
 def _fields(outer: inspect.Type | None) -> Sequence[inspect.Field]:
     """The fields of a table, also of one that may be left out."""
-    if isinstance(outer, inspect.UnionType):
-        return next((found for one in outer.types if (found := _fields(one))), ())
-    return outer.fields if isinstance(outer, inspect.StructType) else ()
+    table = _bare(outer)
+    return table.fields if isinstance(table, inspect.StructType) else ()
+
+
+def _choices(spoken: inspect.Type | None) -> tuple[str, ...]:
+    """The texts among which a value is to be chosen."""
+    return tuple(map(str, spoken.values)) if isinstance(spoken, inspect.LiteralType) else ()
+
+
+def _wanted(spoken: inspect.Type | None) -> str:
+    """One of the choices, where there are some."""
+    choices = _choices(spoken)
+    return f"one of {listed(choices)}" if len(choices) > 1 else ""
 
 
 def _expected(said: str, spoken: inspect.Type | None) -> str:
     """What would have been right, in words.
 
     >>> _expected("Expected `float | null`, got `str`", None), _expected("Expected `int` >= 1", None)
-    ('number or nothing', 'whole number >= 1')
+    ('a number or nothing', 'a whole number >= 1')
     """
     if isinstance(spoken, inspect.LiteralType):
-        return f"one of {listed(tuple(map(str, spoken.values)))}" if len(spoken.values) > 1 else repr(spoken.values[0])
-    wanted = said.removeprefix("Expected ").partition(", got")[0]
+        return _wanted(spoken) or repr(spoken.values[0])
+    wanted = said.removeprefix("Expected ").partition(", got")[0].replace("int | float", "float")
     named = re.sub(r"`([a-z| ]+)`", lambda found: " or ".join(_WORDS.get(w, w) for w in found[1].split(" | ")), wanted)
     return named[0].lower() + named[1:]

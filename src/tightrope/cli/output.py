@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
+    from msgspec import Struct
     from rich.console import Console
 
 PAGE = 110
@@ -24,6 +25,13 @@ PAGE = 110
 def print_json(data: Mapping[str, Any]) -> None:
     """One JSON object on standard output; infinities and NaN are null."""
     sys.stdout.write(json_text(data, ensure_ascii=True) + "\n")
+
+
+def print_document(document: Struct) -> None:
+    """One typed document as JSON on standard output."""
+    from tightrope.certificates.document import written
+
+    sys.stdout.write(written(document, ascii_only=True))
 
 
 def json_text(data: Mapping[str, Any], *, ensure_ascii: bool = False) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
 
 import tightrope as tr
-from tightrope.cli.account.steps import PARAMETERS, composed, read_steps
+from tightrope.certificates.account import read_account
+from tightrope.certificates.document import written
+from tightrope.certificates.steps import READER, Run, Step, StepsDocument, read_steps
+from tightrope.cli.account.steps import composed
 
 STEPS = """
 [[step]]
@@ -33,6 +37,8 @@ def steps(tmp_path):
 def test_it_is_the_sum_of_the_steps(run, steps):
     shown = run("account", steps(STEPS), "--delta", "1e-6", "--epsilon", "1", "--json")
     data = json.loads(shown.out, parse_constant=lambda name: 1 / 0)
+    assert written(read_account(shown.out), ascii_only=True) == shown.out
+    assert list(data)[:2] == ["document", "version"]
     loss = 100 * tr.gaussian(scale=20).loss + tr.laplace(scale=5).loss
     assert data["epsilon_at_delta"][0]["epsilon"] == pytest.approx(loss.epsilon(1e-6), rel=1e-9)
     assert data["delta_at_epsilon"][0]["delta"] == pytest.approx(loss.delta(1.0), rel=1e-9)
@@ -41,7 +47,7 @@ def test_it_is_the_sum_of_the_steps(run, steps):
     assert data["total_variation"] == pytest.approx(loss.total_variation(), rel=1e-12)
     assert "fixed in advance" in data["statement"]
     assert data["steps"][0] == {
-        "mechanism": "gaussian", "parameters": {"scale": 20}, "count": 100, "poisson_rate": None, "subset": None,
+        "mechanism": "gaussian", "scale": 20, "sensitivity": None, "count": 100, "poisson_rate": None, "subset": None,
         "erase": None,
     }  # fmt: skip
     for row in (*data["epsilon_at_delta"], *data["delta_at_epsilon"]):
@@ -68,7 +74,7 @@ def test_text(run, steps):
 def test_a_poisson_rate(steps):
     path = steps('[[step]]\nmechanism = "gaussian"\nscale = 1.3\npoisson_rate = 0.01\ncount = 50\n')
     expected = 50 * tr.gaussian(scale=1.3).loss.poisson_sample(0.01)
-    found = composed(read_steps(path))
+    found = composed(read_steps(path).step)
     assert found.remove.laws == expected.remove.laws  # δ itself takes seconds
     assert (found.add.laws, found.add.counts) == (expected.add.laws, expected.add.counts)
 
@@ -76,7 +82,7 @@ def test_a_poisson_rate(steps):
 def test_a_subset_and_an_erasure(run, steps):
     path = steps('[[step]]\nmechanism = "laplace"\nscale = 2\nsubset = [10, 100]\nerase = 0.25\n')
     expected = tr.laplace(scale=2).loss.subset_sample(10, 100).erase(0.25)
-    found = composed(read_steps(path))
+    found = composed(read_steps(path).step)
     assert (found.remove.laws, found.neighbours) == (expected.remove.laws, expected.neighbours)
     shown = run("account", path, "--delta", "1e-3")
     for words in ("10 of 100", "25 %", "replace-one"):
@@ -86,23 +92,30 @@ def test_a_subset_and_an_erasure(run, steps):
 
 def test_a_pair(steps):
     path = steps('[[step]]\nmechanism = "from_pair"\np = [0.75, 0.25]\nq = [0.25, 0.75]\n')
-    assert composed(read_steps(path)).total_variation() == pytest.approx(0.5, rel=1e-12)
+    assert composed(read_steps(path).step).total_variation() == pytest.approx(0.5, rel=1e-12)
 
 
 VALUES = {"scale": "2", "epsilon": "0.5", "delta": "1e-6", "points": "[[1, 1e-6], [0.5, 1e-3]]", "sensitivity": "1",
           "gamma": "0.4", "k": "3", "total_variation": "0.2", "p": "[0.7, 0.3]", "q": "[0.6, 0.4]"}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(PARAMETERS))
-def test_every_mechanism_and_every_parameter(steps, name):
-    lines = [f"{parameter} = {VALUES[parameter]}" for parameter in PARAMETERS[name]]
-    path = steps("\n".join(["[[step]]", f'mechanism = "{name}"', *lines, "count = 2"]))
-    assert 0 < composed(read_steps(path)).total_variation() < 1
+@pytest.mark.parametrize("kind", get_args(Step), ids=lambda kind: kind.__struct_config__.tag)
+def test_every_mechanism_and_every_parameter(steps, kind):
+    own = [name for name in kind.__struct_fields__ if name not in Run.__struct_fields__]
+    lines = [f"{parameter} = {VALUES[parameter]}" for parameter in own]
+    path = steps("\n".join(["[[step]]", f'mechanism = "{kind.__struct_config__.tag}"', *lines, "count = 2"]))
+    document = read_steps(path)
+    assert READER.json(written(document), StepsDocument) == document
+    assert list(document.step[0].parameters) == own
+    assert 0 < composed(read_steps(path).step).total_variation() < 1
 
 
 def test_infinite_epsilon_is_null(run, steps):
     path = steps('[[step]]\nmechanism = "approx_dp"\nepsilon = 1\ndelta = 1e-3\n')
-    assert json.loads(run("account", path, "--delta", "1e-6", "--json").out)["epsilon_at_delta"][0]["epsilon"] is None
+    shown = run("account", path, "--delta", "1e-6", "--delta", "0.1", "--json")
+    none, some = read_account(shown.out).epsilon_at_delta
+    assert (none.epsilon, none.upper) == (None, None)
+    assert 0 < some.lower <= some.upper == some.epsilon
     assert "∞" in run("account", path, "--delta", "1e-6").out
 
 
@@ -128,12 +141,17 @@ def test_infinite_epsilon_is_null(run, steps):
         ("[[step]]\nmechanism = 'from_points'\npoints = []", "points=[]"),
         ("[[step]]\nmechanism = 'randomized_response'\nepsilon = 1\npoisson_rate = 0.1", "neighbours"),
         ("nonsense\nx = 1", "line 1"),
+        ("version = 2\n[[step]]\nmechanism = 'gaussian'\nscale = 1", "version=2"),
+        ("[[step]]\nmechanism = 3", "step 1 mechanism=3"),
+        ("[[step]]\nmechanism = 'staircase'\nepsilon = 1\nscale = 2", "step 1, staircase, to be one of 'mechanism'"),
+        ("step = [3]", "step 1=3"),
+        ("[[step]]\nmechanism = 'from_pair'\np = [1, 'a']\nq = [1]", "step 1 p 2='a'"),
         ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = 3", "say subset = [256, 60000]"),
         ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = [5, 3]", "step 1 m and n=(5, 3)"),
         ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = [1.5, 3]", "step 1 m=1.5"),
         ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nsubset = [1, 3]\npoisson_rate = 0.1", "the only way"),
         ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nerase = 1.5", "step 1 probability=1.5"),
-        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nerase = 'no'", "step 1 probability='no'"),
+        ("[[step]]\nmechanism = 'gaussian'\nscale = 1\nerase = 'no'", "step 1 erase='no'"),
         ("[[step]]\nmechanism = 'from_pair'\np = [1]", "step 1 q"),
         ("[[step]]\nmechanism = 'from_pair'\np = [1, 0]\nq = [1]", "step 1 q"),
         ("[[step]]\nmechanism = 'from_pair'\np = [0.5, 0.1]\nq = [0.5, 0.5]", "sum of p"),

@@ -7,6 +7,8 @@ import json
 import pytest
 
 import tightrope as tr
+from tightrope.certificates.account import read_training_account
+from tightrope.certificates.document import written
 
 RUN = ("--examples", "60000", "--batch", "256", "--delta", "1e-5")
 SHORT = ("--examples", "1000", "--batch", "10", "--delta", "1e-4", "--steps", "2000", "--no-compare")
@@ -14,6 +16,7 @@ SHORT = ("--examples", "1000", "--batch", "10", "--delta", "1e-4", "--steps", "2
 
 def data(shown):
     assert (shown.code, shown.err) == (0, ""), shown.err
+    assert written(read_training_account(shown.out), ascii_only=True) == shown.out
     return json.loads(shown.out, parse_constant=lambda name: 1 / 0)
 
 

@@ -17,8 +17,8 @@ def test_a_plan_that_loads_and_runs(run, folder, monkeypatch):
     assert shown.code == 0
     assert "tightrope plan plan.toml" in shown.out
     plan = load(folder / "plan.toml")
-    assert [question.name for question in plan.questions] == ["total"]
-    assert plan.settings["person"] == "user"
+    assert [question.name for question in plan.document.questions()] == ["total"]
+    assert plan.document.person.column == "user"
     assert run("release", "plan.toml").code == 0
 
 

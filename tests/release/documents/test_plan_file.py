@@ -11,9 +11,17 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from tightrope.certificates.document import written
 from tightrope.errors import InputError, PlanError
 from tightrope.release import count, mean
-from tightrope.release.documents.plan_file import load
+from tightrope.release.documents.plan_file import (
+    READER,
+    PersonSection,
+    PlanDocument,
+    SourceSection,
+    load,
+    read,
+)
 
 HEAD = '[source]\npath = "data.parquet"\n'
 PERSON = '[person]\ncolumn = "nr"\nrows = 8\n'
@@ -57,13 +65,13 @@ def test_everything(plan):
     name = "x_by_k"
     """
     file = load(plan(text))
-    assert (file.title, file.expected_rows, file.share) == ("A title", 500, Decimal("0.5"))
+    document = file.document
+    assert (file.title, document.expected_rows, document.budget.share) == ("A title", 500, Decimal("0.5"))
     assert file.source == file.folder / "data.parquet"
-    assert {name: file.settings[name] for name in file.settings if name != "budget"} == {
-        "table": None, "types": None, "person": "nr", "rows_per_person": 8, "rows_per_group": 1, "groups_per_person": 4,
-    }  # fmt: skip
-    assert file.settings["budget"].points == ((Decimal(1), Decimal("1e-8")), (Decimal(0), Decimal("0.2")))
-    assert file.questions == (
+    assert document.source == SourceSection(path="data.parquet")
+    assert document.person == PersonSection(column="nr", rows=8, rows_per_group=1, groups=4)
+    assert document.budget.budget().points == ((Decimal(1), Decimal("1e-8")), (Decimal(0), Decimal("0.2")))
+    assert document.questions() == (
         count(by=["k", "nr"], keys=[(0, 1), (1, 2)], rows_per_group=2, groups_per_person=3),
         mean("x", between=(0, 5), by="k", keys=[0, 1], weight=2.5, name="x_by_k"),
     )
@@ -78,21 +86,21 @@ def test_the_plan_of_a_file_keeps_the_budget(plan):
 
 def test_budgets_are_exact_decimals(plan):
     text = HEAD + PERSON + "[budget]\nepsilon = 0.1\ndelta = 1e-8\npoints = [[0.3, 0.1]]\n" + COUNT
-    assert load(plan(text)).settings["budget"].points == (
+    assert load(plan(text)).document.budget.budget().points == (
         (Decimal("0.3"), Decimal("0.1")), (Decimal("0.1"), Decimal("1e-8")),
     )  # fmt: skip
 
 
 def test_each_row(plan):
-    file = load(plan(HEAD + "[person]\neach_row = true\n" + BUDGET + COUNT))
-    assert file.settings["person"] is None
+    person = load(plan(HEAD + "[person]\neach_row = true\n" + BUDGET + COUNT)).document.person
+    assert (person.column, person.each_row) == (None, True)
 
 
 def test_keys_of_every_kind(plan):
     text = HEAD + PERSON + BUDGET + COUNT
-    several = load(plan(text + 'by = ["k", "x"]\nkeys = { k = [0, 1], x = [0.5, "a"] }')).questions[0]
+    several = load(plan(text + 'by = ["k", "x"]\nkeys = { k = [0, 1], x = [0.5, "a"] }')).document.questions()[0]
     assert several.keys == ((0, 0.5), (0, "a"), (1, 0.5), (1, "a"))
-    days = load(plan(text + 'by = "k"\nkeys = [2024-12-31, true, "a", 1]')).questions[0]
+    days = load(plan(text + 'by = "k"\nkeys = [2024-12-31, true, "a", 1]')).document.questions()[0]
     assert days.keys == ((datetime.date(2024, 12, 31),), (True,), ("a",), (1,))[: len(days.keys)]
 
 
@@ -102,7 +110,7 @@ def test_csv_and_duckdb_settings(plan, tmp_path):
     assert load(plan(text)).session().schema.column("x").kind == "number"
     (tmp_path / "a.duckdb").write_bytes(b"")
     file = load(plan(text.replace('a.csv"\n[source.types]\nx = "number"', 'a.duckdb"\ntable = "t"')))
-    assert file.settings["table"] == "t"
+    assert file.document.source.table == "t"
 
 
 def test_an_absolute_path(plan, tmp_path):
@@ -164,7 +172,7 @@ NONSENSE = [
     (HEAD + PERSON + BUDGET + "share = 2\n" + COUNT, "[budget] share=2"),
     (HEAD + PERSON + BUDGET + "share = 'all'\n" + COUNT, "[budget] share='all'"),
     (HEAD + PERSON + BUDGET + "points = 3\n" + COUNT, "[budget] points=3"),
-    (HEAD + PERSON + BUDGET + "points = [[1]]\n" + COUNT, "[budget] point=[1]"),
+    (HEAD + PERSON + BUDGET + "points = [[1]]\n" + COUNT, "[budget] points 1=[1]"),
     ("budget = 1\n" + HEAD + PERSON + COUNT, "a table of keys and values ... [budget]=1"),
     ("title = 3\n" + HEAD + PERSON + BUDGET + COUNT, "title=3"),
     ("expected_rows = 0\n" + HEAD + PERSON + BUDGET + COUNT, "expected_rows=0"),
@@ -173,6 +181,12 @@ NONSENSE = [
     (HEAD + "[source.types]\nx = 3\n" + PERSON + BUDGET + COUNT, "[source.types] x=3"),
     (HEAD + "types = 3\n" + PERSON + BUDGET + COUNT, "[source.types]=3"),
     ("a = " + "[" * 5_000, "valid TOML"),
+    ("version = 2\n" + HEAD + PERSON + BUDGET + COUNT, "version to be 1 ... version=2"),
+    ("document = 'steps'\n" + HEAD + PERSON + BUDGET + COUNT, "document to be 'plan'"),
+    ("title = ''\n" + HEAD + PERSON + BUDGET + COUNT, "title='' ... in quotes"),
+    ("question = [3]\n" + HEAD + PERSON + BUDGET, "question 1 to be a table ... question 1=3"),
+    (HEAD + PERSON.replace("8", "8.5") + BUDGET + COUNT, "[person] rows to be a whole number ... rows=8.5"),
+    (HEAD + "[source.types]\na = 'text'\nx = true\n" + PERSON + BUDGET + COUNT, "[source.types] x=True ... number"),
 ]
 
 
@@ -206,14 +220,13 @@ def test_files_that_are_no_plan(tmp_path):
 
 def test_the_examples_are_plans():
     """Their data is written by make demo; everything else in them is checked here."""
-    from tightrope.release.documents import plan_file
-
-    for path in sorted(Path(__file__).parents[3].glob("examples/*/plan.toml")):
-        tables = plan_file.read_toml(path, "")
-        top = plan_file.Section.of("the plan", tables, tuple(tables))
-        assert plan_file._questions(tables["question"])
-        assert plan_file._budget(top)[0].epsilon >= 1
-        assert plan_file._person(top)
+    paths = sorted(Path(__file__).parents[3].glob("examples/*/plan.toml"))
+    assert len(paths) >= 2
+    for path in paths:
+        document = read(path)
+        assert document.questions()
+        assert document.budget.budget().epsilon >= 1
+        assert READER.json(written(document), PlanDocument) == document
 
 
 def test_the_documented_plan_loads(plan, tmp_path):
@@ -221,7 +234,8 @@ def test_the_documented_plan_loads(plan, tmp_path):
     page = (Path(__file__).parents[3] / "docs" / "plan-file.md").read_text(encoding="utf-8")
     whole = re.search(r"```toml\n(title.*?)```", page, re.DOTALL).group(1)
     file = load(plan(whole.replace("visits.parquet", "data.parquet")))
-    assert [question.name for question in file.questions] == ["count_by_city", "income"]
-    assert len(file.questions[1].keys) == 4
+    questions = file.document.questions()
+    assert [question.name for question in questions] == ["count_by_city", "income"]
+    assert len(questions[1].keys) == 4
     for key in ("expected_rows", *("attack_success", "points", "share"), *("each_row", "rows_per_group"), "table"):
         assert f"`{key}`" in page

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.account.attack import attack_table, relative_width, show_attack, width_of
+from tightrope.cli.account.attack import digits, gained, relative_width, show_attack
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from tightrope.cli.account.steps import Step
-    from tightrope.privacy import Bounds, PrivacyLoss
+    from tightrope.certificates.account import Account, DeltaBracket, EpsilonBracket
+    from tightrope.certificates.steps import Step
+    from tightrope.privacy import PrivacyLoss
 
 ACCOUNT_EXAMPLE = """\b
 Example, 3515 steps of DP-SGD:
@@ -40,17 +40,18 @@ def account(path: File, epsilon: Epsilons = None, delta: Deltas = None, as_json:
 
     Epsilon at delta, delta at epsilon, each in a bracket that holds the truth, and what an attacker gains.
     """
-    from tightrope.cli.account.steps import composed, read_steps
-    from tightrope.cli.output import print_json, working
+    from tightrope.certificates.steps import read_steps
+    from tightrope.cli.account.steps import composed
+    from tightrope.cli.output import print_document, working
 
     asked = _numbers("epsilon", epsilon or ()), _numbers("delta", delta or (() if epsilon else USUAL))
-    steps = read_steps(path)
+    steps = read_steps(path).step
     with working("Adding up ..."):
-        data = _accounted(steps, composed(steps), *asked)
+        found = _accounted(steps, composed(steps), *asked)
     if as_json:
-        print_json(data)
+        print_document(found)
     else:
-        _show(data)
+        _show(found)
 
 
 def _numbers(name: str, texts: Sequence[str]) -> list[float]:
@@ -59,75 +60,63 @@ def _numbers(name: str, texts: Sequence[str]) -> list[float]:
     return [float(decimal(name, text)) for text in texts]
 
 
-def _accounted(steps: Sequence[Step], loss: PrivacyLoss, epsilons: list[float], deltas: list[float]) -> dict[str, Any]:
-    eta = loss.total_variation()
-    return {
-        "steps": [step.to_data() for step in steps],
-        "epsilon_at_delta": [_bracket("delta", at, "epsilon", loss.epsilon_bounds) for at in deltas],
-        "delta_at_epsilon": [_bracket("epsilon", at, "delta", loss.delta_bounds) for at in epsilons],
-        "total_variation": eta,
-        "attack_success": (1 + eta) / 2,
-        "attack": attack_table(loss, SHOWN_RATES),
-        "neighbours": str(loss.neighbours),
-        "engine": loss.engine,
-        "statement": FIXED,
-    }
+def _accounted(steps: tuple[Step, ...], loss: PrivacyLoss, epsilons: list[float], deltas: list[float]) -> Account:
+    from msgspec import structs
+
+    from tightrope.certificates.account import Account, delta_bracket, epsilon_bracket
+
+    return Account(
+        document="account",
+        version=1,
+        steps=steps,
+        epsilon_at_delta=tuple(epsilon_bracket(at, *map(float, loss.epsilon_bounds(at))) for at in deltas),
+        delta_at_epsilon=tuple(delta_bracket(at, *map(float, loss.delta_bounds(at))) for at in epsilons),
+        **structs.asdict(gained(loss, SHOWN_RATES, FIXED)),
+    )
 
 
-def _bracket(given: str, at: float, name: str, bounds: Callable[[float], Bounds]) -> dict[str, float]:
-    """The upper end under the plain name: it is the one that is safe to state."""
-    lower, upper = bounds(at)
-    bracket = {"lower": float(lower), "upper": float(upper)}
-    return {given: at, name: float(upper), **bracket, "relative_width": width_of(bracket)}
-
-
-def _show(data: Mapping[str, Any]) -> None:
+def _show(found: Account) -> None:
     from tightrope.cli.output import heading, print_table, say
 
     heading("Steps")
     columns = ["mechanism", "parameters", "each run sees", "erased", "count"]
-    print_table(columns, [_step_line(step) for step in data["steps"]], left=3)
-    if data["epsilon_at_delta"]:
+    print_table(columns, [_step_line(step) for step in found.steps], left=3)
+    if found.epsilon_at_delta:
         heading("Epsilon at delta (safe to state; the truth is in the bracket)")
-        print_table(
-            ["delta", "epsilon", "bracket", "relative width"],
-            [_bound_line(row, "delta", "epsilon") for row in data["epsilon_at_delta"]],
-        )
-    if data["delta_at_epsilon"]:
+        lines = [_bound_line(row.delta, row.epsilon, row) for row in found.epsilon_at_delta]
+        print_table(["delta", "epsilon", "bracket", "relative width"], lines)
+    if found.delta_at_epsilon:
         heading("Delta at epsilon (safe to state; the truth is in the bracket)")
-        print_table(
-            ["epsilon", "delta", "bracket", "relative width"],
-            [_bound_line(row, "epsilon", "delta") for row in data["delta_at_epsilon"]],
-        )
+        lines = [_bound_line(row.epsilon, row.delta, row) for row in found.delta_at_epsilon]
+        print_table(["epsilon", "delta", "bracket", "relative width"], lines)
     heading("What an attacker gains")
-    show_attack(data)
-    say(f"\nneighbours: {data['neighbours']}; engine: {data['engine']}", data["statement"])
+    show_attack(found)
+    say(f"\nneighbours: {found.neighbours}; engine: {found.engine}", found.statement)
 
 
-def _step_line(step: Mapping[str, Any]) -> list[str]:
+def _step_line(step: Step) -> list[str]:
     from tightrope.report.words.digits import MISSING, percent
 
-    parameters = ", ".join(f"{name} {value}" for name, value in step["parameters"].items())
-    erased = MISSING if step["erase"] is None else percent(step["erase"])
-    return [step["mechanism"], parameters, _sample(step), erased, f"{step['count']:,}"]
+    parameters = ", ".join(f"{name} {_typed(value)}" for name, value in step.parameters.items())
+    erased = MISSING if step.erase is None else percent(step.erase)
+    return [step.mechanism, parameters, _sample(step), erased, f"{step.count:,}"]
 
 
-def _sample(step: Mapping[str, Any]) -> str:
+def _typed(value: object) -> str:
+    """A parameter as in the file: lists in square brackets."""
+    return f"[{', '.join(map(_typed, value))}]" if isinstance(value, tuple) else str(value)
+
+
+def _sample(step: Step) -> str:
     """Which records take part in a run."""
-    if step["subset"] is not None:
-        return "{:,} of {:,}".format(*step["subset"])
-    return "everybody" if step["poisson_rate"] is None else f"each with chance {step['poisson_rate']:g}"
+    if step.subset is not None:
+        return "{:,} of {:,}".format(*step.subset)
+    return "everybody" if step.poisson_rate is None else f"each with chance {step.poisson_rate:g}"
 
 
-def _bound_line(row: Mapping[str, float], given: str, name: str) -> list[str]:
+def _bound_line(given: float, safe: float | None, row: EpsilonBracket | DeltaBracket) -> list[str]:
     """The number rounded to the private side, and its bracket rounded outwards."""
     from tightrope.report.words.digits import DOWN, UP
 
-    bracket = f"{_digits(row['lower'], 12, DOWN)} … {_digits(row['upper'], 12, UP)}"
-    return [f"{row[given]:g}", _digits(row[name], 6, UP), bracket, relative_width(row)]
-
-
-def _digits(value: float, digits: int, rounding: str) -> str:
-    from tightrope.report.words.digits import significant
-
-    return significant(value, digits, rounding) if math.isfinite(value) else "∞ (no bound)"
+    bracket = f"{digits(row.lower, 12, DOWN)} … {digits(row.upper, 12, UP)}"
+    return [f"{given:g}", digits(safe, 6, UP), bracket, relative_width(row.relative_width)]

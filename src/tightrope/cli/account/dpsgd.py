@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.account.attack import attack_table, relative_width, show_attack
+from tightrope.cli.account.attack import digits, gained, relative_width, show_attack
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
     from tightrope.certificates import Budget
+    from tightrope.certificates.account import TrainingAccount, Way
     from tightrope.design.calibration.dpsgd import DpSgd
 
 DPSGD_EXAMPLE = """\b
@@ -38,7 +38,7 @@ Success = Annotated[
 ]
 Epochs = Annotated[str | None, typer.Option(metavar="K", help="Passes over the data; whole batches in them count.")]
 Steps = Annotated[int | None, typer.Option(metavar="T", help="Instead of --epochs: how many batches.")]
-Way = Annotated[
+Sampled = Annotated[
     str,
     typer.Option(
         metavar="WAY", help="poisson (one example is added or removed) or subset (one is replaced; sensitivity 2)."
@@ -71,7 +71,7 @@ class Asked:
     attack_success: Success = None
     epochs: Epochs = None
     steps: Steps = None
-    sampling: Way = "poisson"
+    sampling: Sampled = "poisson"
     compare: Compare = True
     out: Out = None
     as_json: AsJson = False
@@ -82,21 +82,23 @@ def dpsgd(asked: Asked) -> None:
 
     Epsilon at delta in a bracket that holds the truth, what an attacker gains, and what other accountants say.
     """
-    from tightrope.cli.output import print_json, working, writable
+    from msgspec import structs
+
+    from tightrope.cli.output import print_document, working, writable
 
     folder = None if asked.out is None else writable(Path(asked.out))
     at = _delta(asked.delta)
     with working("Accounting for every step ..."):
         sizes = asked.examples, asked.batch, _steps(asked.steps, asked.epochs, asked.examples, asked.batch)
         run = _run(sizes, asked.sampling, asked.noise, _budget(asked.delta, asked.epsilon, asked.attack_success))
-        data = _accounted(run, at) | ({"comparison": _compared(run, at)} if asked.compare else {})
+        found = _accounted(run, at, _compared(run, at) if asked.compare else ())
     if folder is not None:
         with working("Drawing ..."):
-            data["picture"] = str(_drawn(run, at, folder / PICTURE))
+            found = structs.replace(found, picture=str(_drawn(run, at, folder / PICTURE)))
     if asked.as_json:
-        print_json(data)
+        print_document(found)
     else:
-        _show(data)
+        _show(found)
 
 
 def _delta(text: str) -> float:
@@ -144,36 +146,39 @@ def _run(sizes: tuple[int, int, int], sampling: str, noise: float | None, budget
     raise InputError("noise", noise, "given, or an epsilon or an attack_success, and not both", remedy)
 
 
-def _accounted(run: DpSgd, delta: float) -> dict[str, Any]:
-    loss = run.loss
-    lower, upper = loss.epsilon_bounds(delta)
-    eta = loss.total_variation()
-    return {
-        "examples": run.examples,
-        "batch": run.batch,
-        "sampling": run.sampling.value,
-        "sampling_rate": run.rate,
-        "noise_multiplier": run.noise,
-        "steps": run.steps,
-        "neighbours": str(loss.neighbours),
-        "delta": delta,
-        "epsilon": float(upper),
-        "lower": float(lower),
-        "upper": float(upper),
-        "total_variation": eta,
-        "attack_success": (1 + eta) / 2,
-        "attack": attack_table(loss, SHOWN_RATES),
-        "engine": loss.engine,
-        "statement": FIXED,
-    }
+def _accounted(run: DpSgd, delta: float, comparison: tuple[Way, ...]) -> TrainingAccount:
+    from msgspec import structs
+
+    from tightrope.certificates.account import TrainingAccount, epsilon_bracket
+
+    return TrainingAccount(
+        document="training account",
+        version=1,
+        examples=run.examples,
+        batch=run.batch,
+        sampling=run.sampling.value,
+        sampling_rate=run.rate,
+        noise_multiplier=run.noise,
+        steps=run.steps,
+        comparison=comparison,
+        **structs.asdict(epsilon_bracket(delta, *map(float, run.loss.epsilon_bounds(delta)))),
+        **structs.asdict(gained(run.loss, SHOWN_RATES, FIXED)),
+    )
 
 
-def _compared(run: DpSgd, delta: float) -> list[dict[str, Any]]:
-    from dataclasses import asdict
-
+def _compared(run: DpSgd, delta: float) -> tuple[Way, ...]:
+    from tightrope.certificates.account import Way
     from tightrope.design.compare.accountants import compared, methods
 
-    return [asdict(line) for line in compared(methods(run.step, run.steps), delta)]
+    return tuple(
+        Way(
+            name=line.name,
+            statement=line.statement,
+            epsilon=line.epsilon if math.isfinite(line.epsilon) else None,
+            total_variation=line.total_variation,
+        )
+        for line in compared(methods(run.step, run.steps), delta)
+    )
 
 
 def _drawn(run: DpSgd, delta: float, path: Path) -> Path:
@@ -189,32 +194,31 @@ def _drawn(run: DpSgd, delta: float, path: Path) -> Path:
     return path
 
 
-def _show(data: Mapping[str, Any]) -> None:
+def _show(found: TrainingAccount) -> None:
     from tightrope.cli.output import heading, print_table, say
     from tightrope.report.words.digits import DOWN, UP, significant
 
-    size = f"batches of {data['batch']:,} out of {data['examples']:,} examples ({data['sampling']} sampling)"
-    say(f"DP-SGD, {data['steps']:,} steps, {size}")
-    say(f"noise multiplier {significant(data['noise_multiplier'], 10, UP)}: standard deviation over the clip norm")
-    heading(f"epsilon = {significant(data['upper'], 6, UP)} at delta = {data['delta']:g}")
-    ends = f"{significant(data['lower'], 12, DOWN)} … {significant(data['upper'], 12, UP)}"
-    say(f"safe to state; the truth is in {ends} (relative width {relative_width(data)}; engine: {data['engine']})")
+    size = f"batches of {found.batch:,} out of {found.examples:,} examples ({found.sampling} sampling)"
+    say(f"DP-SGD, {found.steps:,} steps, {size}")
+    say(f"noise multiplier {significant(found.noise_multiplier, 10, UP)}: standard deviation over the clip norm")
+    heading(f"epsilon = {digits(found.upper, 6, UP)} at delta = {found.delta:g}")
+    ends = f"{digits(found.lower, 12, DOWN)} … {digits(found.upper, 12, UP)}"
+    width = relative_width(found.relative_width)
+    say(f"safe to state; the truth is in {ends} (relative width {width}; engine: {found.engine})")
     heading("What an attacker gains")
-    show_attack(data)
-    if "comparison" in data:
+    show_attack(found)
+    if found.comparison:
         heading("The same steps, accounted for in other ways")
         columns = ["way", "what it is", "epsilon", "total variation"]
-        print_table(columns, [_line(row) for row in data["comparison"]], left=2)
-    say(f"\nneighbours: {data['neighbours']} ({WHO[data['sampling']]})", data["statement"])
-    say(*([f"Written: {data['picture']}"] if "picture" in data else []))
+        print_table(columns, [_line(way) for way in found.comparison], left=2)
+    say(f"\nneighbours: {found.neighbours} ({WHO[found.sampling]})", found.statement)
+    say(*([f"Written: {found.picture}"] if found.picture is not None else []))
 
 
-def _line(row: Mapping[str, Any]) -> list[str]:
+def _line(way: Way) -> list[str]:
     """Bounds are rounded up, the limit to the nearest."""
     from tightrope.report.words.digits import NEAREST, UP, significant
 
-    way = NEAREST if "not a bound" in row["statement"] else UP
-    numbers = [
-        significant(row[name], 6, way) if math.isfinite(row[name]) else "∞" for name in ("epsilon", "total_variation")
-    ]
-    return [row["name"], row["statement"], *numbers]
+    rounding = NEAREST if "not a bound" in way.statement else UP
+    epsilon = "∞" if way.epsilon is None else significant(way.epsilon, 6, rounding)
+    return [way.name, way.statement, epsilon, significant(way.total_variation, 6, rounding)]

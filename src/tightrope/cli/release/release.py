@@ -32,7 +32,7 @@ def release(path: PlanPath, out: Out = None, as_json: AsJson = False) -> None:
     Spends the budget of the plan, each time: no ledger remembers an earlier run yet.
     """
     from tightrope.certificates.document import plain
-    from tightrope.cli.output import print_json, working, writable
+    from tightrope.cli.output import print_document, working, writable
     from tightrope.release.documents.plan_file import load
     from tightrope.report import html
 
@@ -44,11 +44,10 @@ def release(path: PlanPath, out: Out = None, as_json: AsJson = False) -> None:
     with working("Reading the table and drawing noise ..."):
         answers = plan.release()
     result = answers.result(file.title)
-    document = plain(result)
     if as_json:
-        print_json(document)
+        print_document(result)
     else:
-        _show(document, file.title, folder)
+        _show(plain(result), file.title, folder)
     with working("Writing the report ..."):
         _write(folder, result)
 

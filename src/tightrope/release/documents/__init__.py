@@ -1,1 +1,1 @@
-"""Plans as files: read key by key, or written for a table; decide nothing."""
+"""Plans as files: read as a frozen document, or written for a table; decide nothing."""

@@ -1,4 +1,4 @@
-"""A plan in a file: TOML that is checked key by key and becomes a session and its questions.
+"""A plan in a file: TOML that is read as a frozen document and becomes a session and its questions.
 
 ``docs/plan-file.md`` describes every key. Each mistake is one ``PlanError`` that says where it is and what to try.
 """
@@ -7,129 +7,175 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from tightrope.certificates.budget import Budget, Number
+from msgspec import Meta
+
+from tightrope.certificates.budget import Budget
+from tightrope.certificates.document import Counted, Part
+from tightrope.certificates.reading import Reader, placed, tip
 from tightrope.errors import InputError, PlanError, listed, nearest
-from tightrope.release.documents.toml_file import Section, Typed, placed, read_toml
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES
 from tightrope.release.questions.kinds import KINDS
 from tightrope.release.questions.node import Question
 from tightrope.release.session import Session
 
-START = "write a plan for your data with: tightrope init DATA --person COLUMN"
+READER = Reader(
+    "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
+)
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
+NEEDED = "source", "person", "budget"
+Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
+"""A number as it is typed: 0.1 is one tenth."""
+Text = Annotated[str, Meta(min_length=1), tip("put it in quotes")]
+
+
+class SourceSection(Part, frozen=True, kw_only=True):
+    """Which table: a path relative to the plan, a name in a DuckDB file, kinds of the columns of a CSV file."""
+
+    path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')]
+    table: Text | None = None
+    types: dict[str, Annotated[str, tip('say "number", in quotes')]] | None = None
+
+
+class PersonSection(Part, frozen=True, kw_only=True):
+    """Who is protected, and how many rows of one person count."""
+
+    column: Text | None = None
+    each_row: Annotated[bool, tip("say each_row = true, without quotes")] = False
+    rows: Counted | None = None
+    rows_per_group: Counted | None = None
+    groups: Counted | None = None
+
+    def __post_init__(self) -> None:
+        if (self.column is None) != self.each_row:
+            raise InputError("column", self.column, "given, or each_row = true, and not both", WHO)
+        if self.column is not None and self.rows is None:
+            raise InputError("rows", None, "a whole number >= 1", "how many rows of one person may count at most?")
+        for name in ("rows", "rows_per_group", "groups"):
+            if self.each_row and getattr(self, name) not in (None, 1):
+                remedy = "a person with one row has no bounds"
+                raise InputError(name, getattr(self, name), "left out beside each_row = true", remedy)
+
+
+class BudgetSection(Part, frozen=True, kw_only=True):
+    """What is promised, and the share of it that this plan may spend."""
+
+    epsilon: Exact | None = None
+    delta: Exact | None = None
+    attack_success: Exact | None = None
+    points: Annotated[tuple[tuple[Exact, Exact], ...], tip("say points = [[1, 1e-6]]")] | None = None
+    share: Exact = Decimal(1)
+
+    def __post_init__(self) -> None:
+        self.budget().share(self.share)
+
+    def budget(self) -> Budget:
+        """The whole promise; raises ``InputError`` where nothing is promised or a number is out of range."""
+        return Budget(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            attack_success=self.attack_success,
+            points=self.points,
+        )
+
+
+class PlanDocument(Part, frozen=True, kw_only=True):
+    """All that a plan file says. The entries of a question are those of its kind (``release.questions``)."""
+
+    document: Literal["plan"] = "plan"
+    version: Literal[1] = 1
+    title: Text | None = None
+    expected_rows: Counted | None = None
+    source: SourceSection
+    person: PersonSection
+    budget: BudgetSection
+    question: Annotated[
+        tuple[dict[str, Any], ...], Meta(min_length=1), tip("write [[question]] with double brackets, once or more")
+    ]
+
+    def __post_init__(self) -> None:
+        self.questions()
+
+    def questions(self) -> tuple[Question, ...]:
+        """What is asked; raises ``InputError`` that names the question."""
+        return tuple(_question(f"question {number}", entry) for number, entry in enumerate(self.question, start=1))
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan as it was written: ``session()`` opens the table, ``plan()`` chooses the noise; neither spends."""
+    """A plan and where it lies: ``session()`` opens the table, ``plan()`` chooses the noise; neither spends."""
 
-    title: str | None
+    document: PlanDocument
     folder: Path
-    source: Path
-    settings: Mapping[str, Any]
-    """The arguments of ``Session`` besides the source."""
-    questions: tuple[Question, ...]
-    share: Number
-    expected_rows: int | None
+
+    @property
+    def title(self) -> str | None:
+        """The heading of the report."""
+        return self.document.title
+
+    @property
+    def source(self) -> Path:
+        """The table; paths in a plan are relative to it."""
+        return self.folder / self.document.source.path
 
     def session(self) -> Session:
         """The table with its person and budget; reads the schema only."""
-        return Session(self.source, **self.settings)
+        source, person = self.document.source, self.document.person
+        return Session(
+            self.source,
+            person=person.column,
+            budget=self.document.budget.budget(),
+            rows_per_person=person.rows,
+            rows_per_group=person.rows_per_group,
+            groups_per_person=person.groups,
+            table=source.table,
+            types=source.types,
+        )
 
     def plan(self) -> Plan:
         """The least noise for the questions; reads the schema only, spends nothing."""
-        return self.session().plan(self.questions, share=self.share, expected_rows=self.expected_rows)
+        share, rows = self.document.budget.share, self.document.expected_rows
+        return self.session().plan(self.document.questions(), share=share, expected_rows=rows)
 
 
 def load(path: str | Path) -> PlanFile:
-    """The plan in a file. Paths in it are relative to it. Raises ``PlanError`` for anything that is not a plan."""
+    """The plan in a file. Raises ``PlanError`` for anything that is not a plan, and where its table is not there."""
     place = Path(path)
-    top = Section.of(
-        "the plan", read_toml(place, START), ("title", "expected_rows", "source", "person", "budget", "question")
-    )
-    source, settings = _source(top, place.parent)
-    budget, share = _budget(top)
-    return PlanFile(
-        title=top.text("title"),
-        folder=place.parent,
-        source=source,
-        settings={**settings, **_person(top), "budget": budget},
-        questions=_questions(top.entries.get("question")),
-        share=share,
-        expected_rows=top.whole("expected_rows"),
-    )
+    file = PlanFile(read(place), place.parent)
+    if not file.source.is_file():
+        expected = f"a file that exists ({file.source})"
+        raise PlanError("[source] path", file.document.source.path, expected, "paths are relative to the plan")
+    return file
 
 
-def _source(top: Section, folder: Path) -> tuple[Path, dict[str, Any]]:
-    own = Section.of("[source]", top.entries.get("source", {}), ("path", "table", "types"))
-    typed = own.needed("path", "the path of the data in quotes", 'say path = "people.parquet"')
-    path = folder / typed
-    if not path.is_file():
-        raise PlanError("[source] path", typed, f"a file that exists ({path})", "paths are relative to the plan")
-    return path, {"table": own.text("table"), "types": _types(own)}
+def read(path: Path) -> PlanDocument:
+    """What a plan file says, whether or not its table is there; raises ``PlanError``."""
+    found = READER.tables(path)
+    # a section that is left out is an empty one: the error then says which of its keys is needed
+    found |= {name: found.get(name, {}) for name in NEEDED}
+    return READER.data({key: _plain(found[key]) if key == "question" else found[key] for key in found}, PlanDocument)
 
 
-def _types(source: Section) -> dict[str, str] | None:
-    """Kinds of columns; the table itself says what it has, so only the form is checked here."""
-    types = source.entries.get("types")
-    if types is None:
-        return None
-    own = Section.of("[source.types]", types, tuple(types) if isinstance(types, Mapping) else ())
-    return {column: own.needed(column, "a kind in quotes", 'say "number"') for column in own.entries}
-
-
-def _person(top: Section) -> dict[str, Any]:
-    own = Section.of(
-        "[person]", top.entries.get("person", {}), ("column", "each_row", "rows", "rows_per_group", "groups")
-    )
-    column, each_row = own.text("column"), own.flag("each_row")
-    rows, per_group, groups = own.whole("rows"), own.whole("rows_per_group"), own.whole("groups")
-    if (column is None) != each_row:
-        raise PlanError("[person]", dict(own.entries), "either a column or each_row = true", WHO)
-    if each_row and not {rows, per_group, groups} <= {None, 1}:
-        raise PlanError("[person]", dict(own.entries), "each_row = true alone", "a person with one row has no bounds")
-    if column is not None and rows is None:
-        raise PlanError("[person] rows", rows, "a whole number >= 1", "how many rows of one person may count at most?")
-    return {"person": column, "rows_per_person": rows, "rows_per_group": per_group, "groups_per_person": groups}
-
-
-def _budget(top: Section) -> tuple[Budget, Number]:
-    """The budget, and the share of it that this plan may spend."""
-    known = ("epsilon", "delta", "attack_success", "points", "share")
-    own = Section.of("[budget]", top.entries.get("budget", {}), known)
-    with placed("[budget]"):
-        if not isinstance(own.entries.get("points", []), list):
-            raise InputError("points", own.entries["points"], "a list of pairs", "say points = [[1, 1e-6]]")
-        budget = Budget(**{key: value for key, value in own.entries.items() if key != "share"})
-        budget.share(share := own.entries.get("share", 1))
-        return budget, share
-
-
-def _questions(listing: object) -> tuple[Question, ...]:
-    if not isinstance(listing, list) or not listing:
-        raise PlanError(
-            "question", listing, "one [[question]] table or more", "write [[question]] with double brackets"
-        )
-    return tuple(_question(f"question {number}", entry) for number, entry in enumerate(listing, start=1))
-
-
-def _question(place: str, entry: object) -> Question:
-    kind = entry.get("kind") if isinstance(entry, Mapping) else None
+def _question(place: str, entry: Mapping[str, Any]) -> Question:
+    kind = entry.get("kind")
     if kind not in tuple(KINDS):
         raise PlanError(f"{place} kind", kind, f"one of {listed(tuple(KINDS))}", nearest(kind, tuple(KINDS)))
     node = KINDS[kind]
-    own = Section.of(f"{place}, a {kind}", entry, ("kind", *node.entries, *ENTRIES))
+    known = ("kind", *node.entries, *ENTRIES)
+    for key in entry:
+        if key not in known:
+            raise PlanError(f"key in {place}, a {kind}", key, f"one of {listed(known)}", nearest(key, known))
     with placed(place):
-        return node.from_entry(_plain(own.entries))
+        return node.from_entry(entry)
 
 
 def _plain(value: Any) -> Any:
     """Values as Python numbers: a column of numbers holds floats."""
-    if isinstance(value, Typed):
+    if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
