@@ -24,11 +24,15 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How the errors of one sort of document read: its name, what to try, and which error is raised."""
+    """How the errors of one sort of document read: its name, what to try, and which error is raised.
+
+    ``secret``: what stands in its lists is not shown.
+    """
 
     name: str
     remedy: str
     error: type[InputError] = InputError
+    secret: bool = False
 
     def json(self, text: str, kind: type[D]) -> D:
         """The document in a JSON text; no key twice in a table, no NaN. Raises ``error``."""
@@ -49,20 +53,23 @@ class Reader:
     def _explained(self, problem: msgspec.ValidationError, data: object, kind: type[Any]) -> InputError:
         said, _, place = str(problem).partition(" - at `")
         steps = _steps(place.removesuffix("`"))
-        where, value, spoken = " ".join([self.name, *map(_spoken, steps)]), _value(data, steps), _type(kind, steps)
+        where, spoken = " ".join([self.name, *map(_spoken, steps)]), _type(kind, steps, data)
+        value = _value(data, steps)
+        if self.secret and steps and isinstance(steps[-1], int):
+            value = type(value).__name__
         if isinstance(problem.__cause__, InputError):
             own = problem.__cause__
             return self.error(f"{where} {own.name}", own.value, own.expected, own.remedy)
         key = re.search(r"(unknown|required) field `(.*)`", said)
         if key is None:
-            return self.error(where, value, _expected(said, spoken), self._hint(said, value, spoken))
+            return self.error(where, value, _expected(said, spoken), self._hint(value, spoken))
         if key[1] == "unknown":
             known = tuple(field.encode_name for field in _fields(spoken))
             return self.error(f"key in {where}", key[2], f"one of {listed(known)}", nearest(key[2], known))
         return self.error(f"{where} {key[2]}", None, "given", self.remedy)
 
-    def _hint(self, said: str, value: object, spoken: inspect.Type | None) -> str:
-        known = spoken.values if "enum" in said and isinstance(spoken, inspect.LiteralType) else ()
+    def _hint(self, value: object, spoken: inspect.Type | None) -> str:
+        known = spoken.values if isinstance(spoken, inspect.LiteralType) else ()
         return nearest(value, tuple(map(str, known))) or self.remedy
 
 
@@ -91,22 +98,38 @@ def _spoken(step: Step | None) -> str:
 def _value(data: Any, steps: Sequence[Step | None]) -> Any:
     """What stands at a place; lists and tables by their size alone: they may be long, and hold data."""
     for step in steps:
-        inner = (isinstance(step, int) and isinstance(data, Sequence)) or (isinstance(data, Mapping) and step in data)
-        if not inner:
-            return None
-        data = data[step]
+        data = _below(data, step)
     return f"{len(data)} entries" if isinstance(data, list | tuple | Mapping) else data
 
 
-def _type(kind: type[Any], steps: Sequence[Step | None]) -> inspect.Type | None:
+def _below(data: Any, step: Step | None) -> Any:
+    inner = (isinstance(step, int) and isinstance(data, Sequence)) or (isinstance(data, Mapping) and step in data)
+    return data[step] if inner else None
+
+
+def _type(kind: type[Any], steps: Sequence[Step | None], data: object) -> inspect.Type | None:
     """What is expected at a place."""
     found: inspect.Type | None = inspect.type_info(kind)
     for step in steps:
-        found = _inner(found, step)
+        data = _below(data, step)
+        found = _chosen(_inner(found, step), data)
     return found
 
 
+def _tagged(outer: inspect.Type | None) -> list[inspect.StructType]:
+    """Tables of which one is chosen by its tag."""
+    types = outer.types if isinstance(outer, inspect.UnionType) else ()
+    return [one for one in types if isinstance(one, inspect.StructType) and one.tag_field is not None]
+
+
+def _chosen(outer: inspect.Type | None, data: object) -> inspect.Type | None:
+    return next((one for one in _tagged(outer) if one.tag == _below(data, one.tag_field)), outer)
+
+
 def _inner(outer: inspect.Type | None, step: Step | None) -> inspect.Type | None:
+    tags = tuple(one.tag for one in _tagged(outer) if one.tag_field == step)
+    if tags:
+        return inspect.LiteralType(tags)
     if isinstance(outer, inspect.UnionType):
         return next((found for one in outer.types if (found := _inner(one, step)) is not None), None)
     if isinstance(outer, inspect.DictType):
