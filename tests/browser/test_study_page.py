@@ -20,5 +20,5 @@ def test_no_sideways_scrolling_and_every_heading(tmp_path: Path, width: int, doc
     assert found["wide"] == []
     assert found["scroll"] <= width
     assert found["small"] == 0
-    assert found["heads"][0] == document()["title"]
+    assert found["heads"][0] == document().title
     assert {"What it took", "What reports say about a person", "What this does not promise"} <= set(found["heads"])

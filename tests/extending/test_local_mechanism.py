@@ -111,7 +111,7 @@ def test_a_study_goes_the_whole_way(study: Study, tmp_path: Any) -> None:
     found = Findings.of(study, study.mechanism.tally(reports), simultaneous=True, consistent=True)
     assert np.all((found.shares.lower <= shares) & (shares <= found.shares.upper))
     assert np.all(found.shares.upper - found.shares.lower < 0.03)
-    page = report.study_html(found.to_data())
+    page = report.study_html(found.document())
     assert "warner" in page
     assert all(drink in page for drink in DRINKS)
 

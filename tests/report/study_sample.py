@@ -1,10 +1,11 @@
-"""Documents as ``tightrope local estimate --json`` prints them: shares of states, and a mean."""
+"""Findings as ``tightrope local estimate --json`` prints them: shares of states, and a mean."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.report.release_sample import STATES, wobble
+from tightrope.certificates.study import FINDINGS, FindingsDocument
 
 
 def repeated(reports: int, epsilon: float, success: float) -> dict[str, Any]:
@@ -18,10 +19,16 @@ def estimate(place: int, name: str) -> dict[str, Any]:
     return {"category": name, "value": value, **ends, "people": value * 29_501, "consistent": max(0.0, value - 0.001)}
 
 
-def states() -> dict[str, Any]:
+def states() -> FindingsDocument:
     """Fifty shares, silent reports among them, with everything that can be asked for."""
+    return FINDINGS.data(_states(), FindingsDocument)
+
+
+def _states() -> dict[str, Any]:
     names = [name.replace("_", " ") for name in STATES.split()]
     return {
+        "document": "findings",
+        "version": 1,
         "title": "Where people live",
         "question": "distribution",
         "between": None,
@@ -56,17 +63,18 @@ def states() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def mean() -> dict[str, Any]:
+def mean() -> FindingsDocument:
     """One number."""
-    document = states()
-    return {
+    document, ends = _states(), {"value": 23.6312, "lower": 23.0123, "upper": 24.2501}
+    data = {
         **document,
         "title": "Years of experience",
         "question": "mean",
         "between": [0.0, 50.0],
         "answered": 29_501,
         "simultaneous": False,
-        "estimates": [{"value": 23.6312, "lower": 23.0123, "upper": 24.2501}],
+        "estimates": [{"category": None, **ends, "people": None, "consistent": None}],
         "effort": {"people": 29_501, "error": 0.315, "least_people": 28_417, "best": "duchi", "best_people": 29_501},
         "mechanism": {**document["mechanism"], "name": "duchi", "report_bits": 1},
     }
+    return FINDINGS.data(data, FindingsDocument)

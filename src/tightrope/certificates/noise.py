@@ -3,26 +3,54 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
+from tightrope.certificates.document import Counted, Finite, Part, Positive, Probability, Size, Triple
 from tightrope.certificates.guarantee import Guarantee
+from tightrope.certificates.reading import Reader
+from tightrope.errors import InputError
+
+READER = Reader(
+    "noise certificate", "take it as it was written: certificates.document.written(noise.certificate.document())"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Part, frozen=True):
     """Why ``lower`` holds: a theorem, or numbers that anybody can check with additions and multiplications.
 
-    ``kind`` is "theorem", "dual" or "single release"; ``statement`` says what to compute, ``numbers`` what from.
+    ``statement`` says what to compute, ``numbers`` what from: floats are exact, whole numbers beyond 2⁵³ are decimal
+    text.
     """
 
-    kind: str
+    kind: Literal["theorem", "dual", "single release"]
     statement: str
-    numbers: dict[str, Any] = field(repr=False)
+    numbers: dict[str, Any]
 
-    def to_data(self) -> dict[str, Any]:
-        """Plain data for JSON: floats are exact there, whole numbers beyond 2⁵³ are decimal strings."""
-        return {"kind": self.kind, "statement": self.statement, "numbers": self.numbers}
+    def __repr__(self) -> str:
+        return f"Argument({self.kind!r}, {self.statement!r}, …)"  # the numbers fill pages
+
+
+class NoiseDocument(Part, frozen=True, kw_only=True):
+    """A ``NoiseCertificate`` as it is written; ``worst_error`` and ``gap`` are None where they are without limit."""
+
+    document: Literal["noise certificate"]
+    version: Literal[1]
+    lower: Size
+    upper: Size
+    gap: Size | None
+    guarantee: Triple
+    realised: tuple[tuple[Size, Probability, Probability], ...]
+    cost: str
+    sensitivity: Positive
+    shape: str
+    releases: Counted
+    mean_absolute_error: Size
+    mean_squared_error: Size
+    worst_error: Size | None
+    shape_lower: Size | None
+    unimodal_price: Finite | None
+    argument: Argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +92,36 @@ class NoiseCertificate:
             return 0.0
         return self.upper / self.lower - 1 if self.lower > 0 else math.inf
 
-    def to_data(self) -> dict[str, Any]:
-        """Plain data for JSON; an error without limit is null."""
-        triple = self.guarantee
-        return {
-            "lower": self.lower,
-            "upper": self.upper,
-            "gap": self.gap if math.isfinite(self.gap) else None,
-            "guarantee": {
-                "epsilon": triple.epsilon,
-                "delta": triple.delta,
-                "total_variation": triple.total_variation,
-            },
-            "realised": [list(point) for point in self.realised],
-            "cost": self.cost,
-            "sensitivity": self.sensitivity,
-            "shape": self.shape,
-            "releases": self.releases,
-            "mean_absolute_error": self.mean_absolute_error,
-            "mean_squared_error": self.mean_squared_error,
-            "worst_error": self.worst_error if math.isfinite(self.worst_error) else None,
-            "shape_lower": self.shape_lower,
-            "unimodal_price": self.unimodal_price,
-            "argument": self.argument.to_data(),
+    def document(self) -> NoiseDocument:
+        """All of it as a document; ``certificates.document.written`` makes text of it, ``read_noise`` reads it back."""
+        same = {one.name: getattr(self, one.name) for one in fields(self)}
+        own = self.guarantee
+        changed = {
+            "gap": _limited(self.gap),
+            "guarantee": Triple(epsilon=own.epsilon, delta=own.delta, total_variation=own.total_variation),
+            "worst_error": _limited(self.worst_error),
         }
+        return NoiseDocument(document="noise certificate", version=1, **{**same, **changed})
+
+
+def read_noise(text: str) -> NoiseCertificate:
+    """The certificate in a JSON text.
+
+    Raises ``InputError`` that names the place of what is wrong, and for a gap or a total variation that does not follow
+    from the other numbers. Whether ``lower`` holds is for whoever checks the argument.
+    """
+    document = READER.json(text, NoiseDocument)
+    same = {one.name: getattr(document, one.name) for one in fields(NoiseCertificate)}
+    own = document.guarantee
+    changed = {
+        "guarantee": Guarantee(own.epsilon, own.delta, own.total_variation),
+        "worst_error": math.inf if document.worst_error is None else document.worst_error,
+    }
+    found = NoiseCertificate(**{**same, **changed})
+    if found.document() != document:
+        raise InputError("noise certificate gap", document.gap, f"{found.gap!r}, and an admissible guarantee")
+    return found
+
+
+def _limited(value: float) -> float | None:
+    return value if math.isfinite(value) else None

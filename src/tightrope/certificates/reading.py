@@ -36,13 +36,14 @@ class Reader:
     """How the errors of one sort of document read: its name, what to try, and which error is raised.
 
     ``by_hand``: a TOML file that people write. Its places are spelled as they are typed (``[source.types] age``), its
-    lists are shown, and what to try is said by the fields (``tip``).
+    lists are shown, and what to try is said by the fields (``tip``). ``secret``: what stands in its lists is not shown.
     """
 
     name: str
     remedy: str
     error: type[InputError] = InputError
     by_hand: bool = False
+    secret: bool = False
 
     def tables(self, path: Path) -> dict[str, Any]:
         """The tables of a TOML file, numbers with a point as exact decimals. Raises ``error``."""
@@ -76,6 +77,8 @@ class Reader:
         steps = _named(_steps(place.removesuffix("`")), data, said)
         value, spoken = _value(data, steps), _type(kind, steps, data)
         where = self._where(steps, kind, data)
+        if self.secret and steps and isinstance(steps[-1], int):
+            value = type(value).__name__
         if isinstance(problem.__cause__, InputError):
             own = problem.__cause__
             return self.error(f"{where} {own.name}".strip(), self._shown(own.value), own.expected, own.remedy)

@@ -82,6 +82,7 @@ def _budget(epsilon: str, delta: str, total_variation: str | None) -> Budget:
 
 def _single(budget: Budget, sensitivity: int, cost: str) -> tuple[dict[str, Any], Laws]:
     """What is printed for one answer, and the laws that are drawn."""
+    from tightrope.certificates.document import plain
     from tightrope.cli.output import working
     from tightrope.design.compare.noise_comparison import compare
 
@@ -96,7 +97,7 @@ def _single(budget: Budget, sensitivity: int, cost: str) -> tuple[dict[str, Any]
         "cost": cost,
         "releases": 1,
         "families": rows,
-        "certificate": found.certificate.to_data(),
+        "certificate": plain(found.certificate.document()),
         "real_valued": real,
         "limits": {"lower": found.limits.lower, "upper": found.limits.upper, "known": known},
     }, laws

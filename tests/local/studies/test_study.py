@@ -12,16 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tightrope.certificates.document import written
+from tightrope.certificates.study import STUDY, StudyDocument, read_findings, read_study
 from tightrope.errors import InputError, PlanError
 from tightrope.local.studies.comparison import best
 from tightrope.local.studies.findings import Findings, effort
 from tightrope.local.studies.planning import plan
 from tightrope.local.studies.study import Study, choices
-from tightrope.local.studies.study_file import load_study, study_of, study_text
+from tightrope.local.studies.study_file import load_study, study_document, study_of, study_text
 
 NAMES = tuple(f"answer {i}" for i in range(16))
-SHARES = {"version": 1, "question": "distribution", "categories": ["yes", "no"], "epsilon": 1}
-MEAN = {"version": 1, "question": "mean", "between": [0, 50], "epsilon": 1}
+SHARES = {"document": "study", "version": 1, "question": "distribution", "categories": ["yes", "no"], "epsilon": 1}
+MEAN = {"document": "study", "version": 1, "question": "mean", "between": [0, 50], "epsilon": 1}
 
 
 def made(question, **settings):
@@ -57,13 +59,17 @@ def test_the_best_under_a_total_variation_is_that_of_the_plan(question, epsilon,
     study = made(question, epsilon=epsilon, total_variation=eta)
     planned = plan(question, epsilon=epsilon, people=100, k=study.k, total_variation=eta)
     assert study.settled.choice == planned.option.name
-    assert effort(study, 100)["error"] == pytest.approx(planned.error * study.unit)
+    assert effort(study, 100).error == pytest.approx(planned.error * study.unit)
 
 
 def study_of_text(text):
-    import tomllib
+    document = read_study(text, toml=True)
+    assert document == study_document(study_of(document))
+    return study_of(document)
 
-    return study_of(tomllib.loads(text))
+
+def study_of_data(data):
+    return study_of(STUDY.data(data, StudyDocument))
 
 
 @settings(max_examples=150, deadline=None)
@@ -79,6 +85,7 @@ def test_what_is_written_is_read(tmp_path_factory, names, epsilon, title):
     path = tmp_path_factory.mktemp("study") / "study.toml"
     path.write_text(study_text(study), encoding="utf-8", newline="")
     assert load_study(path) == study
+    assert study_of(read_study(written(study_document(study)), toml=False)) == study
 
 
 def test_json_is_read_too(tmp_path):
@@ -97,13 +104,13 @@ def test_json_is_read_too(tmp_path):
         ({"epsilon": True}, "epsilon"),
         ({"epsilon": None}, "epsilon"),
         ({"categories": ["yes", "yes"]}, "repetitions"),
-        ({"categories": ["yes"]}, "two names"),
-        ({"categories": "yes,no"}, "two names"),
+        ({"categories": ["yes"]}, "categories to be list of length >= 2"),
+        ({"categories": "yes,no"}, "categories to be list or nothing"),
         ({"categories": ["yes", 1]}, "text or all whole"),
-        ({"categories": [1.0, 2.0]}, "text or all whole"),
-        ({"categories": [True, False]}, "text or all whole"),
-        ({"categories": [math.nan, 1]}, "text or all whole"),
-        ({"categories": [["yes"], ["no"]]}, "text or all whole"),
+        ({"categories": [1.0, 2.0]}, "categories 1 to be whole number or text"),
+        ({"categories": [True, False]}, "categories 1 to be whole number or text"),
+        ({"categories": [math.nan, 1]}, "categories 1 to be whole number or text"),
+        ({"categories": [["yes"], ["no"]]}, "categories 1 to be whole number or text"),
         ({"categories": [1, 1 << 63]}, "64 bits"),
         ({"categories": ["yes", "\ud800"]}, "Unicode"),
         ({"between": [0, 1]}, "between"),
@@ -120,21 +127,22 @@ def test_json_is_read_too(tmp_path):
         ({"title": 3}, "title"),
         ({"epsilom": 1}, "did you mean 'epsilon'"),
         ({"version": 2}, "version"),
+        ({"document": "plan"}, "study document to be 'study'"),
         ({"version": True}, "version"),
         ({"version": None}, "version"),
     ],
 )
 def test_nonsense_in_a_file(changes, said):
     with pytest.raises(PlanError, match=said):
-        study_of({**SHARES, **changes})
+        study_of_data({**SHARES, **changes})
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"between": [1, 1]}, "between"),
-        ({"between": [0, math.inf]}, "upper"),
-        ({"between": [math.nan, 1]}, "lower"),
+        ({"between": [0, math.inf]}, "between 2"),
+        ({"between": [math.nan, 1]}, "between 1"),
         ({"between": [0, 1, 2]}, "between"),
         ({"between": None}, "between"),
         ({"between": {"low": 1}}, "between"),
@@ -144,13 +152,13 @@ def test_nonsense_in_a_file(changes, said):
 )
 def test_nonsense_about_a_mean(changes, said):
     with pytest.raises(PlanError, match=said):
-        study_of({**MEAN, **changes})
+        study_of_data({**MEAN, **changes})
 
 
-@pytest.mark.parametrize("key", ["version", "question", "epsilon", "categories"])
+@pytest.mark.parametrize("key", ["document", "version", "question", "epsilon", "categories"])
 def test_a_key_that_is_missing_is_named(key):
     with pytest.raises(PlanError, match=key):
-        study_of({name: value for name, value in SHARES.items() if name != key})
+        study_of_data({name: value for name, value in SHARES.items() if name != key})
 
 
 @pytest.mark.parametrize(
@@ -160,8 +168,8 @@ def test_a_key_that_is_missing_is_named(key):
         ("a.toml", b"\xff\xfe"),
         ("a.json", b"[1]"),
         ("a.json", b"{"),
-        ("a.json", b'{"version": 1, "question": "mean", "between": [0, 1], "epsilon": 1, "epsilon": 50}'),
-        ("a.json", b'{"version": 1, "question": "mean", "between": [0, 1], "epsilon": Infinity}'),
+        ("a.json", json.dumps(MEAN).replace("}", ', "epsilon": 50}').encode()),
+        ("a.json", json.dumps({**MEAN, "epsilon": math.inf}).encode()),
         ("a.toml", b"a = " + b"[" * 100_000),
         ("a.json", b"[" * 100_000),
     ],
@@ -182,27 +190,28 @@ def test_findings_are_those_of_the_mechanism():
     reports = study.mechanism.perturb(np.arange(4000) % 16)
     told = study.mechanism.estimate(reports, confidence=0.9, simultaneous=True)
     tally = study.mechanism.tally(reports)
-    data = Findings.of(study, tally, confidence=0.9, simultaneous=True, consistent=True).to_data()
-    rows = data["estimates"]
-    assert [row["category"] for row in rows] == list(NAMES)
-    assert [row["lower"] for row in rows] == told.lower.tolist()
-    assert [row["people"] for row in rows] == [4000 * value for value in told.value.tolist()]
-    assert math.isclose(sum(row["consistent"] for row in rows), 1)
-    assert min(row["consistent"] for row in rows) >= 0
-    assert (data["reports"], data["answered"], data["confidence"], data["simultaneous"]) == (4000, 4000, 0.9, True)
-    assert json.dumps(data)
+    data = Findings.of(study, tally, confidence=0.9, simultaneous=True, consistent=True).document()
+    rows = data.estimates
+    assert [row.category for row in rows] == list(NAMES)
+    assert [row.lower for row in rows] == told.lower.tolist()
+    assert [row.people for row in rows] == [4000 * value for value in told.value.tolist()]
+    assert math.isclose(sum(row.consistent for row in rows), 1)
+    assert min(row.consistent for row in rows) >= 0
+    assert (data.reports, data.answered, data.confidence, data.simultaneous) == (4000, 4000, 0.9, True)
+    assert read_findings(written(data)) == data
 
 
 @pytest.mark.parametrize("choice", choices("mean"))
 def test_a_mean_in_its_own_units(choice):
     study = made("mean", choice=choice, epsilon=2.0)
     reports = study.mechanism.perturb([40.0] * 3000)
-    data = Findings.of(study, study.mechanism.tally(reports)).to_data()
+    data = Findings.of(study, study.mechanism.tally(reports)).document()
     told = study.mechanism.estimate(reports)
-    [row] = data["estimates"]
-    assert row["value"] == pytest.approx(float(told.value))
-    assert (row["lower"], row["upper"]) == pytest.approx((float(told.lower), float(told.upper)))
-    assert abs(row["value"] - 40) < 6 * 25 * math.sqrt(3 / 3000)
+    assert read_findings(written(data)) == data
+    [row] = data.estimates
+    assert row.value == pytest.approx(float(told.value))
+    assert (row.lower, row.upper) == pytest.approx((float(told.lower), float(told.upper)))
+    assert abs(row.value - 40) < 6 * 25 * math.sqrt(3 / 3000)
     for option in ("simultaneous", "consistent"):
         with pytest.raises(InputError, match=option):
             Findings.of(study, study.mechanism.tally(reports), **{option: True})
@@ -214,23 +223,23 @@ def test_effort_is_that_of_the_plan_and_scales(question, epsilon):
     study = made(question, epsilon=epsilon)
     planned = plan(question, epsilon=epsilon, people=10_000, k=study.k)
     found = effort(study, 10_000)
-    assert found["error"] == pytest.approx(planned.error * study.unit)
-    assert found["best"] == study.settled.choice
-    assert 1 <= found["least_people"] <= found["best_people"] <= 10_000
+    assert found.error == pytest.approx(planned.error * study.unit)
+    assert found.best == study.settled.choice
+    assert 1 <= found.least_people <= found.best_people <= 10_000
     worse = effort(made(question, epsilon=epsilon, choice=choices(question)[-1 if question == "mean" else 5]), 10_000)
-    assert worse["error"] >= found["error"]
-    assert worse["best_people"] <= 10_000
+    assert worse.error >= found.error
+    assert worse.best_people <= 10_000
 
 
 def test_the_privacy_that_is_stated_is_that_of_the_loss():
     study = made("distribution", choice="response_with_erasure", total_variation=0.2, epsilon=2.0)
-    data = Findings.of(study, study.mechanism.tally(study.mechanism.perturb([3] * 1000))).to_data()
-    assert data["answered"] < data["reports"]
-    assert data["privacy"]["attack_success"] == (1 + study.guarantee.total_variation) / 2 <= 0.6
+    data = Findings.of(study, study.mechanism.tally(study.mechanism.perturb([3] * 1000))).document()
+    assert data.answered < data.reports
+    assert data.privacy.attack_success == (1 + study.guarantee.total_variation) / 2 <= 0.6
     ten = 10 * study.mechanism.loss
-    assert data["privacy"]["repeated"][1]["epsilon"] == ten.epsilon(1e-6)
-    assert data["privacy"]["repeated"][1]["total_variation"] == ten.total_variation()
-    exact = {entry["meaning"]: entry["exact"] for entry in data["mechanism"]["probabilities"]}
+    assert data.privacy.repeated[1].epsilon == ten.epsilon(1e-6)
+    assert data.privacy.repeated[1].total_variation == ten.total_variation()
+    exact = {entry.meaning: entry.exact for entry in data.mechanism.probabilities}
     assert exact["a report says anything"] == str(study.mechanism.answered)
 
 

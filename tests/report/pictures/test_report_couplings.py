@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tightrope.certificates.coupling import Origin
 from tightrope.engines.axis_cells import Axis
 from tightrope.engines.labels import Labels
 from tightrope.errors import InputError
 from tightrope.report.pictures.couplings import MOST_FLOWS, coupling_picture
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.on_tables.provenance import Origin
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Categories, Cells, Support
 
@@ -24,7 +24,7 @@ def saved(support: Support, groups: int = 2) -> SavedCoupling:
     rng = np.random.default_rng(4)
     laws = {f"${number}_$": rng.dirichlet(np.ones(len(support))) for number in range(groups)}
     mechanism = CouplingMechanism.fit(laws, support.cost(), target=np.full(len(support), 1 / len(support)))
-    return SavedCoupling(mechanism, support, "$group", support.metric, Origin("table", "uniform"))
+    return SavedCoupling(mechanism, support, "$group", support.metric, Origin.of("table", "uniform"))
 
 
 def drawn(figure: Any) -> bytes:
@@ -66,7 +66,7 @@ def test_maps_show_laws_on_one_scale_and_the_heaviest_flows() -> None:
 def test_nobody_moves() -> None:
     laws = {"a": np.full(12, 1 / 12)}
     still = SavedCoupling(
-        CouplingMechanism.fit(laws, MAP.cost(), target=laws["a"]), MAP, "g", "cityblock", Origin("table", "a")
+        CouplingMechanism.fit(laws, MAP.cost(), target=laws["a"]), MAP, "g", "cityblock", Origin.of("table", "a")
     )
     assert not coupling_picture(still).axes[1].collections
 

@@ -7,6 +7,7 @@ import math
 import pyarrow
 import pytest
 
+from tightrope.certificates.document import Triple
 from tightrope.engines import Table, open_source
 from tightrope.engines.axis_cells import Axis
 from tightrope.engines.labels import Labels
@@ -59,7 +60,7 @@ def test_shares_and_private_shares() -> None:
     learned = of_private_counts(found, 40.0, person=None)
     assert learned.laws["f"] == pytest.approx([3 / 6, 1 / 6, 1 / 6, 1 / 6])  # no noise at such an epsilon; smoothed
     assert learned.learning is not None
-    assert learned.learning.left[0] == (0.0, 1.0, 1.0)
+    assert learned.learning.left[0] == Triple(epsilon=0.0, delta=1.0, total_variation=1.0)
     assert (learned.kind, learned.learning.epsilon) == ("private", 40.0)
     for wrong in (0.0, -1.0, math.nan, math.inf, 41.0):
         with pytest.raises(InputError, match="epsilon"):

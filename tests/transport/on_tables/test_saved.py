@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import json
 import math
@@ -15,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tightrope.certificates.coupling import Learning, Origin, read_coupling
+from tightrope.certificates.document import Triple, written
 from tightrope.engines.axis_cells import Axis
 from tightrope.engines.labels import Labels
 from tightrope.errors import InputError
@@ -22,10 +23,11 @@ from tightrope.randomness.choice import TOTAL
 from tightrope.randomness.source import InsecureSeeded
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
 from tightrope.transport.couplings.displacement import moves
-from tightrope.transport.on_tables.provenance import Learning, Origin
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Categories, Cells
 
+LEFT = tuple(Triple(epsilon=e, delta=d, total_variation=0.25) for e, d in ((0.0, 0.25), (1.0, 0.125)))
+LEARNING = Learning(epsilon=0.5, person="each row", confidence=0.95, left=LEFT)
 LAWS = {"a": [0.5, 0.25, 0.25, 0.0], "b": [0.1, 0.2, 0.3, 0.4]}
 TARGET = [0.25, 0.25, 0.3, 0.2]
 
@@ -33,7 +35,7 @@ TARGET = [0.25, 0.25, 0.3, 0.2]
 def saved(objective: Any = "expected", laws: Any = LAWS, target: Any = TARGET) -> SavedCoupling:
     support = Cells((Axis("x", 0, 1, 2), Axis("y", 0, 1, 2)))
     mechanism = CouplingMechanism.fit(laws, support.cost(), target=target, objective=objective)
-    return SavedCoupling(mechanism, support, "group", "cityblock", Origin("public", "mine"))
+    return SavedCoupling(mechanism, support, "group", "cityblock", Origin.of("public", "mine"))
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["expected", "worst"]))
@@ -41,9 +43,10 @@ def test_there_and_back(seed: int, objective: str) -> None:
     rng = np.random.default_rng(seed)
     laws = {name: rng.dirichlet(np.full(4, 0.3)) for name in "ab"}
     before = saved(objective, laws, rng.dirichlet(np.ones(4)))
-    text = json.dumps(before.to_data())
+    text = written(before.document())
+    assert read_coupling(text) == before.document()
     after = SavedCoupling.read(text)
-    assert json.dumps(after.to_data()) == text
+    assert after.document() == before.document()
     assert (after.mechanism.groups, after.mechanism.loss) == (before.mechanism.groups, before.mechanism.loss)
     assert after.mechanism.stray == before.mechanism.stray
     values = rng.integers(4, size=200)
@@ -55,8 +58,8 @@ def test_there_and_back(seed: int, objective: str) -> None:
 def test_categories(names: list[Any]) -> None:
     support = Categories("city", Labels.of(names))
     mechanism = CouplingMechanism.fit({0: [0.2, 0.5, 0.3], 1: [0.3, 0.3, 0.4]}, support.cost(), target=[0.3, 0.2, 0.5])
-    one = SavedCoupling(mechanism, support, "sex", support.metric, Origin("table", "mine"))
-    other = SavedCoupling.read(json.dumps(one.to_data()))
+    one = SavedCoupling(mechanism, support, "sex", support.metric, Origin.of("table", "mine"))
+    other = SavedCoupling.read(written(one.document()))
     assert (other.support, other.metric, other.group) == (support, support.metric, "sex")
     assert list(other.mechanism.groups) == [0, 1]
 
@@ -71,17 +74,24 @@ def test_losses_are_those_of_the_weights() -> None:
 
 
 def test_origins() -> None:
-    learning = Learning(0.5, "each row", 0.95, ((0.0, 0.25, 0.25), (1.0, 0.125, 0.25)))
-    for origin in (Origin("table", "uniform"), Origin("public", "a"), Origin("private", "barycenter", learning)):
+    for origin in (
+        Origin.of("table", "uniform"),
+        Origin.of("public", "a"),
+        Origin.of("private", "barycenter", LEARNING),
+    ):
         one = dataclasses.replace(saved(), origin=origin)
-        assert SavedCoupling.read(json.dumps(one.to_data())).origin == origin
-    for kind, learned in (("table", learning), ("private", None), ("rumour", None)):
-        with pytest.raises(InputError, match="origin"):
-            Origin(kind, "uniform", learned)
+        assert SavedCoupling.read(written(one.document())).origin == origin
+    for kind, learned in (("table", LEARNING), ("private", None), ("rumour", None)):
+        with pytest.raises(InputError, match="kind"):
+            Origin.of(kind, "uniform", learned)
 
 
 def _swap(row: dict[str, Any]) -> None:
     row["weights"][0], row["weights"][-1] = row["weights"][-1], row["weights"][0]
+
+
+def _one_more(weights: list[str]) -> None:
+    weights[0] = f"{int(weights[0], 16) + 1:x}"
 
 
 def _excluded(data: dict[str, Any]) -> None:
@@ -98,7 +108,7 @@ def _detour(data: dict[str, Any]) -> None:
 
 
 TAMPERINGS = {
-    "format": lambda data: data.update(format="other"),
+    "document": lambda data: data.update(document="other"),
     "version": lambda data: data.update(version=2),
     "version as text": lambda data: data.update(version="1"),
     "no groups": lambda data: data.update(groups=[]),
@@ -116,7 +126,8 @@ TAMPERINGS = {
     "loss": lambda data: data["groups"][1].update(loss=data["groups"][1]["loss"] * 0.999),
     "loss nan": lambda data: data["groups"][1].update(loss=float("nan")),
     "weights sum": lambda data: data["groups"][1]["tables"][0]["weights"].append("1"),
-    "weights one more": lambda data: data["groups"][0]["tables"][0].update(weights=[f"{TOTAL + 1:x}"]),
+    "weights less": lambda data: data["groups"][0]["tables"][0].update(weights=[f"{TOTAL:x}"]),
+    "weights one more": lambda data: _one_more(data["groups"][0]["tables"][0]["weights"]),
     "weights swapped": lambda data: [_swap(row) for row in data["groups"][1]["tables"] if len(row["weights"]) > 1],
     "outcome outside": lambda data: data["groups"][0]["tables"][0]["outcomes"].__setitem__(0, 4),
     "row outside": lambda data: data["groups"][0]["rows"].__setitem__(0, 99),
@@ -131,6 +142,8 @@ TAMPERINGS = {
     "bounds": lambda data: data["support"]["axes"][0].update(lower=5),
     "cells": lambda data: data["support"]["axes"][0].update(cells=3),
     "huge": lambda data: data["support"]["axes"][0].update(cells=10**9),
+    "unknown key": lambda data: data["support"].update(unit="km"),
+    "secrecy": lambda data: data["origin"].update(secrecy="as public as the laws that it was given; and more"),
     "origin": lambda data: data.pop("origin"),
     "origin kind": lambda data: data["origin"].update(kind="rumour"),
     "origin without learning": lambda data: data["origin"].update(kind="private"),
@@ -140,11 +153,29 @@ TAMPERINGS = {
 
 @pytest.mark.parametrize("tampering", TAMPERINGS.values(), ids=TAMPERINGS)
 def test_tampering_is_refused(tampering: Any) -> None:
-    data = copy.deepcopy(saved().to_data())
-    SavedCoupling.of(copy.deepcopy(data))
+    data = json.loads(written(saved().document()))
+    SavedCoupling.read(json.dumps(data))
     tampering(data)
     with pytest.raises(InputError):
         SavedCoupling.read(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("tampering", "said"),
+    [
+        ("kind", "coupling support kind to be one of 'categories', 'cells'"),
+        ("unknown key", "key in coupling support to be one of 'axes', 'metric'"),
+        ("target negative", "coupling target 1='str'"),
+        ("row outside", "coupling groups 1 rows=99"),
+        ("outcome outside", "weights of 'a'=4"),
+    ],
+)
+def test_the_place_is_named_and_no_mass_is_shown(tampering: str, said: str) -> None:
+    data = json.loads(written(saved().document()))
+    TAMPERINGS[tampering](data)
+    with pytest.raises(InputError) as refused:
+        SavedCoupling.read(json.dumps(data))
+    assert said in str(refused.value)
 
 
 JUNK = [
@@ -180,8 +211,8 @@ def _places(data: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 @given(st.data(), st.sampled_from(JUNK))
 def test_junk_anywhere_is_refused_or_harmless(data: st.DataObject, junk: Any) -> None:
     """No other exception than ``InputError``; what is read all the same does what it says."""
-    learning = Learning(0.5, "each row", 0.95, ((0.0, 0.25, 0.25), (1.0, 0.125, 0.25)))
-    tree = dataclasses.replace(saved(), origin=Origin("private", "barycenter", learning)).to_data()
+    private = dataclasses.replace(saved(), origin=Origin.of("private", "barycenter", LEARNING))
+    tree = json.loads(written(private.document()))
     *above, last = data.draw(st.sampled_from(list(_places(tree))))
     reduce(lambda inner, key: inner[key], above, tree)[last] = junk
     try:

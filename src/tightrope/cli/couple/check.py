@@ -77,6 +77,7 @@ def read(path: Path) -> SavedCoupling:
 def _saved(
     saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None], samples: int | None
 ) -> dict[str, Any]:
+    from tightrope.certificates.document import plain
     from tightrope.transport.guarantees.sampled_laws import sampled
 
     fitted = saved.mechanism
@@ -87,7 +88,7 @@ def _saved(
         "loss": {str(name): loss for name, loss in fitted.loss.items()},
         "unit": saved.support.unit(saved.metric),
         "objective": fitted.objective,
-        "origin": saved.origin.to_data(),
+        "origin": plain(saved.origin),
         "target_error": float(fitted.target_error),
         "known_exactly": _apart(fitted, list(fitted.groups)),
     }

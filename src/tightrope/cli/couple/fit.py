@@ -93,8 +93,9 @@ def fit(asked: Asked) -> None:
 
     Without --epsilon, the file holds the laws of the table's groups as they are.
     """
+    from tightrope.certificates.document import written
     from tightrope.cli.couple.laws import known_laws
-    from tightrope.cli.output import json_text, print_json, working, write
+    from tightrope.cli.output import print_json, working, write
 
     _check_files(asked)
     with working("Counting ..."):
@@ -104,7 +105,7 @@ def fit(asked: Asked) -> None:
         saved = _fitted(asked, known)
     data = _facts(saved, time.perf_counter() - started)
     with _hidden(known.kind == "table"):
-        write(asked.out, json_text(saved.to_data()) + "\n")
+        write(asked.out, written(saved.document()))
         if asked.plot is not None:
             with working("Drawing ..."):
                 draw(saved, asked.plot)
@@ -157,6 +158,7 @@ def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
 
 def _facts(saved: SavedCoupling, seconds: float) -> dict[str, Any]:
     """What is printed, and what --json has."""
+    from tightrope.certificates.document import plain
     from tightrope.transport.couplings.displacement import moves
 
     fitted, cost = saved.mechanism, saved.support.cost(saved.metric)
@@ -168,7 +170,7 @@ def _facts(saved: SavedCoupling, seconds: float) -> dict[str, Any]:
         "groups": [_group(str(name), moves(fitted, name, cost)) for name in fitted.groups],
         "target_error": float(fitted.target_error),
         "seconds": seconds,
-        "origin": saved.origin.to_data(),
+        "origin": plain(saved.origin),
     }
 
 

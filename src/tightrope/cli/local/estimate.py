@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +12,7 @@ from tightrope.cli.local.perturb import StudyPath
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from tightrope.certificates.study import FindingsDocument
     from tightrope.local.studies.findings import Findings
 
 ESTIMATE_EXAMPLE = """\b
@@ -27,7 +27,6 @@ Consistent = Annotated[
 ]
 Page = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report as an .html file.")]
 PRINTED_ROWS = 60
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +47,20 @@ def estimate(asked: Asked) -> None:
 
     Unbiased, with intervals that speak of those who reported; and what one report says about a person.
     """
+    from tightrope.certificates.document import plain
     from tightrope.cli.output import print_json, working, write
 
     _check_report(asked.report)
     with working("Counting reports ..."):
-        data = _found(asked).to_data()
+        found = _found(asked).document()
     if asked.report is not None:
         from tightrope.report import study_html
 
-        write(asked.report, study_html(data))
+        write(asked.report, study_html(found))
     if asked.as_json:
-        print_json(data)
+        print_json(plain(found))
         return
-    _show(data)
+    _show(found)
     if asked.report is not None:
         _say(f"\nWritten: {asked.report}")
 
@@ -94,31 +94,31 @@ def _say(*lines: str) -> None:
     say(*lines)
 
 
-def _show(data: Json) -> None:
+def _show(found: FindingsDocument) -> None:
     """Estimates first, then what they took, then what a report tells."""
     from tightrope.cli.output import heading, printable
     from tightrope.report.words.study import effort_words, privacy_words, repeated_words
 
-    _say(*([printable(data["title"])] if data["title"] else []))
-    silent = data["reports"] - data["answered"]
+    _say(*([printable(found.title)] if found.title else []))
+    silent = found.reports - found.answered
     _say(
-        f"{data['reports']:,} report{'' if data['reports'] == 1 else 's'}"
+        f"{found.reports:,} report{'' if found.reports == 1 else 's'}"
         + (f", {silent:,} of them silent" if silent else "")
     )
-    _show_estimates(data)
+    _show_estimates(found)
     heading("What it took")
-    _say(effort_words(data))
+    _say(effort_words(found))
     heading("What one report says about a person")
-    _say(*privacy_words(data), *repeated_words(data))
+    _say(*privacy_words(found), *repeated_words(found))
 
 
-def _show_estimates(data: Json) -> None:
+def _show_estimates(found: FindingsDocument) -> None:
     from tightrope.cli.output import print_table
     from tightrope.report.words.study import interval_words, lines
 
-    told = lines(data)
-    shaped = "consistent" in data["estimates"][0]
-    people = data["question"] == "distribution"
+    told = lines(found)
+    shaped = found.estimates[0].consistent is not None
+    people = found.shares
     columns = ["category", "share"] if people else ["", "mean"]
     columns += ["from", "to", *(["people"] if people else []), *(["consistent"] if shaped else [])]
     rows = [
@@ -128,6 +128,6 @@ def _show_estimates(data: Json) -> None:
     print_table(columns, rows)
     if len(told) > PRINTED_ROWS:
         _say(f"... and {len(told) - PRINTED_ROWS} more with --json or in the --report")
-    _say(interval_words(data))
+    _say(interval_words(found))
     if shaped:
         _say("Consistent: moved to shares >= 0 that add up to 1. Biased (rare categories upwards), without intervals.")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from tightrope.certificates.study import Question as Asks
     from tightrope.local.studies.planning import Plan
     from tightrope.local.studies.study import Study
 
@@ -117,8 +118,8 @@ def _study(asked: Asked) -> Study | None:
         wanted = "left out for a mean" if names is None else f"left out, or {len(names)} like the categories"
         raise InputError("k", asked.k, wanted, "leave --k out")
     _check_out(asked)
-    eta, given = asked.total_variation, names or ()
-    return Study(asked.question, asked.epsilon, given, asked.between, total_variation=eta, title=asked.title)
+    eta, given, question = asked.total_variation, names or (), cast("Asks", asked.question)
+    return Study(question, asked.epsilon, given, asked.between, total_variation=eta, title=asked.title)
 
 
 def _check_out(asked: Asked) -> None:

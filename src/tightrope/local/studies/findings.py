@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from tightrope.certificates.study import Chance, Effort, Estimate, FindingsDocument, MechanismFacts, Privacy, Repeated
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.parts.estimates import Shares
@@ -60,36 +61,33 @@ class Findings:
         shares = mechanism.estimate_tally(tally, confidence=confidence, simultaneous=simultaneous)
         return cls(study, tally, shares, on_simplex(shares) if consistent else None)
 
-    def to_data(self) -> dict[str, Any]:
-        """All of it as plain data, for JSON and for the report."""
-        return {
-            "title": self.study.title,
-            "question": self.study.question,
-            "between": self.study.between and list(self.study.between),
-            "reports": self.tally.people,
-            "answered": self.tally.answered,
-            "confidence": self.shares.confidence,
-            "simultaneous": self.shares.simultaneous,
-            "estimates": self._estimates(),
-            "effort": effort(self.study, self.tally.people),
-            "privacy": privacy(self.study),
-            "mechanism": facts(self.study),
-        }
+    def document(self) -> FindingsDocument:
+        """All of it as a document: for JSON (``certificates.document.written``) and for ``report.study_html``."""
+        return FindingsDocument(
+            document="findings",
+            version=1,
+            title=self.study.title,
+            question=self.study.question,
+            between=self.study.between,
+            reports=self.tally.people,
+            answered=self.tally.answered,
+            confidence=self.shares.confidence,
+            simultaneous=self.shares.simultaneous,
+            estimates=tuple(self._estimates()),
+            effort=effort(self.study, self.tally.people),
+            privacy=privacy(self.study),
+            mechanism=facts(self.study),
+        )
 
-    def _estimates(self) -> list[dict[str, Any]]:
-        """One entry a category, in the order of the study; one without a category for a mean."""
+    def _estimates(self) -> Iterator[Estimate]:
+        """One a category, in the order of the study; one without a category for a mean."""
         ends = (self.shares.value, self.shares.lower, self.shares.upper)
-        columns = zip(*map(np.atleast_1d, ends), strict=True)
-        rows: list[dict[str, Any]] = [
-            {"value": float(value), "lower": float(lower), "upper": float(upper)} for value, lower, upper in columns
-        ]
-        if self.study.question == "distribution":
-            names = zip(self.study.categories, rows, strict=True)
-            rows = [{"category": name, **row, "people": row["value"] * self.tally.people} for name, row in names]
-        if self.consistent is not None:
-            shapes = zip(rows, self.consistent.value, strict=True)
-            rows = [{**row, "consistent": float(value)} for row, value in shapes]
-        return rows
+        columns = np.array([np.atleast_1d(end) for end in ends]).T.tolist()
+        names = self.study.categories or (None,)
+        shaped = [None] * len(names) if self.consistent is None else self.consistent.value.tolist()
+        for name, (value, lower, upper), consistent in zip(names, columns, shaped, strict=True):
+            people = None if name is None else value * self.tally.people
+            yield Estimate(category=name, value=value, lower=lower, upper=upper, people=people, consistent=consistent)
 
 
 def _refuse_for_a_mean(**options: bool) -> None:
@@ -98,7 +96,7 @@ def _refuse_for_a_mean(**options: bool) -> None:
             raise InputError(name, value, "left out", "a mean is one number: it is for shares of several categories")
 
 
-def effort(study: Study, people: int) -> dict[str, Any]:
+def effort(study: Study, people: int) -> Effort:
     """The error that so many people give, for the worst population, and how many it would take others (``local.plan``).
 
     ``error``: root mean squared, of a share or of the mean in its own units. No mechanism whatsoever with the study's ε
@@ -108,13 +106,13 @@ def effort(study: Study, people: int) -> dict[str, Any]:
     error = math.sqrt(_variance(study) / people)
     eta = study.total_variation
     planned = plan(study.question, epsilon=study.epsilon, error=error, k=study.k, total_variation=eta)
-    return {
-        "people": people,
-        "error": error * study.unit,
-        "least_people": planned.least_people,
-        "best": planned.option.name,
-        "best_people": min(planned.people, people),
-    }
+    return Effort(
+        people=people,
+        error=error * study.unit,
+        least_people=planned.least_people,
+        best=planned.option.name,
+        best_people=min(planned.people, people),
+    )
 
 
 def _variance(study: Study) -> float:
@@ -127,38 +125,38 @@ def _variance(study: Study) -> float:
     return mechanism.mean_variance + (1 - 1 / mechanism.k) / mechanism.k
 
 
-def privacy(study: Study) -> dict[str, Any]:
+def privacy(study: Study) -> Privacy:
     """What one report says about a person, and what several *fresh* ones of the same person do (exact composition)."""
     one = study.guarantee
-    return {
-        "epsilon": one.epsilon,
-        "delta": one.delta,
-        "total_variation": one.total_variation,
-        "attack_success": one.attack_success,
-        "repeated": [_repeated(study, count) for count in REPEATED],
-    }
+    return Privacy(
+        epsilon=one.epsilon,
+        delta=one.delta,
+        total_variation=one.total_variation,
+        attack_success=one.attack_success,
+        repeated=tuple(_repeated(study, count) for count in REPEATED),
+    )
 
 
-def _repeated(study: Study, count: int) -> dict[str, Any]:
+def _repeated(study: Study, count: int) -> Repeated:
     loss = count * study.mechanism.loss
     eta = loss.total_variation()
-    return {
-        "reports": count,
-        "epsilon": loss.epsilon(DELTA),
-        "delta": DELTA,
-        "total_variation": eta,
-        "attack_success": (1 + eta) / 2,
-    }
+    return Repeated(
+        reports=count,
+        epsilon=loss.epsilon(DELTA),
+        delta=DELTA,
+        total_variation=eta,
+        attack_success=(1 + eta) / 2,
+    )
 
 
-def facts(study: Study) -> dict[str, Any]:
+def facts(study: Study) -> MechanismFacts:
     """The mechanism by name, with the probabilities that are sampled as exact fractions."""
     mechanism = study.mechanism
-    return {
-        "name": study.settled.choice,
-        "report_bits": mechanism.report_bits,
-        "probabilities": [_chance(meaning, exact) for meaning, exact in _chances(study).items()],
-    }
+    return MechanismFacts(
+        name=study.settled.choice,
+        report_bits=mechanism.report_bits,
+        probabilities=tuple(_chance(meaning, exact) for meaning, exact in _chances(study).items()),
+    )
 
 
 def _chances(study: Study) -> Mapping[str, Fraction]:
@@ -178,5 +176,5 @@ def _chances(study: Study) -> Mapping[str, Fraction]:
     }
 
 
-def _chance(meaning: str, exact: Fraction) -> dict[str, Any]:
-    return {"meaning": meaning, "exact": f"{exact.numerator}/{exact.denominator}", "value": float(exact)}
+def _chance(meaning: str, exact: Fraction) -> Chance:
+    return Chance(meaning=meaning, exact=f"{exact.numerator}/{exact.denominator}", value=float(exact))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError, listed, nearest
@@ -19,8 +19,8 @@ from tightrope.numerics.checks import inner_probability
 
 if TYPE_CHECKING:
     from tightrope.certificates import Guarantee
+    from tightrope.certificates.study import Question
 
-Question = Literal["distribution", "mean"]
 BEST = "best"
 ERASURE = "response_with_erasure"
 ONE_BIT = "duchi"
@@ -49,7 +49,7 @@ class Study:
     ('k_randomized_response', True)
     """
 
-    question: str
+    question: Question
     epsilon: float
     categories: tuple[Name, ...] = ()
     between: tuple[float, float] | None = None

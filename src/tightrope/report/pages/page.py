@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from tightrope.certificates.study import FindingsDocument
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.report.pages.page_model import page_view
 from tightrope.report.pages.study_page import study_view
@@ -41,18 +42,16 @@ def _result(document: object) -> Mapping[str, object]:
     raise InputError("document", document, "a mapping", "pass json.loads() of what `tightrope release --json` prints")
 
 
-def study_html(document: Mapping[str, object]) -> str:
+def study_html(document: FindingsDocument) -> str:
     """The report of a study in which nobody was trusted, as one self-contained HTML page.
 
-    ``document`` is the JSON object that ``tightrope local estimate --json`` prints; as patient, and with the same
-    errors, as ``html``.
-
-    >>> "right at most <strong>65 %</strong>" in study_html({"privacy": {"total_variation": 0.3}})
-    True
+    ``document`` is what ``Findings.document`` gives, or ``certificates.study.read_findings`` of what
+    ``tightrope local estimate --json`` prints. Every text in it is escaped; the same document gives the same bytes.
+    Raises ``InputError`` where it is none, ``MissingExtraError`` without jinja2.
     """
-    if not isinstance(document, Mapping):
-        remedy = "pass json.loads() of what `tightrope local estimate --json` prints"
-        raise InputError("document", document, "a mapping", remedy)
+    if not isinstance(document, FindingsDocument):
+        remedy = "certificates.study.read_findings reads what `tightrope local estimate --json` prints"
+        raise InputError("document", type(document).__name__, "findings", remedy)
     return _environment().get_template(STUDY).render(page=study_view(document)).lstrip()
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tightrope.certificates.study import Effort, Estimate, FindingsDocument
 from tightrope.report.pictures.dots import Dot, ListChart
 from tightrope.report.pictures.scale import Scale, Tick, scale_of
 from tightrope.report.words import study
-from tightrope.report.words.attacker import attack_success
-from tightrope.report.words.digits import UP, fixed, percent, significant
-from tightrope.report.words.document import Json, number, part, parts, text
+from tightrope.report.words.digits import UP, percent, significant
 
 TICKS, DENSE_FROM, SCROLLS_FROM, MOST_LINES = 4, 25, 61, 2_000
 
@@ -34,11 +33,6 @@ class EstimatesView:
     confidence: str
     interval: str
     hidden: int
-
-    @property
-    def dots(self) -> list[Dot | None]:
-        """One for each line; None where there is no chart."""
-        return self.chart.dots if self.chart else [None] * len(self.lines)
 
     @property
     def shaped(self) -> bool:
@@ -86,100 +80,80 @@ class StudyPage:
     privacy: PrivacyView
 
 
-def study_view(document: Json) -> StudyPage:
+def study_view(document: FindingsDocument) -> StudyPage:
     """Everything the page shows of a document."""
     return StudyPage(
-        title=text(document, "title"),
-        shares=study.is_shares(document),
+        title=document.title.strip(),
+        shares=document.shares,
         asked=_asked(document),
-        reports=_reports(document),
+        reports=_reports(document.reports, document.answered),
         estimates=_estimates(document),
         effort=study.effort_words(document),
-        bars=_bars(document),
+        bars=_bars(document.effort, document.mechanism.name),
         privacy=_privacy(document),
     )
 
 
-def _estimates(document: Json) -> EstimatesView:
+def _estimates(document: FindingsDocument) -> EstimatesView:
     found, lines = study.estimates(document), study.lines(document)
     return EstimatesView(
         lines=lines[:MOST_LINES],
         chart=_chart(found[:MOST_LINES]),
-        confidence=percent(number(document, "confidence")),
+        confidence=percent(document.confidence),
         interval=study.interval_words(document),
         hidden=max(0, len(lines) - MOST_LINES),
     )
 
 
-def _privacy(document: Json) -> PrivacyView:
-    privacy, mechanism = part(document, "privacy"), part(document, "mechanism")
-    success, epsilon = attack_success(privacy), number(privacy, "epsilon")
+def _privacy(document: FindingsDocument) -> PrivacyView:
+    told, mechanism = document.privacy, document.mechanism
     return PrivacyView(
-        success="" if success is None else percent(success, UP),
-        fill=0.0 if success is None else min(max(200 * success - 100, 0.0), 100.0),
-        epsilon="" if epsilon is None else significant(epsilon, 4, UP),
-        odds="" if epsilon is None else study.odds_words(epsilon),
-        total_variation=significant(number(privacy, "total_variation"), 3, UP),
+        success=percent(told.attack_success, UP),
+        fill=max(200 * told.attack_success - 100, 0.0),
+        epsilon=significant(told.epsilon, 4, UP),
+        odds=study.odds_words(told.epsilon),
+        total_variation=significant(told.total_variation, 3, UP),
         repeated=study.repeated(document),
         memoise=study.MEMOISE,
-        mechanism=text(mechanism, "name"),
-        report_bits=study.bits_words(document),
-        chances=[_chance(source) for source in parts(mechanism, "probabilities")],
+        mechanism=mechanism.name,
+        report_bits=study.bits_words(mechanism.report_bits),
+        chances=[(one.meaning, one.exact, significant(one.value, 9)) for one in mechanism.probabilities],
     )
 
 
-def _asked(document: Json) -> str:
-    if study.is_shares(document):
+def _asked(document: FindingsDocument) -> str:
+    if document.shares:
         return "How large a share of the people gave each answer. Nobody's answer was collected."
     return "The average of one number a person. Nobody's number was collected."
 
 
-def _reports(document: Json) -> str:
+def _reports(reports: int, answered: int) -> str:
     """How many reports there are, and how many of them say nothing.
 
-    >>> _reports({"reports": 1200, "answered": 800})
+    >>> _reports(1200, 800)
     '1,200 reports, 400 of them silent'
     """
-    reports, answered = number(document, "reports"), number(document, "answered")
-    if reports is None:
-        return ""
-    silent = 0.0 if answered is None else reports - answered
-    return f"{fixed(reports, 0)} reports" + (f", {fixed(silent, 0)} of them silent" if silent > 0 else "")
+    silent = reports - answered
+    return f"{reports:,} reports" + (f", {silent:,} of them silent" if silent else "")
 
 
-def _chart(found: Sequence[study.Estimate]) -> ListChart | None:
+def _chart(found: Sequence[Estimate]) -> ListChart | None:
     """Dots with whiskers along one axis of shares that starts at 0 or below; None for fewer than two."""
-    ends = [end for one in found for end in (one.value, one.lower, one.upper) if end is not None]
-    if len(found) < 2 or not ends:
+    if len(found) < 2:
         return None
+    ends = [end for one in found for end in (one.value, one.lower, one.upper)]
     wide = scale_of([0.0, *ends])
     scale = Scale(0.0, wide.high) if min(ends) >= 0 else wide
     ticks = [Tick(tick.at, f"{tick.label} %") for tick in scale.ticks(TICKS)]
-    return ListChart("grid", scale.at(0.0), ticks, [_dot(one, scale) for one in found])
+    dots = [Dot(scale.at(one.value), scale.at(one.lower), scale.at(one.upper), False, False) for one in found]
+    return ListChart("grid", scale.at(0.0), ticks, list(dots))
 
 
-def _dot(one: study.Estimate, scale: Scale) -> Dot | None:
-    if one.value is None:
-        return None
-    lower = one.value if one.lower is None else one.lower
-    upper = one.value if one.upper is None else one.upper
-    return Dot(scale.at(one.value), scale.at(lower), scale.at(upper), False, False)
-
-
-def _bars(document: Json) -> list[Bar]:
+def _bars(effort: Effort, name: str) -> list[Bar]:
     """People, for the error that this study reaches: by this mechanism, by the best one known, by any."""
-    effort = part(document, "effort")
-    name, best = text(part(document, "mechanism"), "name"), text(effort, "best")
-    rows = [(f"This study: {name}", number(effort, "people"), True)]
-    if best != name:
-        rows.append((f"The best known: {best}", number(effort, "best_people"), False))
-    rows.append(("Any mechanism whatsoever: at least", number(effort, "least_people"), False))
-    longest = max((people for _, people, _ in rows if people is not None), default=0.0)
-    if longest <= 0:
-        return []
-    scale = Scale(0.0, longest)
-    return [Bar(who, fixed(people, 0), scale.at(people), ours) for who, people, ours in rows if people is not None]
-
-
-def _chance(source: Json) -> tuple[str, str, str]:
-    return text(source, "meaning"), text(source, "exact"), significant(number(source, "value"), 9)
+    rows = [(f"This study: {name}", effort.people, True)]
+    if effort.best != name:
+        rows.append((f"The best known: {effort.best}", effort.best_people, False))
+    rows.append(("Any mechanism whatsoever: at least", effort.least_people, False))
+    scale = Scale(0.0, max(people for _, people, _ in rows))
+    return [Bar(who, f"{people:,}", scale.at(people), ours) for who, people, ours in rows]

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tightrope.report.words.answers import label
-from tightrope.report.words.attacker import attack_success
-from tightrope.report.words.digits import DOWN, MISSING, UP, decimals_for, fixed, percent, significant
-from tightrope.report.words.document import Json, number, part, parts, text
+from msgspec.structs import replace
 
-SHARES_QUESTION = "distribution"
+from tightrope.certificates.study import Estimate, FindingsDocument
+from tightrope.report.words.answers import label
+from tightrope.report.words.digits import DOWN, UP, decimals_for, fixed, percent, significant
+
 MEMOISE = (
     "Who is asked the same again must send the same report again: a copy says nothing new, however often it is sent."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """One number that was estimated: its category (None for a mean) and the ends of its interval."""
-
-    category: object
-    value: float | None
-    lower: float | None
-    upper: float | None
-    people: float | None
-    consistent: float | None
-
-    @property
-    def half_width(self) -> float | None:
-        """The longer side of the interval."""
-        if self.value is None or self.lower is None or self.upper is None:
-            return None
-        return max(self.upper - self.value, self.value - self.lower, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,69 +30,56 @@ class Written:
     shaped: tuple[str, ...]
 
 
-def is_shares(document: Json) -> bool:
-    """Whether shares of categories were asked for, and not a mean."""
-    return text(document, "question") == SHARES_QUESTION
-
-
-def estimates(document: Json) -> list[Estimate]:
+def estimates(document: FindingsDocument) -> Sequence[Estimate]:
     """Every estimate of a document, in its order; shares in percent."""
-    times = 100.0 if is_shares(document) else 1.0
-    return [_estimate(source, times) for source in parts(document, "estimates")]
+    return [_in_percent(one) for one in document.estimates] if document.shares else document.estimates
 
 
-def lines(document: Json) -> list[Written]:
+def lines(document: FindingsDocument) -> list[Written]:
     """Every estimate in as many digits as its interval leaves meaning, the ends rounded outwards."""
     found = estimates(document)
-    decimals = decimals_for([one.half_width for one in found if one.half_width is not None])
-    return [_written(one, decimals, " %" if is_shares(document) else "") for one in found]
+    decimals = decimals_for([_half_width(one) for one in found])
+    return [_written(one, decimals, " %" if document.shares else "") for one in found]
 
 
-def _estimate(source: Json, times: float) -> Estimate:
-    value, lower, upper, shaped = (_times(source, key, times) for key in ("value", "lower", "upper", "consistent"))
-    return Estimate(source.get("category"), value, lower, upper, number(source, "people"), shaped)
+def _in_percent(one: Estimate) -> Estimate:
+    shaped = None if one.consistent is None else 100 * one.consistent
+    return replace(one, value=100 * one.value, lower=100 * one.lower, upper=100 * one.upper, consistent=shaped)
 
 
-def _times(source: Json, key: str, times: float) -> float | None:
-    value = number(source, key)
-    return None if value is None else value * times
+def _half_width(one: Estimate) -> float:
+    """The longer side of the interval."""
+    return max(one.upper - one.value, one.value - one.lower, 0.0)
 
 
 def _written(one: Estimate, decimals: int, unit: str) -> Written:
     return Written(
         name="" if one.category is None else label(one.category),
-        value=_with(unit, one.value, decimals),
-        half_width=_with(unit, one.half_width, decimals, UP),
-        lower=_with(unit, one.lower, decimals, DOWN),
-        upper=_with(unit, one.upper, decimals, UP),
+        value=fixed(one.value, decimals) + unit,
+        half_width=fixed(_half_width(one), decimals, UP) + unit,
+        lower=fixed(one.lower, decimals, DOWN) + unit,
+        upper=fixed(one.upper, decimals, UP) + unit,
         people=fixed(one.people, 0),
-        shaped=() if one.consistent is None else (_with(unit, one.consistent, decimals),),
+        shaped=() if one.consistent is None else (fixed(one.consistent, decimals) + unit,),
     )
 
 
-def _with(unit: str, value: float | None, decimals: int, *rounding: str) -> str:
-    return MISSING if value is None else fixed(value, decimals, *rounding) + unit
-
-
-def interval_words(document: Json) -> str:
+def interval_words(document: FindingsDocument) -> str:
     """What the intervals hold, and how often."""
-    often = percent(number(document, "confidence"))
-    if not is_shares(document):
+    often = percent(document.confidence)
+    if not document.shares:
         return f"The interval holds the mean of the population that people were drawn from with {often}."
     whose = "the true share among those who reported"
     below = "An estimate may lie below 0: that is what keeps sums and averages right."
-    if document.get("simultaneous") is True:
+    if document.simultaneous:
         return f"All intervals together hold {whose} with {often}, for any number of reports. {below}"
     return f"Each interval holds {whose} with {often}, by itself. {below}"
 
 
-def effort_words(document: Json) -> str:
-    """How many people it took for the error, and how many it takes at least; empty where it is not stated."""
-    effort = part(document, "effort")
-    people, least, error = (number(effort, key) for key in ("people", "least_people", "error"))
-    if people is None or least is None or error is None:
-        return ""
-    if is_shares(document):
+def effort_words(document: FindingsDocument) -> str:
+    """How many people it took for the error, and how many it takes at least."""
+    people, least, error = document.effort.people, document.effort.least_people, document.effort.error
+    if document.shares:
         what = f"shares are off by {significant(100 * error, 2, UP)} percentage points or less, whatever the population"
         over = "root mean square over all categories; a large share may be off by more, a rare one by less"
     else:
@@ -125,16 +94,13 @@ def effort_words(document: Json) -> str:
     )
 
 
-def privacy_words(document: Json) -> list[str]:
+def privacy_words(document: FindingsDocument) -> list[str]:
     """What one report says about the person who made it."""
-    privacy = part(document, "privacy")
-    epsilon, eta, success = number(privacy, "epsilon"), number(privacy, "total_variation"), attack_success(privacy)
-    if epsilon is None or eta is None or success is None:
-        return []
+    told = document.privacy
     return [
-        f"epsilon {significant(epsilon, 4, UP)}, delta 0: {odds_words(epsilon)}",
-        f"total variation {significant(eta, 3, UP)}: who guesses between two answers is right at most "
-        f"{percent(success, UP)} of the time; a coin is right 50 %.",
+        f"epsilon {significant(told.epsilon, 4, UP)}, delta 0: {odds_words(told.epsilon)}",
+        f"total variation {significant(told.total_variation, 3, UP)}: who guesses between two answers is right at most "
+        f"{percent(told.attack_success, UP)} of the time; a coin is right 50 %.",
     ]
 
 
@@ -148,21 +114,20 @@ def odds_words(epsilon: float) -> str:
     return f"no report is more than {factor} times as likely from one answer as from another, without exception."
 
 
-def bits_words(document: Json) -> str:
+def bits_words(bits: int) -> str:
     """How large a report is.
 
-    >>> bits_words({"mechanism": {"report_bits": 1}})
-    '1 bit'
+    >>> bits_words(1), bits_words(1200)
+    ('1 bit', '1,200 bits')
     """
-    bits = number(part(document, "mechanism"), "report_bits")
-    return f"{fixed(bits, 0)} bit{'' if bits == 1 else 's'}"
+    return f"{bits:,} bit{'' if bits == 1 else 's'}"
 
 
-def repeated_words(document: Json) -> list[str]:
+def repeated_words(document: FindingsDocument) -> list[str]:
     """What asking again would do: with a copy nothing, with fresh reports what the accountant says."""
     rows = [row for row in repeated(document) if row.reports != "1"]
     fresh = [f"of {row.reports}, epsilon {row.epsilon} at delta {row.delta} ({row.success} right)" for row in rows]
-    return [MEMOISE, *([f"Fresh reports add up: {'; '.join(fresh)}."] if fresh else [])]
+    return [MEMOISE, f"Fresh reports add up: {'; '.join(fresh)}."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +140,14 @@ class Repeated:
     success: str
 
 
-def repeated(document: Json) -> list[Repeated]:
+def repeated(document: FindingsDocument) -> list[Repeated]:
     """The composition of several reports of the same person."""
-    return [_repeated(source) for source in parts(part(document, "privacy"), "repeated")]
-
-
-def _repeated(source: Json) -> Repeated:
-    return Repeated(
-        reports=fixed(number(source, "reports"), 0),
-        epsilon=significant(number(source, "epsilon"), 3, UP),
-        delta=significant(number(source, "delta"), 2, UP),
-        success=percent(number(source, "attack_success"), UP),
-    )
+    return [
+        Repeated(
+            reports=fixed(one.reports, 0),
+            epsilon=significant(one.epsilon, 3, UP),
+            delta=significant(one.delta, 2, UP),
+            success=percent(one.attack_success, UP),
+        )
+        for one in document.privacy.repeated
+    ]

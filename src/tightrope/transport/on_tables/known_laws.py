@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.certificates.coupling import Learning, Origin
+from tightrope.certificates.document import Triple
 from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
 from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
@@ -18,7 +21,6 @@ from tightrope.numerics.laws import probabilities
 from tightrope.transport.guarantees.learned_laws import learn_laws_privately
 from tightrope.transport.guarantees.single_draws import OneDraw
 from tightrope.transport.on_tables.counting import Counts
-from tightrope.transport.on_tables.provenance import Learning, Origin
 from tightrope.transport.on_tables.supports import Categories, Support
 
 ASKED_AT = (0.0, 0.1, 0.25, 0.5, 1.0)
@@ -32,12 +34,12 @@ class KnownLaws:
 
     support: Support
     laws: Mapping[Name, Floats]
-    kind: str
+    kind: Literal["table", "public", "private"]
     learning: Learning | None = None
 
     def origin(self, target: str) -> Origin:
         """What a file says of them."""
-        return Origin(self.kind, target, self.learning)
+        return Origin.of(self.kind, target, self.learning)
 
 
 def of_counts(counts: Counts) -> KnownLaws:
@@ -60,17 +62,18 @@ def of_private_counts(counts: Counts, epsilon: float, *, person: str | None) -> 
         raise InputError("epsilon", epsilon, "between 0.000001 and 40", "1 is usual")
     learned = learn_laws_privately(dict(counts.cells), discrete_laplace(scale=1 / epsilon))
     left = _better(map(learned.one_draw, ASKED_AT))
-    learning = Learning(epsilon, "each row" if person is None else person, 1 - learned.failure, left)
+    who = "each row" if person is None else person
+    learning = Learning(epsilon=epsilon, person=who, confidence=1 - learned.failure, left=left)
     return KnownLaws(counts.support, learned.laws, "private", learning)
 
 
-def _better(bounds: Iterable[OneDraw]) -> tuple[tuple[float, float, float], ...]:
+def _better(bounds: Iterable[OneDraw]) -> tuple[Triple, ...]:
     """Those with a smaller δ than the ones before; δ never exceeds η."""
-    found: list[tuple[float, float, float]] = []
+    found: list[Triple] = []
     for one in bounds:
         delta = min(one.delta, one.total_variation)
-        if not found or delta < found[-1][1]:
-            found.append((one.epsilon, delta, one.total_variation))
+        if not found or delta < found[-1].delta:
+            found.append(Triple(epsilon=one.epsilon, delta=delta, total_variation=one.total_variation))
     return tuple(found)
 
 

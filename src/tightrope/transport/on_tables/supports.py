@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.certificates.coupling import AxisPart, CategoriesPart, CellsPart
 from tightrope.engines.axis_cells import MOST_CELLS, Axis
 from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
@@ -68,9 +68,9 @@ class Categories:
             raise InputError("metric", chosen, known, "texts have no distances")
         return line([float(name) for name in self.names])
 
-    def to_data(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {"kind": "categories", "column": self.column, "names": list(self.names)}
+    def part(self, metric: str) -> CategoriesPart:
+        """As part of a document."""
+        return CategoriesPart(column=self.column, names=self.names, metric=metric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +140,17 @@ class Cells:
         places = np.unravel_index(numbers, self.shape)
         return [axis.centres[place] for axis, place in zip(self.axes, places, strict=True)]
 
-    def to_data(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        axes = [{"column": a.column, "lower": a.lower, "upper": a.upper, "cells": a.cells} for a in self.axes]
-        return {"kind": "cells", "axes": axes}
+    def part(self, metric: str) -> CellsPart:
+        """As part of a document."""
+        axes = (AxisPart(column=a.column, lower=a.lower, upper=a.upper, cells=a.cells) for a in self.axes)
+        return CellsPart(axes=tuple(axes), metric=metric)
 
 
 Support = Categories | Cells
+
+
+def support_of(part: CategoriesPart | CellsPart) -> Support:
+    """The points that a document names; raises ``InputError`` for names and cells that cannot be."""
+    if isinstance(part, CategoriesPart):
+        return Categories(part.column, Labels.of(part.names))
+    return Cells(tuple(Axis(a.column, a.lower, a.upper, a.cells) for a in part.axes))

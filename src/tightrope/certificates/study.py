@@ -1,0 +1,143 @@
+"""A study in which nobody is trusted: what people and collector share, and what the collector found."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from tightrope.certificates.document import Counted, Finite, Natural, Part, Positive, Probability, Size, Triple
+from tightrope.certificates.reading import Reader
+from tightrope.errors import InputError, PlanError
+
+START = "write one with: tightrope local plan ... --out study.toml"
+STUDY = Reader("study", START, PlanError)
+FINDINGS = Reader("findings", "take what tightrope local estimate --json printed, as it is")
+
+Question = Literal["distribution", "mean"]
+
+
+class StudyDocument(Part, frozen=True, kw_only=True):
+    """What is asked and how: shares of ``categories``, or the mean of numbers ``between`` two bounds.
+
+    ``mechanism`` by its name, or "best". ``docs/local.md`` describes every key.
+    """
+
+    document: Literal["study"]
+    version: Literal[1]
+    title: str = ""
+    question: Question
+    categories: Annotated[tuple[str | int, ...], Meta(min_length=2)] | None = None
+    between: tuple[Finite, Finite] | None = None
+    mechanism: str = "best"
+    epsilon: Positive
+    total_variation: Annotated[float, Meta(gt=0, lt=1)] | None = None
+
+
+class Estimate(Part, frozen=True, kw_only=True):
+    """A share or a mean with its interval. Of a share: its ``category``, and how many of the ``people`` it would be.
+
+    ``consistent``: the share moved so that none is below 0 and all add up to 1; None where that was not asked for.
+    """
+
+    category: str | int | None
+    value: Finite
+    lower: Finite
+    upper: Finite
+    people: Finite | None
+    consistent: Size | None
+
+
+class Effort(Part, frozen=True, kw_only=True):
+    """The ``error`` that so many ``people`` give, for the worst population: root mean squared.
+
+    ``least_people``: fewer do not reach it, by whatever mechanism; the ``best`` known takes ``best_people``.
+    """
+
+    people: Counted
+    error: Size
+    least_people: Natural
+    best: str
+    best_people: Counted
+
+
+class Repeated(Triple, frozen=True, kw_only=True):
+    """What so many fresh ``reports`` of one person say, and how often a guess between two answers is right, at most."""
+
+    attack_success: Probability
+    reports: Counted
+
+
+class Privacy(Triple, frozen=True, kw_only=True):
+    """What one report says about a person, and what several fresh ones do."""
+
+    attack_success: Probability
+    repeated: tuple[Repeated, ...]
+
+
+class Chance(Part, frozen=True, kw_only=True):
+    """A probability that is sampled, exactly as a fraction."""
+
+    meaning: str
+    exact: Annotated[str, Meta(pattern="^[0-9]{1,4300}/[0-9]{1,4300}$")]
+    value: Probability
+
+
+class MechanismFacts(Part, frozen=True, kw_only=True):
+    """A mechanism by name, the size of its reports, and what it does."""
+
+    name: str
+    report_bits: Counted
+    probabilities: tuple[Chance, ...]
+
+
+class FindingsDocument(Part, frozen=True, kw_only=True):
+    """Estimates, what they took, and what they tell about each person; shares in the order of the study.
+
+    ``answered`` of the ``reports`` say something. ``simultaneous``: all intervals hold together with the confidence.
+    """
+
+    document: Literal["findings"]
+    version: Literal[1]
+    title: str
+    question: Question
+    between: tuple[Finite, Finite] | None
+    reports: Counted
+    answered: Natural
+    confidence: Probability
+    simultaneous: bool
+    estimates: tuple[Estimate, ...]
+    effort: Effort
+    privacy: Privacy
+    mechanism: MechanismFacts
+
+    def __post_init__(self) -> None:
+        if not (len(self.estimates) > 1 if self.shares else len(self.estimates) == 1):
+            raise InputError("estimates", len(self.estimates), "one of a mean, several of a distribution")
+        for place, one in enumerate(self.estimates, start=1):
+            if self.shares in (one.category is None, one.people is None):
+                raise InputError(f"estimates {place}", self.question, "with category and people, but for a mean")
+        if not self.answered <= self.reports:
+            raise InputError("answered", self.answered, f"at most {self.reports}, the reports")
+
+    @property
+    def shares(self) -> bool:
+        """Whether shares of categories were asked for, and not a mean."""
+        return self.question == "distribution"
+
+
+def read_study(text: str, *, toml: bool) -> StudyDocument:
+    """The study in a text, TOML or JSON; raises ``PlanError`` that names the key of what is wrong."""
+    if not toml:
+        return STUDY.json(text, StudyDocument)
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise PlanError("study", f"{len(text)} characters", "valid TOML", " ".join(str(problem).split())) from None
+    return STUDY.data(data, StudyDocument)
+
+
+def read_findings(text: str) -> FindingsDocument:
+    """The findings in a JSON text; raises ``InputError`` that names the place of what is wrong."""
+    return FINDINGS.json(text, FindingsDocument)
