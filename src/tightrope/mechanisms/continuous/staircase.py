@@ -35,7 +35,7 @@ class Staircase(Continuous):
         low = math.exp(-self.epsilon) * (1 - self.gamma)
         if self.gamma == 0:
             return 0.0, 1.0
-        return 1 / (1 + low / self.gamma), low / self.gamma / (1 + low / self.gamma)
+        return self.gamma / (self.gamma + low), low / (self.gamma + low)
 
     @property
     def total_variation(self) -> float:
