@@ -78,7 +78,7 @@ class Integral:
     def _mirrored(self, epsilon: float) -> Interval:
         if not self.mirror:
             self.mirror.append(Integral.of(self.total.reverse()))
-        low, high = self.mirror[0]._within(-epsilon)
+        low, high = self.mirror[0].delta(-epsilon)
         base, factor = -math.expm1(epsilon), math.exp(epsilon)
         return outward(base + factor * low, 8 * ROUND_OFF * base)[0], outward(base + factor * high, 8 * ROUND_OFF)[1]
 

@@ -50,6 +50,12 @@ class OnLine(ABC):
         return np.exp(np.minimum(logs.real + errors, 0.0))
 
 
+FEW_TURNS, MOST_TURNS = 1e3, 2.0**26
+TURN = math.ldexp(math.floor(math.ldexp(2 * math.pi, 24)), -24)
+TURN_REST = 2 * math.pi - TURN + 2.4492935982947064e-16
+"""2π less ``TURN``; a double of 2π lacks the last term."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FiniteOnLine(OnLine):
     """A finite law: tilted masses, which sum to one, at the centred losses."""
@@ -105,7 +111,14 @@ class FiniteOnLine(OnLine):
 
 
 def _turned(angle: Floats) -> Complexes:
-    """e^{ia} − 1 = −2 sin²(a/2) + i sin a."""
+    """e^{ia} − 1 = −2 sin²(a/2) + i sin a.
+
+    Large angles are brought near zero first, since sines of these take ten times as long: k · 2π is exact but for its
+    last bits, k having 26 and the upper part of 2π 27.
+    """
+    turns = np.rint(angle / (2 * math.pi))
+    if FEW_TURNS < float(np.max(np.abs(turns), initial=0.0)) < MOST_TURNS:
+        angle = (angle - turns * TURN) - turns * TURN_REST
     result = np.empty(angle.shape, dtype=np.complex128)
     sine, cosine = np.sin(angle / 2), np.cos(angle / 2)
     result.real = -2 * sine * sine

@@ -21,7 +21,7 @@ from tightrope.privacy.engines.smoothing.alive import TooManyError
 from tightrope.privacy.engines.smoothing.apart import Apart, set_apart
 from tightrope.privacy.engines.smoothing.chernoff import Chernoff, Place, at
 from tightrope.privacy.engines.smoothing.nodes import on_line, uniform_slack
-from tightrope.privacy.engines.smoothing.smooth_line import Part, SmoothLine, smooth_line
+from tightrope.privacy.engines.smoothing.smooth_line import REACH, Part, SmoothLine, smooth_line
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import Interval, outward
@@ -29,6 +29,8 @@ from tightrope.privacy.laws.interval import Interval, outward
 FINEST = 1e-10
 """Relative gain aimed at."""
 COARSEST = 1e-2
+MOST_ANGLE = 4e8
+"""Nodes go no farther than this over the largest atom: rounding of losses would say more than the nodes."""
 MOST_NODES = 1 << 19
 DEAREST = 1 << 27
 """Nodes times atoms."""
@@ -113,7 +115,7 @@ class Smoothed(Engine):
             return outward(1 - kept[0], 4 * ROUND_OFF)[0], outward(1 - kept[1], 4 * ROUND_OFF)[1]
         if not self.mirror:
             self.mirror.append(Smoothed.of(self.total.reverse(), self.instead))
-        low, high = self.mirror[0]._within(-epsilon)
+        low, high = self.mirror[0]._alone(-epsilon)
         base, factor = -math.expm1(epsilon), math.exp(epsilon)
         return outward(base + factor * low, 8 * ROUND_OFF)[0], outward(base + factor * high, 8 * ROUND_OFF)[1]
 
@@ -161,7 +163,7 @@ class Smoothed(Engine):
         step = self.bounds.step(place, epsilon, deviation)
         apart = None if self.apart is None else self.apart.part(c, cumulant)
         parts = Part(laws, self.total.counts, 0.0), apart
-        relative = FINEST
+        relative = max(FINEST, abs(c) * (1 + c) * (REACH * self._farthest / MOST_ANGLE) ** 2)
         while relative <= COARSEST:
             try:
                 smooth = math.sqrt(relative / (abs(c) * (1 + c)))
@@ -170,6 +172,12 @@ class Smoothed(Engine):
             except PrecisionError as caught:  # nodes grow no faster than 1/μ
                 relative *= max(4.0, caught.ratio**2) if isinstance(caught, TooManyError) else 4.0
         raise PrecisionError(f"the sum of {sum(self.total.counts)} losses needs too many nodes at epsilon={epsilon!r}")
+
+    @property
+    def _farthest(self) -> float:
+        """The largest atom, in nats."""
+        finite = [float(np.max(np.abs(law.losses), initial=0.0)) for law in self.total.laws if isinstance(law, Atoms)]
+        return max(finite, default=0.0)
 
     @property
     def _most(self) -> int:
