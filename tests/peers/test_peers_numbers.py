@@ -15,7 +15,7 @@ from tests.peers.compare import judged
 
 ALL = list(compositions())
 WHOLE = os.environ.get("TIGHTROPE_PEERS") == "all"
-"""Every composition, and none over ten seconds: an hour or two. Else one in two hundred, however slow the machine is."""
+"""Every composition, and none over ten seconds: an hour or two. Else one in two hundred, however slow it is."""
 TRIED = ALL if WHOLE else ALL[7::200]
 MOST_BYTES = 1_500_000
 
