@@ -208,7 +208,8 @@ def logarithm(excess: Complexes, error: Floats) -> Enclosed:
     """Log(1 + excess); an error of half its modulus or more says nothing."""
     known = np.isfinite(excess) & np.isfinite(error)
     excess = np.where(known, excess, 0.0)
-    relative = np.where(known, error / np.maximum(np.abs(1 + excess), 1e-300), 1.0)
+    with np.errstate(over="ignore"):  # infinitely wrong, then
+        relative = np.where(known, error / np.maximum(np.abs(1 + excess), 1e-300), 1.0)
     inside = np.where(relative < 0.5, relative, 0.0)
     value = log1p(np.where(excess == -1, 0.0, excess))
     return value, np.where(relative < 0.5, -np.log1p(-inside), np.inf) + 4 * ROUND_OFF * np.abs(value)

@@ -161,7 +161,8 @@ def _logarithm(excess: Complexes, error: Floats) -> Enclosed:
     """log(1 + excess): an error of half its modulus or more says nothing."""
     known = np.isfinite(error) & np.isfinite(excess)
     excess, error = np.where(known, excess, 0.0), np.where(known, error, np.inf)
-    relative = error / np.maximum(np.abs(1 + excess), 1e-300)
+    with np.errstate(over="ignore"):  # infinitely wrong, then
+        relative = error / np.maximum(np.abs(1 + excess), 1e-300)
     cumulant = log1p(excess)
     inside = np.where(relative < 0.5, relative, 0.0)
     return cumulant, np.where(relative < 0.5, -np.log1p(-inside), np.inf) + 4 * ROUND_OFF * np.abs(cumulant)

@@ -24,8 +24,9 @@ from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import Interval, outward
 
 MANY = 10**6
-FARTHEST = 1e12
-"""By this Im z the integrand must have died for the integral to be tried: losses may be as small as a rate."""
+FAR, FARTHEST = 3e5, 1e12
+"""By this Im z the integrand must have died for the integral to be tried: losses may be as small as a rate. Those of
+Laplace type, whose moments die slowly if at all, have sums of their own."""
 TRIMMED = 1e-20
 """Mass that is trimmed at first, all steps together."""
 SEEN_PART = 1e-11
@@ -50,7 +51,8 @@ def applies(total: Composition) -> bool:
     """
     if not total.laws or total.log_moment(np.array([1.0 + 0j])) is None:
         return False
-    return sum(total.counts) > MANY or total.log_decay(0.01, FARTHEST) < -34
+    far = FAR if any(law.flat is not None for law in total.laws) else FARTHEST
+    return sum(total.counts) > MANY or total.log_decay(0.01, far) < -34
 
 
 @dataclass(frozen=True, slots=True, eq=False)
