@@ -88,7 +88,7 @@ def calibrate(
     140
     >>> rate = calibrate(lambda rate: 1000 * tr.gaussian(scale=1).loss.poisson_sample(rate), budget).parameter
     >>> round(rate, 6)
-    0.00587
+    0.004871
     """
     if not callable(make_loss):
         raise InputError("make_loss", make_loss, "a function from a parameter to a PrivacyLoss")

@@ -40,7 +40,7 @@ def mixed(loss: Floats, rate: float) -> Floats:
     far = growth > OVERFLOW
     near = (growth > -HALF) | (rate <= HALF)
     plain = np.log1p(np.where(~far & near, growth, 0.0))
-    low = np.log(np.where(near, 1.0, (1 - rate) + rate * half * half))
+    low = np.log(np.where(near, 1.0, (1 - rate) + rate * np.square(np.minimum(half, 1.0))))  # losses below 0 alone
     return np.where(far, loss + math.log(rate), np.where(near, plain, low))
 
 
