@@ -66,6 +66,11 @@ class LossLaw(ABC):
         del z
         return None
 
+    @property
+    def knows_moment(self) -> bool:
+        """Whether ``log_moment`` has an answer."""
+        return self.log_moment(np.array([1.0 + 0j])) is not None
+
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """A bound on the error of ``moment`` = K(z) on a line of equal Re z; some units in the last place."""
         del z

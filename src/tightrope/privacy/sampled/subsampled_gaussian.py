@@ -26,7 +26,7 @@ from tightrope.privacy.sampled.shifted_line import Power, line, tail_line
 from tightrope.privacy.sampled.subsampled import PoissonAdd, PoissonRemove
 
 Places = NDArray[np.intp]
-ALIKE = 3.0
+ALIKE = 8.0
 """Real powers within this factor share their nodes."""
 
 
@@ -47,6 +47,10 @@ class PoissonGaussian(LossLaw):
     def trimmed(self, mass: float) -> PoissonGaussian:
         """The same with no more than this mass of its largest losses counted as infinite, if any are unbounded."""
         return replace(self, end=cut_for(mass, self.mu, self.rate)) if self.remove else self
+
+    @property
+    def knows_moment(self) -> bool:
+        return True
 
     @property
     def opposite_mass(self) -> float:
@@ -86,10 +90,13 @@ class PoissonGaussian(LossLaw):
 
     def tail(self, z: Complexes) -> Enclosed:
         """Log ∫ φ g^{z+1} beyond the cut, for z that are real or share their real part."""
-        if not np.any(z.imag):
-            widest = float(np.max(z.real))
-            return tail_line(self.power(widest), None).cumulants(z + 1)
-        return _tail(self, float(z.real[0])).cumulants(z + 1)
+        if np.any(z.imag):
+            return _tail(self, float(z.real[0])).cumulants(z + 1)
+        values, errors = np.empty_like(z), np.empty(len(z))
+        for chosen in alike(z.real, np.arange(len(z))):
+            widest = float(np.max(z.real[chosen]))
+            values[chosen], errors[chosen] = tail_line(self.power(widest), None).cumulants(z[chosen] + 1)
+        return values, errors
 
     def power(self, c: float) -> Power:
         """What M(c + iy) is the integral of."""

@@ -43,6 +43,10 @@ class SubsetGaussian(LossLaw):
         return replace(self, end=cut_for(mass, self.mu, self.rate))
 
     @property
+    def knows_moment(self) -> bool:
+        return True
+
+    @property
     def opposite_mass(self) -> float:
         return 0.0
 

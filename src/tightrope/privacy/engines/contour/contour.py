@@ -49,7 +49,7 @@ def applies(total: Composition) -> bool:
 
     Of very many steps grids say little: there Chernoff's bounds, which need the moments alone, are the last resort.
     """
-    if not total.laws or total.log_moment(np.array([1.0 + 0j])) is None:
+    if not (total.laws and all(law.knows_moment for law in total.laws)):
         return False
     far = FAR if any(law.flat is not None for law in total.laws) else FARTHEST
     return sum(total.counts) > MANY or total.log_decay(0.01, far) < -34
@@ -132,6 +132,7 @@ class Contour(Engine):
 
     def _wall_at(self, saddle: int) -> bool:
         around = np.array([saddle, saddle + FINENESS // 2])
+        self._level(0.0).body.lines.right.learn_alone(around)
         here, there = self._level(0.0).body.lines.right.cumulants(around).tolist()
         return not 0 < there < 4 * here
 
@@ -155,8 +156,14 @@ class Contour(Engine):
 
     def _level(self, mass: float) -> Level:
         if mass not in self.levels:
-            self.levels[mass] = Level.of(self.total, mass)
+            self.levels[mass] = Level.of(self.total, mass, self._near)
         return self.levels[mass]
+
+    @property
+    def _near(self) -> int | None:
+        """Where the last saddle was, at whatever level."""
+        last = [level.body.lines.right.latest for level in self.levels.values()]
+        return next((index for found in reversed(last) for index in found), None)
 
     def _otherwise(self, epsilon: float, known: Interval) -> Interval:
         """By the other engine and by Chernoff's bounds, beside what the integral says."""
@@ -172,8 +179,14 @@ class Contour(Engine):
         return low, max(low, min(high, above))
 
     def ceiling(self, epsilon: float) -> float:
-        """Chernoff's bound, of the law trimmed by next to nothing where that says more."""
-        return min(self._level(mass).body.ceiling(epsilon) for mass in ((0.0, TRIMMED) if self._trims else (0.0,)))
+        """Chernoff's bound; also of the law trimmed by next to nothing, and only of that one where K has a wall."""
+        if epsilon >= self.total.largest + self.total.slack:
+            return self.total.infinite_bounds[1]
+        apart = [TRIMMED] if self._trims else []
+        levels = [self._level(mass) for mass in (apart if self.aims else [0.0, *apart])]
+        for level in levels:
+            level.body.lines.right.begin(self._near or 0)
+        return min(level.body.ceiling(epsilon) for level in levels)
 
     def why(self, epsilon: float) -> str:
         return self.troubles.get(epsilon, "")
@@ -183,12 +196,24 @@ class Contour(Engine):
         rest = target - self.total.infinite_mass
         if not rest > 0:
             return None
-        found = self._first_guess(self._level(0.0).body.lines, rest)
-        if self._trims and (found is None or self._wall_at(found[1])):
-            self.aims[:] = [rest]
-            level = self._level(_rounded(_apart(rest)))
-            found = self._first_guess(level.body.lines, rest)
+        found = self._guess_by_jumps(rest) if self._trims else None
+        if found is None:
+            found = self._first_guess(self._level(0.0).body.lines, rest)
         return None if found is None or not found[0] > 0 else Guess(found[0], math.exp(found[1] / FINENESS))
+
+    def _guess_by_jumps(self, rest: float) -> tuple[float, int] | None:
+        """That of the bodies, unless K has no wall there: it neither left that of the bodies nor begins to rise."""
+        lines = self._level(_rounded(_apart(rest))).body.lines
+        found = self._first_guess(lines, rest)
+        if found is None:
+            return None
+        here = np.array([found[1]])
+        self._level(0.0).body.lines.right.learn_alone(here)
+        whole, body = self._level(0.0).body.lines.right.cumulants(here)[0], lines.right.cumulants(here)[0]
+        if not (whole > 2 * body or self._wall_at(found[1])):
+            return None
+        self.aims[:] = [rest]
+        return found
 
     @staticmethod
     def _first_guess(lines: LineIntegral, target: float) -> tuple[float, int] | None:
@@ -218,22 +243,24 @@ class Level:
     """A bound on the mass of all tails."""
 
     @classmethod
-    def of(cls, total: Composition, mass: float) -> Level:
-        """With tails of no more than this mass."""
+    def of(cls, total: Composition, mass: float, near: int | None) -> Level:
+        """With tails of no more than this mass; saddles are ``near`` this index."""
         trimmed = total.trimmed(mass) if mass > 0 else total
         if all(one is other for one, other in zip(trimmed.laws, total.laws, strict=True)):
-            return cls(Integral.of(total), None, 0.0)
+            return cls(Integral.of(total, None, near), None, 0.0)
         gone = math.fsum(
             count * (one.infinite_mass - other.infinite_mass)
             for one, other, count in zip(trimmed.laws, total.laws, total.counts, strict=True)
         )
         bodies = Bodies(trimmed)
-        return cls(Integral.of(trimmed, bodies), LineIntegral.of(Jumps(bodies)), gone * (1 + 1e-9) + 1e-300)
+        return cls(Integral.of(trimmed, bodies, near), LineIntegral.of(Jumps(bodies), near), gone * (1 + 1e-9) + 1e-300)
 
     def delta(self, epsilon: float, aim: float) -> Interval:
         """Bounds on δ less the infinite mass, for a δ of about e^{aim}."""
         value, error = self.body.lines.value(epsilon, between=False, aim=aim)
         if self.jumps is not None:
+            # Where jumps are likely enough to count K has not reached its wall: some way below the bodies' saddle.
+            self.jumps.right.begin(self.body.lines.right.latest[0] // 2)
             more, off = self.jumps.value(epsilon, between=False, aim=aim)
             value, error = value + more, error + off
         return value - error, value + error + self.gone ** (MOST_JUMPS + 1) / math.factorial(MOST_JUMPS + 1)

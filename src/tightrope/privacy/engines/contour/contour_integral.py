@@ -31,9 +31,9 @@ class Integral:
     mirror: list[Integral] = field(default_factory=list)
 
     @classmethod
-    def of(cls, total: Composition, source: Source | None = None) -> Integral:
-        """With nothing known yet; ``source`` knows the moments of ``total``."""
-        return cls(total, LineIntegral.of(total if source is None else source))
+    def of(cls, total: Composition, source: Source | None = None, near: int | None = None) -> Integral:
+        """With nothing known yet; ``source`` knows the moments of ``total``, and a saddle is ``near`` this index."""
+        return cls(total, LineIntegral.of(total if source is None else source, near))
 
     def delta(self, epsilon: float) -> Interval:
         """An interval that holds δ(ε)."""
@@ -64,11 +64,11 @@ class Integral:
 
     def _within(self, epsilon: float) -> Interval:
         """By δ − δ_∞, or far below the mean loss by 1 − δ; below the mean under Q by the reverse direction's δ."""
-        if epsilon < min(0.0, self._mean(-1.0)):
+        if epsilon < 0 and epsilon < self._mean(-1.0):
             return self._mirrored(epsilon)
         saddle = self.lines.right.saddle(epsilon)
         log_value = self.lines.estimate(epsilon, saddle)
-        if epsilon < self._mean(0.0) and log_value > -1 and self._estimate_between(epsilon) < -1:
+        if log_value > -1 and epsilon < self._mean(0.0) and self._estimate_between(epsilon) < -1:
             value, error = self.lines.value(epsilon, between=True)
             return outward(1 - value, error + 4 * ROUND_OFF)
         value, error = self.lines.value(epsilon, between=False)

@@ -25,6 +25,8 @@ DEAR = 6.0
 """Nats of height above the saddle that are paid for a longer step: six digits of rounding become three and a half."""
 DEEPEST = 4 * FINENESS
 """Lines down to e^{−4} of the saddle are looked at."""
+NEAREST, COARSE = FINENESS // 2, 4
+"""Below the nearest points only every fourth: there nothing is steep."""
 HIGHEST = 2 * FINENESS
 """And Chernoff's bounds up to e^2 of it."""
 STEPS = 8
@@ -47,7 +49,8 @@ class Plan(NamedTuple):
 
 def planned(axis: RealAxis, epsilon: float, saddle: int, log_value: float) -> Plan:
     """The line with the longest step among those that keep enough digits, ``log_value`` being about log δ."""
-    candidates = saddle - np.arange(0, DEEPEST, 2)
+    candidates = saddle - np.arange(0, DEEPEST, COARSE)
+    axis.learn_alone(np.concatenate([candidates, _around(saddle)]))
     lost = axis.heights(candidates, epsilon)
     candidates = candidates[lost - lost[0] <= DEAR]
     indices = _around(saddle)
@@ -78,8 +81,9 @@ def alias(axis: RealAxis, epsilon: float, saddle: int, plan: tuple[int, int]) ->
 
 def _around(saddle: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Where Chernoff's bounds are tried: dense around the saddle, since K may rise like a wall, and far below it."""
-    near = np.arange(saddle - DEEPEST, saddle + HIGHEST)
-    return np.concatenate([near, saddle - np.arange(DEEPEST, 3 * DEEPEST, 8)])
+    near = np.arange(saddle - NEAREST, saddle + HIGHEST)
+    below = saddle - np.arange(NEAREST + COARSE, DEEPEST, COARSE)
+    return np.concatenate([near, below, saddle - np.arange(DEEPEST, 3 * DEEPEST, 4 * COARSE)])
 
 
 def _rates(excess: Floats, away: Floats) -> Floats:

@@ -39,9 +39,10 @@ class LineIntegral:
     latest: dict[bool, Plan] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, source: Source) -> LineIntegral:
-        """With nothing known yet."""
-        return cls(source, RealAxis(source, between=False), RealAxis(source, between=True))
+    def of(cls, source: Source, near: int | None = None) -> LineIntegral:
+        """With nothing known yet, but perhaps an index on the right that a saddle is ``near``."""
+        start = [] if near is None else [near]
+        return cls(source, RealAxis(source, between=False, latest=start), RealAxis(source, between=True))
 
     def estimate(self, epsilon: float, saddle: int, *, between: bool = False) -> float:
         """About log of the integral, by the saddle-point formula: it only tells how fine to be."""

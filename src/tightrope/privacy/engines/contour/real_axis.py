@@ -61,9 +61,9 @@ class RealAxis:
 
     def _learn(self, indices: Indices) -> None:
         """Whole blocks of neighbours at once: they share what they cost."""
-        new = {i // BLOCK for i in indices.tolist() if i not in self.known}
-        for block in sorted(new):
-            self._learn_all(np.arange(block * BLOCK, (block + 1) * BLOCK))
+        new = sorted({i // BLOCK for i in indices.tolist() if i not in self.known})
+        if new:
+            self._learn_all((BLOCK * np.array(new)[:, None] + np.arange(BLOCK)).ravel())
 
     def _learn_all(self, new: Indices) -> None:
         try:
@@ -78,15 +78,28 @@ class RealAxis:
         values = np.where(good, found.real, np.inf)
         self.known.update(zip(new.tolist(), zip(values.tolist(), error.tolist(), strict=True), strict=True))
 
+    def learn_alone(self, indices: Indices) -> None:
+        """These and no neighbours: many that lie far apart."""
+        new = np.unique(indices[[i not in self.known for i in indices.tolist()]])
+        if len(new):
+            self._learn_all(new)
+
     def heights(self, indices: Indices, epsilon: float) -> Floats:
         """K(c) − cε − log |c| − log(1 + c): the logarithm of the integrand at c; convex."""
         c = self.points(indices)
         return np.asarray(self.cumulants(indices) - c * epsilon - np.log(np.abs(c)) - np.log1p(c))
 
+    def begin(self, index: int) -> None:
+        """Look for the first saddle from here on."""
+        if not self.latest:
+            self.latest[:] = [index]
+
     def saddle(self, epsilon: float) -> int:
         """Where that is least: from the last one, in strides, then between the strides."""
-        here = self.latest[0] if self.latest else 0
-        for stride in STRIDES:
+        here, strides = (self.latest[0], STRIDES[1:]) if self.latest else (0, STRIDES)
+        if here and not math.isfinite(float(self.heights(np.array([here]), epsilon)[0])):
+            here, strides = 0, STRIDES
+        for stride in strides:
             here = self._descended(here, stride, epsilon)
         if not math.isfinite(float(self.heights(np.array([here]), epsilon)[0])):
             raise PrecisionError(f"no saddle point was found at epsilon={epsilon!r}")
@@ -108,26 +121,37 @@ class RealAxis:
 
         ε(c) = K'(c) − 1/c − 1/(1+c) has its saddle at c, and there the formula falls as c grows.
         """
-        block = self.latest[0] // BLOCK if self.latest else 0
-        seen: dict[int, tuple[Floats, Floats]] = {}
-        while abs(block) <= FARTHEST_INDEX // BLOCK:
-            if block not in seen:
-                seen[block] = self._formula(block * BLOCK + np.arange(BLOCK + 1))
-            epsilons, logs = seen[block]
-            if not np.all(np.isfinite(logs)):
-                return None
-            if logs[-1] <= log_target <= logs[0]:
+        block, stride = (self.latest[0] if self.latest else self._as_gaussian(log_target)) // BLOCK, 1
+        low, high = -math.inf, math.inf
+        while high - low > 1 and abs(block) <= FARTHEST_INDEX // BLOCK:
+            epsilons, logs = self._formula(block * BLOCK + np.arange(BLOCK + 1))
+            known = bool(np.all(np.isfinite(logs)))
+            if known and logs[-1] <= log_target <= logs[0]:
                 place = float(np.interp(-log_target, -logs, np.arange(BLOCK + 1)))
-                return float(np.interp(place, np.arange(BLOCK + 1), epsilons)), block * BLOCK + round(place)
-            step = 1 if logs[-1] > log_target else -1
-            if block + step in seen:
-                return None
-            block += step
+                self.latest[:] = [block * BLOCK + round(place)]
+                return float(np.interp(place, np.arange(BLOCK + 1), epsilons)), self.latest[0]
+            if known and logs[-1] > log_target:
+                low = block
+            else:  # beyond a wall K is infinite
+                high = block
+            block, stride = _next(low, high, stride), 2 * stride
         return None
+
+    def _as_gaussian(self, log_target: float) -> int:
+        """The index of the saddle, were K like that of a Gaussian: K(1) c (1 + c)/2."""
+        variance = float(self.cumulants(np.array([0]))[0])
+        if not 0 < variance < math.inf:
+            return 0
+        c = np.exp(np.arange(-FARTHEST_INDEX, FARTHEST_INDEX) / FINENESS)
+        bend = variance + 1 / c**2 + 1 / (1 + c) ** 2
+        logs = 2 - variance * c**2 / 2 - np.log(c) - np.log1p(c) - np.log(2 * math.pi * bend) / 2
+        return int(np.argmax(logs < log_target)) - FARTHEST_INDEX
 
     def _formula(self, indices: Indices) -> tuple[Floats, Floats]:
         """ε(c) and log of the saddle-point formula at indices [n], by differences of K in log c."""
-        values = self.cumulants(np.arange(indices[0] - 1, indices[-1] + 2))
+        wider = np.arange(indices[0] - 1, indices[-1] + 2)
+        self.learn_alone(wider)
+        values = self.cumulants(wider)
         c = self.points(indices)
         with np.errstate(invalid="ignore", divide="ignore"):  # K may be infinite beyond a wall
             slope = (values[2:] - values[:-2]) * FINENESS / 2
@@ -151,3 +175,10 @@ class RealAxis:
         peaks = np.zeros_like(c) if self.between else c * np.log(c) - (1 + c) * np.log1p(c)
         rounding = 16 * ROUND_OFF * (np.abs(cumulants) + np.abs(c * epsilon) + np.abs(c) + 64)
         return np.asarray(cumulants - c * epsilon + peaks + errors + np.abs(c) * self.source.slack + rounding)
+
+
+def _next(low: float, high: float, stride: int) -> int:
+    """The block to try: beyond the only end that is known, or between both."""
+    if high == math.inf:
+        return int(low) + stride
+    return int(high) - stride if low == -math.inf else int(low + high) // 2
