@@ -22,8 +22,37 @@ from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.law import LossLaw
 
 BERRY_ESSEEN = 0.56
-WIDEST_LAW_CELLS = 20_000
-"""Cells that the widest part of a law is cut into."""
+CELLS = 20_000
+"""Cells that a law is cut into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of one law, from cells: what its ends say, and how far its losses may lie from them, in the same norms."""
+
+    mean: float
+    drift: float
+    deviation: float
+    apart: float
+    third: float
+    apart_third: float
+
+    @classmethod
+    def of(cls, law: LossLaw) -> Self:
+        """The ends of cells have the larger mean; no loss is farther from its end than its cell is wide."""
+        cells = law.evenly(CELLS)
+        losses, masses = cells.ends()
+        losses, masses = losses[masses > 0], masses[masses > 0]
+        mean = float(np.dot(masses, losses))
+        spread = np.abs(losses - mean)
+        p, width = cells.p[cells.p > 0], (cells.upper - cells.lower)[cells.p > 0]
+        drift = float(p @ (width**2 * np.exp(np.minimum(width, 700.0)))) / 2
+        deviation, apart = math.sqrt(float(masses @ spread**2)), math.sqrt(float(p @ width**2))
+        return cls(mean, drift, deviation, apart, _cube_root(masses @ spread**3), _cube_root(p @ width**3))
+
+
+def _cube_root(value: float) -> float:
+    return float(value) ** (1 / 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +62,21 @@ class Moments:
     mean: tuple[float, float]
     deviation: tuple[float, float]
     distance: float
+    likely: float
+    """The deviation as the ends of cells have it."""
 
     @classmethod
     def of(cls, total: Composition) -> Self:
-        """Bounds from fine cells: no loss is moved by more than the widest."""
-        steps = [(*_moments(law), n) for law, n in zip(total.laws, total.counts, strict=True)]
-        mean = math.fsum(n * m for m, *_, n in steps)
-        drift = math.fsum(n * width**2 * math.exp(min(width, 700.0)) / 2 for *_, width, n in steps)
-        least = math.sqrt(math.fsum(n * max(0.0, s - width) ** 2 for _, s, _, width, n in steps))
-        most = math.sqrt(math.fsum(n * (s + width) ** 2 for _, s, _, width, n in steps))
-        third = math.fsum(n * (root + 2 * width) ** 3 for *_, root, width, n in steps)
-        return cls((mean - drift, mean), (least, most), BERRY_ESSEEN * third / least**3 if least else math.inf)
-
-
-def _moments(law: LossLaw) -> tuple[float, float, float, float]:
-    """Mean, deviation and cube root of the third absolute central moment of the ends of cells; the widest cell."""
-    outline = law.cells(0.25)
-    held = outline.p > 1e-40
-    width = float(np.max(outline.upper[held]) - np.min(outline.lower[held]))
-    cells = law.cells(max(width / WIDEST_LAW_CELLS, 1e-300))
-    losses, masses = cells.ends()
-    losses, masses = losses[masses > 0], masses[masses > 0]
-    mean = float(np.dot(masses, losses))
-    spread = np.abs(losses - mean)
-    widest = float(np.max((cells.upper - cells.lower)[cells.p > 0], initial=0.0))
-    return mean, math.sqrt(float(masses @ spread**2)), float(masses @ spread**3) ** (1 / 3), widest
+        """By Minkowski's inequality a norm is off by that of the distances; a loss from the mean by twice."""
+        steps = [(Spread.of(law), n) for law, n in zip(total.laws, total.counts, strict=True)]
+        mean = math.fsum(n * one.mean for one, n in steps)
+        drift = math.fsum(n * one.drift for one, n in steps)
+        least = math.sqrt(math.fsum(n * max(0.0, one.deviation - one.apart) ** 2 for one, n in steps))
+        most = math.sqrt(math.fsum(n * (one.deviation + one.apart) ** 2 for one, n in steps))
+        third = math.fsum(n * (one.third + 2 * one.apart_third) ** 3 for one, n in steps)
+        likely = math.sqrt(math.fsum(n * one.deviation**2 for one, n in steps))
+        distance = BERRY_ESSEEN * third / least**3 if least else math.inf
+        return cls((mean - drift, mean), (least, most), distance, likely)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +100,7 @@ class Side:
     @property
     def mu(self) -> float:
         """(E_P L − E_Q L) / s."""
-        least, most = self.under_p.deviation
-        return (self.under_p.mean[1] + self.under_q.mean[1]) / math.sqrt(least * most)
+        return (self.under_p.mean[1] + self.under_q.mean[1]) / self.under_p.likely
 
     def tradeoff(self, level: Floats, *, worst: bool) -> Floats:
         """Φ((s_Q Φ⁻¹(level) − a − b) / s_P), every bound taken on the side asked for."""

@@ -70,6 +70,9 @@ class PoissonRemove(LossLaw):
         """Cut where the sampled loss is a multiple of the step, l = log(1 + (e^λ − 1)/q); other laws as they come."""
         return _complete(cut_for(self, step)).poisson_remove(self.rate)
 
+    def evenly(self, count: int) -> Cells:
+        return _complete(self.base.evenly(count)).poisson_remove(self.rate)
+
     def reverse(self) -> LossLaw:
         return PoissonAdd(self.base.reverse(), self.rate)
 
@@ -141,6 +144,9 @@ class PoissonAdd(LossLaw):
             self.base, step, lambda loss: -_mapped(-loss, self.rate), lambda loss: -_unmapped(-loss, self.rate)
         )
         return mirrored.poisson_add(self.rate)
+
+    def evenly(self, count: int) -> Cells:
+        return self.base.evenly(count).poisson_add(self.rate)
 
     def reverse(self) -> LossLaw:
         return PoissonRemove(self.base.reverse(), self.rate)

@@ -137,6 +137,9 @@ class PoissonGaussian(LossLaw):
     def cells(self, step: float) -> Cells:
         return self._plain.cells(step)
 
+    def evenly(self, count: int) -> Cells:
+        return self._plain.evenly(count)
+
 
 def cut_for(mass: float, mu: float, rate: float) -> float:
     """The x beyond which (1 − q) N(0, 1) + q N(μ, 1) has at most this mass."""

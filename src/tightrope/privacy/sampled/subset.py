@@ -105,6 +105,11 @@ class Subset(LossLaw):
         """Cells of the base with an edge at 0, so that each is on one side."""
         return _both_sides(cut_for(self._above, step), self.rate)
 
+    def evenly(self, count: int) -> Cells:
+        base = self.base.evenly(count)
+        astride = bool(np.any((base.lower < 0) & (base.upper > 0)))
+        return super().evenly(count) if astride else _both_sides(base, self.rate)
+
 
 def subset(law: LossLaw, rate: float) -> LossLaw:
     """The law of a symmetric loss run on a subset; finite laws stay finite."""

@@ -74,6 +74,9 @@ class SubsetGaussian(LossLaw):
     def cells(self, step: float) -> Cells:
         return self._plain.cells(step)
 
+    def evenly(self, count: int) -> Cells:
+        return self._plain.evenly(count)
+
     def tail(self, z: Complexes) -> Enclosed:
         """Log ∫ φ g^{z+1} beyond the cut, for z that are real or share their real part."""
         return PoissonGaussian(self.mu, self.rate, remove=True, end=self.end).tail(z)

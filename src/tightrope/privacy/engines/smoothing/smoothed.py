@@ -78,9 +78,6 @@ class Smoothed(Engine):
             return low, high
         return max(low, other[0]), min(high, other[1])
 
-    def upper(self, epsilon: float) -> float:
-        return self._alone(epsilon)[1]
-
     def _alone(self, epsilon: float) -> Interval:
         """Without the other engine; both bounds that always hold where nothing else is known."""
         if epsilon >= self.total.largest + self.total.slack:
@@ -99,7 +96,7 @@ class Smoothed(Engine):
 
     def guess(self, target: float) -> Guess | None:
         rough = self.bounds.guess(target)
-        return rough and closer(self.upper, rough, target, self.total.largest)
+        return rough and closer(lambda epsilon: self._alone(epsilon)[1], rough, target, self.total.largest)
 
     def _within(self, epsilon: float) -> Interval:
         """From a deviation below the mean loss on δ; then 1 − δ; towards the mean under Q the reverse direction's δ."""
