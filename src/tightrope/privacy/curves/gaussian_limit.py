@@ -48,11 +48,13 @@ class Spread:
         p, width = cells.p[cells.p > 0], (cells.upper - cells.lower)[cells.p > 0]
         drift = float(p @ (width**2 * np.exp(np.minimum(width, 700.0)))) / 2
         deviation, apart = math.sqrt(float(masses @ spread**2)), math.sqrt(float(p @ width**2))
-        return cls(mean, drift, deviation, apart, _cube_root(masses @ spread**3), _cube_root(p @ width**3))
+        return cls(
+            mean, drift, deviation, apart, _cube_root(float(masses @ spread**3)), _cube_root(float(p @ width**3))
+        )
 
 
 def _cube_root(value: float) -> float:
-    return float(value) ** (1 / 3)
+    return float(np.cbrt(value))
 
 
 @dataclass(frozen=True, slots=True)
