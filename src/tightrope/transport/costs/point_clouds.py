@@ -41,8 +41,6 @@ METRICS: dict[str, Lengths] = {
     "euclidean": _euclidean,
     "sqeuclidean": _squared,
 }
-NORMS = {"chebyshev": np.inf, "cityblock": 1.0, "euclidean": 2.0}
-"""The metrics that are norms, by their exponent: a tree of boxes can search them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
