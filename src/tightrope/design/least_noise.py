@@ -9,8 +9,7 @@ from functools import cached_property
 from tightrope.certificates.budget import STATE_POINTS, Budget, Tradeoff
 from tightrope.certificates.noise import NoiseCertificate
 from tightrope.design.composed.composed_noise import composed_noise
-from tightrope.design.program.certified import Certified
-from tightrope.design.program.noise_certificate import Bound, ComposedProof, LeastProof, Proof
+from tightrope.design.program.noise_certificate import Bound, Certified, ComposedProof, LeastProof, Proof
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.noise_request import Promise, Shape, shape_of
 from tightrope.design.program.noise_search import least_table

@@ -17,6 +17,7 @@ from tightrope.mechanisms.continuous.laplace import laplace
 from tightrope.mechanisms.continuous.staircase import staircase
 from tightrope.mechanisms.continuous.truncated_laplace import truncated_laplace
 from tightrope.numerics.checks import Real, positive
+from tightrope.numerics.search import crossing
 
 FORMULA_MARGIN = 1e-12
 """Relative margin for formulas in floats."""
@@ -115,13 +116,10 @@ def _triple(promise: Promise) -> tuple[float, float, float]:
 
 def _largest_rate(epsilon: float, delta: float, eta: float) -> float:
     """The largest ε' ≤ ε whose truncated Laplace law has total variation η or less (theory §4); 0 is uniform noise."""
-    low, high = 0.0, epsilon
-    if _variation(high, delta) <= eta * (1 - FORMULA_MARGIN):
-        return high
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _variation(middle, delta) <= eta * (1 - FORMULA_MARGIN) else (low, middle)
-    return low
+    most = eta * (1 - FORMULA_MARGIN)
+    if _variation(epsilon, delta) <= most:
+        return epsilon
+    return crossing(lambda rate: _variation(rate, delta) - most, epsilon, 0.0, side="passes")
 
 
 def _variation(epsilon: float, delta: float) -> float:

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.certificates.noise import Argument, NoiseCertificate
-from tightrope.design.program.certified import Certified
-from tightrope.design.program.noise_certificate import DUAL, dual_argument, kept
+from tightrope.design.program.noise_certificate import DUAL, Certified, dual_argument, kept
 from tightrope.design.program.noise_closed_form import rounded_up
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.noise_dual import Multiplier, proven_least

@@ -20,3 +20,18 @@ def array_of(name: str, values: ArrayLike, expected: str) -> NDArray[Any]:
         return np.asarray(values)
     except ValueError:
         raise InputError(name, "lists of unequal lengths", expected) from None
+
+
+def finite_array(name: str, values: object, ndim: int, expected: str, remedy: str) -> Floats:
+    """A copy of ``values`` as floats with ``ndim`` axes; ``InputError`` unless all are finite, and there are some."""
+    try:
+        array: Floats = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise InputError(name, values, expected) from None
+    if array.ndim != ndim or array.size == 0:
+        raise InputError(name, values, expected, remedy)
+    wrong = np.argwhere(~np.isfinite(array))
+    if len(wrong):
+        place = tuple(wrong[0].tolist())
+        raise InputError(f"{name}{list(place)}", float(array[place]), "a finite number")
+    return array

@@ -20,8 +20,8 @@ from .metric.metric_privacy import certified as certified
 from .metric.metric_privacy import metric_epsilon as metric_epsilon
 from .metric.planar_noise import grid_distances as grid_distances
 from .metric.planar_noise import planar_laplace as planar_laplace
-from .on_tables.cell_collection import apply_cells as apply_cells
 from .on_tables.collection import PointNames as PointNames
+from .on_tables.collection import apply_cells as apply_cells
 from .on_tables.collection import apply_table as apply_table
 from .on_tables.saved import SavedCoupling as SavedCoupling
 from .on_tables.supports import Categories as Categories

@@ -12,10 +12,9 @@ import pytest
 
 from tightrope.engines import open_source
 from tightrope.engines.axis_cells import Axis
-from tightrope.engines.labels import Labels
 from tightrope.errors import InputError, SchemaError
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.on_tables.cell_collection import DrawnCells, apply_cells
+from tightrope.transport.on_tables.collection import Celled, Drawing, apply_cells
 from tightrope.transport.on_tables.supports import Cells
 
 MAP = Cells((Axis("y", 0, 2, 2), Axis("x", 0, 20, 2)))
@@ -51,8 +50,8 @@ def test_every_group_comes_out_with_the_target(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"y": [0.5, None], "x": [1.0, 1.0], "g": [1, 1]}, "rows without a value"),
-        ({"y": [0.5, float("nan")], "x": [1.0, 1.0], "g": [1, 1]}, "rows without a value"),
+        ({"y": [0.5, None], "x": [1.0, 1.0], "g": [1, 1]}, "rows with values outside the points"),
+        ({"y": [0.5, float("nan")], "x": [1.0, 1.0], "g": [1, 1]}, "rows with values outside the points"),
         ({"y": [0.5, 0.5], "x": [1.0, 1.0], "g": [1, 3]}, "rows of unknown groups"),
         ({"y": [0.5, 0.5], "x": [1.0, 1.0], "g": [1, None]}, "rows of unknown groups"),
     ],
@@ -76,7 +75,7 @@ def test_columns(tmp_path: Path) -> None:
 
 def test_the_work_travels_without_memory(tmp_path: Path) -> None:
     """On a cluster it is sent to the workers."""
-    work = DrawnCells(mechanism(), MAP, Labels.of([1, 2]))
+    work = Drawing.of(mechanism(), Celled(MAP), "g")
     batch = pyarrow.table({name: rows(50)[name] for name in ("y", "x", "g")}).to_batches()[0]
     there = pickle.loads(pickle.dumps(work))(batch)  # noqa: S301 - our own bytes
     assert there.schema == work.schema

@@ -18,7 +18,7 @@ from tests.engines.every_engine import ENGINES
 from tightrope.engines import Table
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.on_tables.collection import PointNames, _coupling, apply_table
+from tightrope.transport.on_tables.collection import Drawing, Named, PointNames, apply_table
 
 N = 20_000
 LAWS = {"a": [0.5, 0.5, 0.0], "b": [0.0, 0.25, 0.75]}
@@ -158,7 +158,7 @@ def test_what_travels_holds_no_memory() -> None:
     remembering = CouplingMechanism.fit(LAWS, COST, target=TARGET)
     remembering.apply([0, 1], "a", person=["Anna", "Bert"])
     assert remembering.memory
-    assert _coupling(remembering, "town", PointNames.of(TOWNS)).mechanism.memory == {}
+    assert Drawing.of(remembering, Named("town", PointNames.of(TOWNS)), "group").mechanism.memory == {}
 
 
 def test_the_place_of_a_row_does_not_tell_its_group(tmp_path: Path) -> None:

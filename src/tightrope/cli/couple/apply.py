@@ -85,8 +85,7 @@ def _placed(support: Support, columns: list[str] | None) -> Support:
 
 def _applied(saved: SavedCoupling, asked: Asked, progress: Callable[[int], None]) -> int:
     from tightrope.cli.couple.laws import fitting_table
-    from tightrope.transport.on_tables.cell_collection import apply_cells
-    from tightrope.transport.on_tables.collection import apply_table
+    from tightrope.transport.on_tables.collection import apply_cells, apply_table
     from tightrope.transport.on_tables.supports import Cells
 
     table, keep = fitting_table(saved, asked.data, asked.table), tuple(asked.keep or ())

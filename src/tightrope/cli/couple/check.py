@@ -78,7 +78,7 @@ def _saved(
     saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None], samples: int | None
 ) -> dict[str, Any]:
     from tightrope.certificates.document import plain
-    from tightrope.transport.guarantees.sampled_laws import sampled
+    from tightrope.transport.guarantees.learned_laws import sampled
 
     fitted = saved.mechanism
     found = {

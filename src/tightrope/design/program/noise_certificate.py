@@ -18,6 +18,7 @@ from tightrope.design.program.noise_dual import Costs, Multiplier, proven_least
 from tightrope.design.program.noise_expense import expense
 from tightrope.design.program.noise_request import Promise, Shape
 from tightrope.design.program.noise_search import least_table, proving_multipliers
+from tightrope.mechanisms.mechanism import Mechanism
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.numerics.arrays import Floats
 from tightrope.privacy.loss import PrivacyLoss
@@ -33,6 +34,14 @@ DUAL = (
     "y_(k+shift)), c_k the cost of the error k. Proof: docs/proofs/optimal-noise.md."
 )
 SINGLE = "Each of several releases alone must keep the whole promise, so none costs less than the least noise of one. "
+
+
+class Certified(Mechanism):
+    """A mechanism with a certificate of how good it is."""
+
+    __slots__ = ()
+
+    certificate: NoiseCertificate
 
 
 class Proof(ABC):

@@ -25,6 +25,7 @@ from tightrope.design.program.noise_expense import expense
 from tightrope.errors import InputError, PrecisionError
 from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP, ONE, Plateaus
 from tightrope.mechanisms.tables.table import NoiseTable, tabulate
+from tightrope.numerics.search import Side, crossing
 
 ERROR = 2.0**-46
 """Absolute error that f may have."""
@@ -137,11 +138,8 @@ def _recursion(tradeoff: Tradeoff, error: float) -> list[float]:
 
 
 def _fixed_point(tradeoff: Tradeoff, *, upper: bool) -> float:
-    low, high = 0.0, 0.5
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if value(tradeoff, middle) <= middle else (middle, high)
-    return high if upper else low
+    side: Side = "passes" if upper else "fails"
+    return crossing(lambda rate: value(tradeoff, rate) - rate, 0.0, 0.5, side=side)
 
 
 def _ratio(tradeoff: Tradeoff, last: float) -> float:

@@ -1,4 +1,9 @@
-"""The least Bayes risk: no estimator of Θ from private reports is close to it more often than this (AAC Theorem 2)."""
+"""The least Bayes risk: no estimator of Θ from private reports is close to it more often than this (AAC Theorem 2).
+
+With many people the risk is at least what it is when somebody tells in which window Θ lies.
+Cut into windows of width about 1/√(nκ), n reports say little about where in its window Θ is, however much they say
+about the window: this keeps the rate 1/√(nκ), where the bound for the whole prior falls back to that of open values.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-from tightrope.local.limits.bayes_problem import BayesProblem
-from tightrope.local.limits.bayes_windows import CELLS, risk_within, windows_for
+from tightrope.local.limits.bayes_problem import BayesProblem, Cells
 from tightrope.local.limits.constraint import Constraint
 from tightrope.local.limits.limit import Cost, Limit, falls_to
 from tightrope.local.limits.rare_event import largest_share
@@ -21,6 +25,11 @@ RADII = 250
 GAMMAS = 1 + np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 80)])
 SMALLEST_RADIUS = 1e-6
 """The smallest radius, relative to the spread of the prior."""
+CELLS = 32
+"""Cells a window."""
+WIDTHS = (0.25, 0.5, 1.0, 2.0)
+"""Windows tried, times √(nκ)."""
+MOST_WINDOWS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ class Bayes(Limit):
         return falls_to(float(np.diff(costs) @ missed))
 
     def within_windows(self, people: int) -> float:
-        """The risk when the window of Θ is told (``bayes_windows``), the best number; 0 for priors of samples."""
+        """The risk when the window of Θ is told (``risk_within``), the best number; 0 for priors of samples."""
         known = whole("people", people) * self.constraint.kl_contraction
         found = [0.0]
         for count in windows_for(known):
@@ -106,3 +115,38 @@ def _best_step(spared: float, gamma: float, problem: BayesProblem) -> float:
         bounds=ends, method="bounded", options={"xatol": 1e-9},
     )  # fmt: skip
     return max(float(found[at]), -float(polished.fun))
+
+
+def risk_within(cells: Cells, windows: int, information: float, cost: Cost) -> float:
+    """Σ_w P(w) E ℓ, each at least Σ_j (ℓ(ζ_j) − ℓ(ζ_{j−1})) (1 − p_j): any window of width 2ζ < 2ζ_j touches at most j
+    of its cells, and p_j is the largest p with KL(p‖j/cells) ≤ ``information`` · I(Θ; X | w).
+
+    ``cells``: a multiple of ``windows``, all of equal weight; ``information`` = nκ.
+    """
+    low, high = cells.low.reshape(windows, -1), cells.high.reshape(windows, -1)
+    count = low.shape[1]
+    shared = information * _shared(cells, windows)
+    touched = np.arange(1, count)
+    reach = np.stack([np.min(low[:, j:] - high[:, :-j], axis=1) for j in touched], axis=1) / 2
+    # One cell may be touched at any radius, j + 1 only from the reach of j on. Infinite outer ends are not used.
+    missed = 1 - largest_share(shared[:, None], np.broadcast_to(touched / count, reach.shape))
+    costs = np.array([cost(max(value, 0.0)) for value in reach.ravel().tolist()]).reshape(reach.shape)
+    steps = np.diff(costs, axis=1, prepend=cost(0.0))
+    return float(np.sum(np.maximum(steps, 0.0) * np.maximum(missed, 0.0)) / windows)
+
+
+def windows_for(information: float) -> list[int]:
+    """Numbers of windows worth trying when nκ is this."""
+    counts = {int(np.clip(factor * np.sqrt(information), 1, MOST_WINDOWS)) for factor in WIDTHS}
+    return sorted(counts)
+
+
+def _shared(cells: Cells, windows: int) -> Floats:
+    """I(Θ; X | window) in nats, shape [windows], from all nodes of its cells."""
+    laws = cells.laws.reshape(windows, -1, cells.laws.shape[2])
+    weights = np.tile(cells.shares, cells.laws.shape[0] // windows)
+    weights = weights / weights.sum()
+    centre = np.einsum("wnv,n->wv", laws, weights)[:, None, :]
+    ratio = np.log(np.where(laws > 0, laws, 1.0)) - np.log(np.where(laws > 0, centre, 1.0))
+    shared: Floats = np.einsum("wnv,n->w", laws * ratio, weights)
+    return np.maximum(shared, 0.0) * (1 + 1e-9) + 1e-15

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.channels import Channel
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.parts.counting import occurrences
 from tightrope.local.parts.loops import PEOPLE_AT_ONCE
 from tightrope.local.parts.matrices import checked_size
 from tightrope.local.parts.odds import checked_epsilon, favoured
@@ -65,10 +64,6 @@ class Hadamard(FrequencyOracle):
         """How many different reports there are."""
         return 1 << self.bits
 
-    @property
-    def report_bits(self) -> int:
-        return self.bits
-
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Numbers below 2^bits, of the smallest unsigned type, shape [n]."""
         truth, randomness = categories("values", values, self.k), randomness or Stream()
@@ -86,9 +81,6 @@ class Hadamard(FrequencyOracle):
         wrong = odd == (chance < np.uint64(self.favour))
         lowest = row & (~row + np.uint64(1))
         return np.asarray(drawn ^ np.where(wrong, lowest, np.uint64(0)))
-
-    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
-        return occurrences(categories("reports", reports, self.letters), self.letters)
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """C_v = (n + Σ_y N_y (−1)^{|(v+1) & y|}) / 2, by one fast transform of the numbers N_y of reports."""

@@ -20,7 +20,6 @@ from tightrope.channels import Channel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.mechanisms.response import Response
-from tightrope.local.parts.counting import occurrences
 from tightrope.local.parts.finite_field import LARGEST_ORDER, field, orders
 from tightrope.local.parts.loops import PEOPLE_AT_ONCE
 from tightrope.local.parts.matrices import checked_size
@@ -123,10 +122,6 @@ class Hashing(FrequencyOracle):
         matrix = np.where(hashes[:, :, None] == np.arange(order), keep, other)
         return Channel(matrix.reshape(self.k, seeds * order))
 
-    @property
-    def report_bits(self) -> int:
-        return (self.letters - 1).bit_length()
-
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Numbers below ``letters``, of the smallest unsigned type, shape [n]."""
         truth, randomness = categories("values", values, self.k), randomness or Stream()
@@ -137,9 +132,6 @@ class Hashing(FrequencyOracle):
             answers = self.response.perturb(self.linear.of(seeds, block), randomness)
             out[start : start + PEOPLE_AT_ONCE] = seeds * self.linear.order + answers
         return out
-
-    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
-        return occurrences(categories("reports", reports, self.letters), self.letters)
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Supports of all values, by transforms of the histogram of reports."""

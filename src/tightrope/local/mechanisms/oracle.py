@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
+from tightrope.local.parts.bits import checked_rows, column_counts
+from tightrope.local.parts.counting import occurrences
 from tightrope.local.parts.estimates import Shares, deviations, score_interval, tail_interval
 from tightrope.local.parts.losses import Change, Declared
 from tightrope.local.parts.tally import Tally
+from tightrope.local.parts.values import categories
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import probability, whole
 from tightrope.randomness.source import Source
@@ -72,9 +75,9 @@ class FrequencyOracle(Declared):
         """
 
     @property
-    @abstractmethod
     def report_bits(self) -> int:
         """How many bits a report needs."""
+        return self.k if self.letters is None else (self.letters - 1).bit_length()
 
     @abstractmethod
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
@@ -88,12 +91,14 @@ class FrequencyOracle(Declared):
         """How many different reports there are where they are numbers from 0; None where they are rows of k bits."""
         return None
 
-    @abstractmethod
     def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
         """How often each letter, shape [letters], or each bit, shape [k], occurs: counts of disjoint reports add up.
 
         Raises ``InputError`` for reports that nobody can have made.
         """
+        if self.letters is None:
+            return column_counts(checked_rows("reports", reports, self.k), self.k)
+        return occurrences(categories("reports", reports, self.letters), self.letters)
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """The tally of so many reports with these ``counts``; here each bit is a value that reports support."""

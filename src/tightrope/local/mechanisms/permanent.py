@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.mechanisms.unary import WORDS_AT_ONCE, UnaryEncoding, unary_encoding
-from tightrope.local.parts.bits import Digits, checked_rows, clear_spare, column_counts, width
+from tightrope.local.parts.bits import Digits, checked_rows, clear_spare, width
 from tightrope.local.parts.losses import Change, epsilon_of, loss_of
 from tightrope.local.parts.matrices import of_bits
 from tightrope.local.parts.odds import checked_epsilon
@@ -63,10 +63,6 @@ class Rappor(FrequencyOracle):
         """One report, as ``loss_once``: 2^k reports, Σ bit_v 2^v; k ≤ 16. ``permanent.channel`` is that of the row."""
         return of_bits(self.k, self.keep, self.other)
 
-    @property
-    def report_bits(self) -> int:
-        return self.k
-
     def memorise(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Permanent rows, shape [n, ⌈k/64⌉]: each person makes one for a value, keeps it and shows it to nobody."""
         return self.permanent.perturb(values, randomness)
@@ -85,9 +81,6 @@ class Rappor(FrequencyOracle):
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """A first report of people who forget their permanent row: for one collection."""
         return self.report(self.memorise(values, randomness), randomness)
-
-    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
-        return column_counts(checked_rows("reports", reports, self.k), self.k)
 
 
 def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:
@@ -111,13 +104,11 @@ def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:
 
 def _least_flip(permanent: UnaryEncoding, once: float) -> Digits:
     """The least multiple of 2⁻¹⁶ with which one report spends at most ``once``, by halving: more flips, less loss."""
-    low, high = 0, (1 << FLIP_DIGITS - 1) - 1
-    if not _spends(permanent, high) <= once:
+    most = 1 << FLIP_DIGITS - 1
+    least = bisect_left(range(most), True, lo=1, key=lambda flips: _spends(permanent, flips) <= once)
+    if least == most:
         raise InputError("once", once, "large enough to be told from 0", "ask for more in one report")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _spends(permanent, middle) <= once else (middle, high)
-    return _digits(high)
+    return _digits(least)
 
 
 def _spends(permanent: UnaryEncoding, numerator: int) -> float:

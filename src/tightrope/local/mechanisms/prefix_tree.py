@@ -15,7 +15,7 @@ from tightrope.local.parts.estimates import Shares
 from tightrope.local.parts.finite_field import field
 from tightrope.local.parts.odds import checked_epsilon
 from tightrope.local.parts.tally import Tally
-from tightrope.local.parts.values import Integers, categories
+from tightrope.local.parts.values import Integers, categories, report_rows
 from tightrope.numerics.checks import whole
 from tightrope.randomness.integers import below
 from tightrope.randomness.source import Source
@@ -124,10 +124,7 @@ class PrefixTree:
         return candidates.ravel(), np.concatenate([np.zeros(0, dtype=np.int64), *counts])
 
     def _rows(self, reports: ArrayLike) -> NDArray[np.uint64]:
-        rows = np.asarray(reports)
-        if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
-            expected = "whole numbers of shape [n, 2]"
-            raise InputError("type and shape of reports", (str(rows.dtype), rows.shape), expected)
+        rows = report_rows(reports, 2)
         level = categories("levels", rows[:, 0], len(self.levels))
         for number, oracle in enumerate(self.levels):
             if not len(categories("reports", rows[level == number, 1], oracle.letters)):

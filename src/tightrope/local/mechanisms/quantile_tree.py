@@ -16,7 +16,7 @@ from tightrope.local.parts.estimates import Shares, deviations
 from tightrope.local.parts.losses import Change, Declared, joined
 from tightrope.local.parts.odds import checked_epsilon
 from tightrope.local.parts.values import between as checked_between
-from tightrope.local.parts.values import categories, reals
+from tightrope.local.parts.values import categories, reals, report_rows
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import inner_probability, whole
 from tightrope.randomness.integers import below
@@ -86,10 +86,7 @@ class QuantileTree(Declared):
         return share, np.sqrt(variance)
 
     def _rows(self, reports: ArrayLike) -> NDArray[np.int64]:
-        rows = np.asarray(reports)
-        if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
-            expected = "whole numbers of shape [n, 2]"
-            raise InputError("type and shape of reports", (str(rows.dtype), rows.shape), expected)
+        rows = report_rows(reports, 2)
         fewest = int(np.bincount(categories("levels", rows[:, 0], len(self.levels)), minlength=len(self.levels)).min())
         if not fewest:
             raise InputError("reports of a level", 0, "at least 1", "ask more people, or use fewer bins")

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.channels import SymmetricChannel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.parts.counting import occurrences
 from tightrope.local.parts.loops import PEOPLE_AT_ONCE, respond
 from tightrope.local.parts.odds import WORD, checked_epsilon, favour, other_weight
 from tightrope.local.parts.tally import Tally
@@ -69,10 +68,6 @@ class Response(FrequencyOracle):
         """How many different reports there are."""
         return self.k + (self.silence > 0)
 
-    @property
-    def report_bits(self) -> int:
-        return (self.letters - 1).bit_length()
-
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> NDArray[Any]:
         """Reports of the smallest unsigned type, shape [n]; k stands for silence.
 
@@ -107,8 +102,7 @@ class Response(FrequencyOracle):
     def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
         if not self.k <= MOST_COUNTED:
             raise InputError("k", self.k, f"at most {MOST_COUNTED} to count every category", "hash them: local.hashing")
-        heard = categories("reports", reports, self.letters)
-        return occurrences(heard, self.letters)
+        return super(Response, self).counts(reports)
 
     def tally_of(self, people: int, counts: NDArray[np.int64]) -> Tally:
         """Each category supports itself; silence is an unanswered report."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.channels import Channel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.parts.bits import Digits, at, checked_rows, clear_spare, column_counts, put, width
+from tightrope.local.parts.bits import Digits, at, clear_spare, put, width
 from tightrope.local.parts.matrices import of_sets
 from tightrope.local.parts.odds import WORD, checked_epsilon, favoured
 from tightrope.local.parts.values import Integers, categories, domain
@@ -59,10 +59,6 @@ class SubsetSelection(FrequencyOracle):
         """Sets in the order of ``itertools.combinations(range(k), size)``, at most 2¹⁶ of them."""
         return of_sets(self.k, self.size, self.keep)
 
-    @property
-    def report_bits(self) -> int:
-        return self.k
-
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Rows of packed bits, shape [n, ⌈k/64⌉]; raises ``InputError`` unless values are whole, in 0..k − 1."""
         truth, randomness = categories("values", values, self.k), randomness or Stream()
@@ -104,12 +100,12 @@ class SubsetSelection(FrequencyOracle):
 
     def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
         """How often each category is in a set; raises ``InputError`` where a set has another size."""
-        rows = checked_rows("reports", reports, self.k)
-        sizes = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
+        found = super(SubsetSelection, self).counts(reports)
+        sizes = np.bitwise_count(np.asarray(reports)).sum(axis=1, dtype=np.int64)
         if np.any(sizes != self.size):
             wrong = int(sizes[sizes != self.size][0])
             raise InputError("size of a reported set", wrong, str(self.size), "use the mechanism that made the reports")
-        return column_counts(rows, self.k)
+        return found
 
 
 def starting_digits(share: float) -> Digits:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tightrope.channels import Channel
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.parts.bits import Digits, checked_rows, clear_spare, column_counts, put, width
+from tightrope.local.parts.bits import Digits, clear_spare, put, width
 from tightrope.local.parts.matrices import of_bits
 from tightrope.local.parts.odds import WORD, checked_epsilon, favoured
 from tightrope.local.parts.values import Integers, categories, domain
@@ -58,10 +58,6 @@ class UnaryEncoding(FrequencyOracle):
         """2^k reports: Σ bit_v 2^v; k ≤ 16."""
         return of_bits(self.k, self.keep, self.other)
 
-    @property
-    def report_bits(self) -> int:
-        return self.k
-
     def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
         """Rows of packed bits, shape [n, ⌈k/64⌉]; raises ``InputError`` unless values are whole, in 0..k − 1."""
         truth, randomness = categories("values", values, self.k), randomness or Stream()
@@ -78,9 +74,6 @@ class UnaryEncoding(FrequencyOracle):
         put(rows, values, words[:people] < np.uint64(self.own_weight))
         clear_spare(rows, self.k)
         return rows
-
-    def counts(self, reports: ArrayLike) -> NDArray[np.int64]:
-        return column_counts(checked_rows("reports", reports, self.k), self.k)
 
 
 def unary_encoding(epsilon: float, k: int, *, optimised: bool = True) -> UnaryEncoding:

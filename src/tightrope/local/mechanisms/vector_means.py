@@ -13,7 +13,7 @@ from tightrope.errors import InputError
 from tightrope.local.mechanisms.hybrid import Mixture, hybrid
 from tightrope.local.parts.estimates import Shares, deviations
 from tightrope.local.parts.odds import checked_epsilon
-from tightrope.local.parts.values import categories, reals
+from tightrope.local.parts.values import categories, reals, report_rows
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import whole
 from tightrope.numerics.rounding import rounded
@@ -88,10 +88,7 @@ class VectorMean:
         return Shares(value, value - half, value + half, len(rows), confidence, simultaneous)
 
     def _rows(self, reports: ArrayLike) -> NDArray[np.int64]:
-        rows = np.asarray(reports)
-        if rows.ndim != 2 or rows.shape[1] != 1 + self.count or rows.dtype.kind not in "iu":
-            expected = f"whole numbers of shape [n, {1 + self.count}]"
-            raise InputError("type and shape of reports", (str(rows.dtype), rows.shape), expected)
+        rows = report_rows(reports, 1 + self.count)
         categories("first coordinates", rows[:, 0], self.dimension)
         return rows.astype(np.int64)
 

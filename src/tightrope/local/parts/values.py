@@ -39,6 +39,15 @@ def reals(name: str, values: ArrayLike, lower: float, upper: float) -> Floats:
     return array
 
 
+def report_rows(reports: ArrayLike, width: int) -> NDArray[Any]:
+    """``reports`` as an array; ``InputError`` unless they are whole numbers of shape [n, width]."""
+    rows: NDArray[Any] = np.asarray(reports)
+    if rows.ndim != 2 or rows.shape[1] != width or rows.dtype.kind not in "iu":
+        found = (str(rows.dtype), rows.shape)
+        raise InputError("type and shape of reports", found, f"whole numbers of shape [n, {width}]")
+    return rows
+
+
 def between(bounds: object) -> tuple[float, float]:
     """Finite (lower, upper), lower < upper; raises ``InputError`` for anything else."""
     if not isinstance(bounds, tuple) or len(bounds) != 2:

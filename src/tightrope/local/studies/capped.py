@@ -18,15 +18,15 @@ from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.mechanisms.response import response_with_erasure
 from tightrope.local.studies.comparison import Option
 from tightrope.numerics.checks import whole
+from tightrope.numerics.search import crossing
 
 SMALLER = 1 - 1e-12
-EPSILON_HALVINGS = 30
-"""Of the interval in which ε is searched: to 10⁻⁹ of its length."""
+EPSILON_WITHIN = 1e-9
 Made = TypeVar("Made", bound=Oracle)
 
 
 def capped(make: Callable[[float], Made], epsilon: float, total_variation: float) -> Made:
-    """``make`` of the largest ε' ≤ ε, as far as bisection finds it, whose realised total variation is at most η.
+    """``make`` of the largest ε' ≤ ε, to 10⁻⁹ of it, whose realised total variation is at most η.
 
     The cap is kept in any case: the search starts from ε' = 2 artanh η, where every mechanism keeps it, and goes only
     where the mechanism that is made does. Raises what ``make`` raises.
@@ -39,14 +39,12 @@ def capped(make: Callable[[float], Made], epsilon: float, total_variation: float
     free = make(epsilon)
     if free.guarantee.total_variation <= total_variation:
         return free
-    low, high = 2 * math.atanh(total_variation) * SMALLER, epsilon
-    found = make(low)
-    for _ in range(EPSILON_HALVINGS):
-        tried = make((low + high) / 2)
-        keeps = tried.guarantee.total_variation <= total_variation
-        low, high = (tried.epsilon, high) if keeps else (low, tried.epsilon)
-        found = tried if keeps else found
-    return found
+    kept = 2 * math.atanh(total_variation) * SMALLER
+
+    def excess(tried: float) -> float:
+        return make(tried).guarantee.total_variation - total_variation
+
+    return make(crossing(excess, epsilon, kept, side="passes", relative=EPSILON_WITHIN))
 
 
 def options_within(question: str, epsilon: float, total_variation: float, k: int | None) -> list[Option]:

@@ -13,7 +13,6 @@ from typing import ClassVar, Self
 import numpy as np
 
 from tightrope.mechanisms.families.family import Several, Shaped, Sized
-from tightrope.mechanisms.families.power_law import deviation, mean_absolute
 from tightrope.mechanisms.families.weights import LISTED_NATS, Need, Weights, cells
 from tightrope.numerics.arrays import Floats
 
@@ -34,7 +33,7 @@ class ExponentialPower(Shaped):
         return type(self)(shape)
 
     def weights(self, size: float, need: Need) -> Weights:
-        scale = max(size * need.shift / mean_absolute(self.power), 0.1)
+        scale = max(size * need.shift / _mean_absolute(self.power), 0.1)
         count = max(2, math.ceil(LISTED_NATS ** (1 / self.power) * scale))
         return Weights(np.exp(-((np.arange(count) / scale) ** self.power)))
 
@@ -44,7 +43,25 @@ class ExponentialPower(Shaped):
 
     @property
     def deviation(self) -> float:
-        return deviation(self.power)
+        return _deviation(self.power)
 
     def laws(self, asked: Several) -> Sequence[Sized]:
         return (Sized(lambda scale: self.listed(scale, asked.depth), asked.gaussian_scale / self.deviation),)
+
+
+def _mean_absolute(power: float) -> float:
+    """E|X|/s = Γ(2/q)/Γ(1/q).
+
+    >>> _mean_absolute(1.0)
+    1.0
+    """
+    return math.exp(math.lgamma(2 / power) - math.lgamma(1 / power))
+
+
+def _deviation(power: float) -> float:
+    """√(E X²)/s = √(Γ(3/q)/Γ(1/q)).
+
+    >>> round(_deviation(2.0) ** 2, 12)
+    0.5
+    """
+    return math.exp((math.lgamma(3 / power) - math.lgamma(1 / power)) / 2)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers, finite_array
 from tightrope.transport.costs.costs import Cost
 from tightrope.transport.costs.real_line import ceiling_of, raised
 
@@ -41,8 +41,6 @@ METRICS: dict[str, Lengths] = {
     "euclidean": _euclidean,
     "sqeuclidean": _squared,
 }
-NORMS = {"chebyshev": np.inf, "cityblock": 1.0, "euclidean": 2.0}
-"""The metrics that are norms, by their exponent: a tree of boxes can search them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,14 +103,6 @@ def known_metric(metric: str, known: dict[str, Lengths]) -> None:
 
 
 def _coordinates(name: str, values: object) -> Floats:
-    expected = "a table of finite coordinates, one row a point"
-    try:
-        places = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise InputError(name, values, expected) from None
-    if places.ndim != 2 or places.size == 0:
-        raise InputError(name, values, expected, "real numbers on a line: transport.line")
-    if not np.isfinite(places).all():
-        i, k = np.argwhere(~np.isfinite(places))[0]
-        raise InputError(f"{name}[{i}, {k}]", float(places[i, k]), "a finite number")
-    return places
+    return finite_array(
+        name, values, 2, "a table of finite coordinates, one row a point", "real numbers on a line: transport.line"
+    )

@@ -8,8 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from tightrope.errors import InputError
-from tightrope.numerics.arrays import Floats, Integers
+from tightrope.numerics.arrays import Floats, Integers, finite_array
 from tightrope.transport.costs.costs import Cost
 
 
@@ -71,14 +70,4 @@ def line(x: object, y: object | None = None) -> Line:
 
 
 def _places(name: str, values: object) -> Floats:
-    expected = "a list of finite numbers"
-    try:
-        places = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(name, values, expected) from None
-    if places.ndim != 1 or places.size == 0:
-        raise InputError(name, values, expected, "places in the plane: transport.points")
-    if not np.isfinite(places).all():
-        where = int(np.argmin(np.isfinite(places)))
-        raise InputError(f"{name}[{where}]", float(places[where]), "a finite number")
-    return places
+    return finite_array(name, values, 1, "a list of finite numbers", "places in the plane: transport.points")

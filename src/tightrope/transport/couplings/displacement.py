@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from tightrope.randomness.choice import TOTAL
 from tightrope.transport.costs.costs import CostLike, as_cost
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism, Group
 from tightrope.transport.couplings.least_loss import NEGLIGIBLE_MASS
@@ -46,11 +45,5 @@ def flows(
     mechanism: CouplingMechanism, group: Group
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """The plan γ[x, y] = λ[x] P(y | x) as its entries: x, y and the mass, shape [k] each, by x and y."""
-    law, tables = mechanism.groups[group], mechanism.tables[group]
-    entries = [
-        (x, y, float(law[x] * Fraction(weight, TOTAL)))
-        for x in law.support.tolist()
-        for y, weight in tables.weights(x).items()
-    ]
-    rows, columns, shares = zip(*entries, strict=True)
-    return np.array(rows), np.array(columns), np.array(shares)
+    entries = sparse.coo_array(mechanism.table(group))
+    return entries.row.astype(np.int64), entries.col.astype(np.int64), np.asarray(entries.data)

@@ -13,14 +13,6 @@ from tightrope.numerics.arrays import array_of
 
 Group = Any
 Codes = NDArray[np.int32]
-Words = NDArray[np.uint64]
-
-ODD = 0x9E3779B97F4A7C15
-"""Its odd powers, and their products with small odd numbers, spread words over the slots of a table."""
-TRIES = 16
-"""Tables that are tried until no two names fall into one slot."""
-MOST_BITS = 24
-"""Of the number of slots."""
 
 
 def codes(group: Group, names: Sequence[Group], count: int) -> Codes:
@@ -39,7 +31,7 @@ def codes(group: Group, names: Sequence[Group], count: int) -> Codes:
     if given.shape != (count,):
         shown = f"groups of shape {given.shape}"
         raise InputError("group", shown, f"one of {list(names)}, or one for each of {count} values")
-    found = _slotted(given, np.array(names)) if _comparable(given, names) else _listed(given, names)
+    found = _searched(given, np.array(names)) if _comparable(given, names) else _listed(given, names)
     unknown = int(np.count_nonzero(found < 0))
     if unknown:
         expected = f"0 of {count}, each one of {list(names)}"
@@ -83,42 +75,11 @@ def _listed(given: NDArray[Any], names: Sequence[Group]) -> Codes:
         raise InputError("group", "lists or tables", "a name for each value", "names are such as keys can be") from None
 
 
-def _slotted(given: NDArray[Any], known: NDArray[Any]) -> Codes:
-    """All at once: a slot of a table tells which name each can only be, and one comparison whether it is."""
-    width = max(known.dtype.itemsize, given.dtype.itemsize) // 4
-    words = _words(known, width)
-    bits = min(MOST_BITS, 2 * len(known).bit_length())
-    for attempt in range(TRIES):
-        factors = _factors(words.shape[1], attempt)
-        slots = _slots(words, factors, bits)
-        if len(np.unique(slots)) == len(known):
-            table = np.zeros(1 << bits, dtype=np.int32)
-            table[slots] = np.arange(len(known))
-            return _confirmed(table[_slots(_words(given, width), factors, bits)], given, known)
+def _searched(given: NDArray[Any], known: NDArray[Any]) -> Codes:
+    """All at once: where each would stand among the sorted names, and whether it is the one that stands there."""
     order = np.argsort(known)
-    places = np.minimum(np.searchsorted(known, given, sorter=order), len(known) - 1)
-    return _confirmed(order[places].astype(np.int32), given, known)
-
-
-def _confirmed(found: Codes, given: NDArray[Any], known: NDArray[Any]) -> Codes:
-    return np.where(known[found] == given, found, np.int32(-1))
-
-
-def _words(names: NDArray[Any], width: int) -> Words:
-    """Each number as a word, each string as words of two letters; shape [n, k]."""
-    kind = "=i8" if names.dtype.kind == "i" else f"=U{width + width % 2}"
-    return np.ascontiguousarray(names, dtype=kind).view(np.uint64).reshape(len(names), -1)
-
-
-def _factors(count: int, attempt: int) -> Words:
-    """Odd numbers of 64 bits, others at each attempt."""
-    powers = [pow(ODD, place, 1 << 64) for place in range(1, count + 1)]
-    return np.array([power * (2 * attempt + 1) % (1 << 64) for power in powers], dtype=np.uint64)
-
-
-def _slots(words: Words, factors: Words, bits: int) -> Words:
-    """The leading bits of Σ_j words[j] factors[j] modulo 2⁶⁴, shape [n]."""
-    return (words @ factors) >> np.uint64(64 - bits)
+    places = order[np.minimum(np.searchsorted(known, given, sorter=order), len(known) - 1)]
+    return np.where(known[places] == given, places, -1).astype(np.int32)
 
 
 def _comparable(given: NDArray[Any], names: Sequence[Group]) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import positive, whole
+from tightrope.transport.costs.lattices import grid
 from tightrope.transport.metric.metric_privacy import MetricMechanism
 
 EPSILON_MARGIN = 1e-9
@@ -57,11 +58,7 @@ def grid_distances(shape: tuple[int, int], metric: str = "euclidean") -> Floats:
     """
     if metric not in METRICS:
         raise InputError("metric", metric, f"one of {list(METRICS)}")
-    if not isinstance(shape, tuple) or len(shape) != 2:
-        raise InputError("shape", shape, "a pair of whole numbers (height, width)")
-    rows, columns = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
-    down, right = np.subtract.outer(rows, rows), np.subtract.outer(columns, columns)
-    return _norm(down.astype(np.float64), right.astype(np.float64), metric)
+    return grid(_pair(shape), metric=metric).matrix()
 
 
 def _norm(down: Floats, right: Floats, metric: str) -> Floats:
@@ -69,12 +66,16 @@ def _norm(down: Floats, right: Floats, metric: str) -> Floats:
 
 
 def _checked_shape(shape: tuple[int, int]) -> tuple[int, int]:
-    if not isinstance(shape, tuple) or len(shape) != 2:
-        raise InputError("shape", shape, "a pair of whole numbers (height, width)")
-    height, width = whole("height", shape[0]), whole("width", shape[1])
+    height, width = _pair(shape)
     if not 2 <= height * width <= MOST_CELLS:
         raise InputError("shape", shape, f"2 to {MOST_CELLS} cells", "take larger cells")
     return height, width
+
+
+def _pair(shape: tuple[int, int]) -> tuple[int, int]:
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise InputError("shape", shape, "a pair of whole numbers (height, width)")
+    return whole("height", shape[0]), whole("width", shape[1])
 
 
 def _kernel(shape: tuple[int, int], epsilon: float, metric: str) -> Floats:

@@ -1,4 +1,7 @@
-"""A coupling on tables of any size: each row's value is replaced by a draw for its value and group, batch by batch."""
+"""A coupling on tables of any size: each row's value is replaced by a draw for its value and group, batch by batch.
+
+Points are named (``PointNames``) or cells of numbers (``Cells``): only finding and writing them differs.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,18 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.engines import Labels, Table, folded, open_source
 from tightrope.engines.jobs.ordering import written_in_order
-from tightrope.engines.labels import ABSENT, Name
+from tightrope.engines.labels import Name
 from tightrope.errors import EngineError, InputError, SchemaError
+from tightrope.numerics.arrays import Integers
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.transport.on_tables.supports import Cells
 
 Progress = Callable[[int], None]
 
@@ -79,13 +84,41 @@ def apply_table(
     ('home',)
     """
     table = source if isinstance(source, Table) else open_source(source)
-    work = _coupling(mechanism, value, points if isinstance(points, PointNames) else PointNames.of(points))
-    _check(table, work, (value, group), keep)
-    try:
-        return written_in_order(table, (value, group), work, work.schema, destination, keep=keep, progress=progress)
-    except (StrayRowsError, EngineError):
-        _refuse_strays(table, work, (value, group))  # on Spark an error of the work does not say what it was
-        raise
+    names = points if isinstance(points, PointNames) else PointNames.of(points)
+    return _applied(table, Drawing.of(mechanism, Named(value, names), group), destination, keep, progress)
+
+
+def apply_cells(
+    mechanism: CouplingMechanism,
+    table: Table,
+    cells: Cells,
+    group: str,
+    destination: str | Path,
+    *,
+    keep: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> int:
+    """Write, for each row, the centre of a cell drawn for its own cell and group; the number of rows.
+
+    The columns of the axes are written under their names, and those to ``keep``, which are not hidden; no other. What
+    lies outside the bounds counts as the nearest cell. Each row is one fresh draw: a second run releases every value
+    again. Rows are sorted by what is written, so that their places tell nothing; on Spark they stand as Spark has them:
+    sort them before they are published.
+
+    Raises ``InputError`` where a value is NULL or NaN, a group is none of the mechanism's, or ``keep`` names what is
+    hidden (how many rows, no value); ``SchemaError`` for columns that are missing or not numeric.
+
+    >>> import pyarrow, tempfile
+    >>> from tightrope.engines import open_source
+    >>> from tightrope.engines.axis_cells import Axis
+    >>> ages = Cells((Axis("age", 0, 100, 2),))
+    >>> coin = CouplingMechanism.fit({"a": [0.0, 1.0], "b": [1.0, 0.0]}, ages.cost(), target=[0.5, 0.5])
+    >>> people = open_source(pyarrow.table({"age": [30.0, 70.0] * 50, "sex": ["b", "a"] * 50}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     apply_cells(coin, people, ages, "sex", f"{folder}/out.parquet")
+    100
+    """
+    return _applied(table, Drawing.of(mechanism, Celled(cells), group), destination, keep, progress)
 
 
 class StrayRowsError(InputError):
@@ -93,77 +126,158 @@ class StrayRowsError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Coupling:
+class Named:
+    """Points that stand in one column under their names."""
+
+    column: str
+    names: PointNames
+    remedy: ClassVar[str] = "give the support every value that can occur, or map the others to it; NULL is no value"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many source and target points there are."""
+        return len(self.names.sources), len(self.names.targets)
+
+    def check(self, table: Table) -> None:
+        """Raises ``SchemaError`` where the column does not hold what names are."""
+        _check_named(table, self.column, self.names.sources)
+
+    def numbers(self, columns: Sequence[Any]) -> Integers:
+        """The points of Arrow columns, shape [n]; −1 for strays."""
+        return self.names.sources.numbers(columns[0])
+
+    def written(self, drawn: Integers) -> list[Any]:
+        """Target points as Arrow columns."""
+        return [self.names.targets.named(drawn)]
+
+
+@dataclass(frozen=True, slots=True)
+class Celled:
+    """Cells that columns of numbers fall into; their centres are written."""
+
+    cells: Cells
+    remedy: ClassVar[str] = "NULL and NaN have no cell: leave these rows out first"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.cells.columns
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return len(self.cells), len(self.cells)
+
+    def check(self, table: Table) -> None:
+        for column in self.columns:
+            kind = table.schema.column(column).kind
+            if kind not in ("integer", "number"):
+                raise SchemaError("column", column, f"numeric to be cut into cells, but it is {kind}", "cast it first")
+
+    def numbers(self, columns: Sequence[Any]) -> Integers:
+        return self.cells.numbers([_floats(column) for column in columns])
+
+    def written(self, drawn: Integers) -> list[Any]:
+        import pyarrow
+
+        return [pyarrow.array(centres) for centres in self.cells.centres(drawn)]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
     """Work on a batch of values and groups: a draw for each row. Randomness is drawn where the work is done."""
 
     mechanism: CouplingMechanism
-    name: str
-    points: PointNames
+    points: Named | Celled
+    group: str
     groups: Labels
+
+    @classmethod
+    def of(cls, mechanism: CouplingMechanism, points: Named | Celled, group: str) -> Self:
+        """The work, without the mechanism's memory: that is as secret as the values."""
+        sizes = mechanism.tables.points, len(mechanism.target)
+        if points.sizes != sizes:
+            expected = f"{sizes}, as in the mechanism"
+            raise InputError("number of source and target points", points.sizes, expected, "see PointNames")
+        return cls(dataclasses.replace(mechanism, memory={}), points, group, Labels.of(list(mechanism.groups)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What it reads: the values, then the group."""
+        return (*self.points.columns, self.group)
 
     @property
     def schema(self) -> Any:
         """The Arrow schema of the draws."""
         import pyarrow
 
-        return pyarrow.schema([(self.name, self.points.targets.named(np.zeros(1, dtype=np.int64)).type)])
+        example = self.points.written(np.zeros(1, dtype=np.int64))
+        return pyarrow.schema([(name, part.type) for name, part in zip(self.points.columns, example, strict=True)])
 
     def __call__(self, batch: Any) -> Any:
         import pyarrow
 
         values, groups = self.numbers(batch)
-        _refuse(len(values), _absent(groups), _absent(values))
+        self.refuse(_strays(values, groups))
         drawn = self.mechanism.tables.draw(groups, values)
-        return pyarrow.RecordBatch.from_arrays([self.points.targets.named(drawn)], schema=self.schema)
+        return pyarrow.RecordBatch.from_arrays(self.points.written(drawn), schema=self.schema)
 
-    def numbers(self, batch: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def numbers(self, batch: Any) -> tuple[Integers, Integers]:
         """Numbers of points and of groups, shape [n] each; −1 for strays."""
-        return self.points.sources.numbers(batch.column(0)), self.groups.numbers(batch.column(1))
+        return self.points.numbers(batch.columns[:-1]), self.groups.numbers(batch.column(batch.num_columns - 1))
+
+    def refuse(self, found: Integers) -> None:
+        """Raises ``StrayRowsError`` unless ``_strays`` found none."""
+        total, groups, values = found.tolist()
+        if groups:
+            remedy = "leave them out, or name the groups that the mechanism was fitted with"
+            raise StrayRowsError("rows of unknown groups", groups, f"0 of {total}", remedy)
+        if values:
+            raise StrayRowsError("rows with values outside the points", values, f"0 of {total}", self.points.remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class Strays:
-    """Work on the same batches: how many rows there are, with stray groups, and with stray values."""
+    """Work on the same batches that draws nothing: ``_strays`` of each."""
 
-    coupling: Coupling
+    drawing: Drawing
 
-    def __call__(self, batch: Any) -> NDArray[np.int64]:
-        values, groups = self.coupling.numbers(batch)
-        return np.array([len(values), _absent(groups), _absent(values)], dtype=np.int64)
-
-
-def _coupling(mechanism: CouplingMechanism, name: str, points: PointNames) -> Coupling:
-    """The work, without the mechanism's memory: that is as secret as the values."""
-    sizes = mechanism.tables.points, len(mechanism.target)
-    if (len(points.sources), len(points.targets)) != sizes:
-        found = (len(points.sources), len(points.targets))
-        raise InputError("number of source and target points", found, f"{sizes}, as in the mechanism", "see PointNames")
-    return Coupling(dataclasses.replace(mechanism, memory={}), name, points, Labels.of(list(mechanism.tables)))
+    def __call__(self, batch: Any) -> Integers:
+        return _strays(*self.drawing.numbers(batch))
 
 
-def _check(table: Table, work: Coupling, columns: tuple[str, str], keep: Sequence[str]) -> None:
-    if set(columns) & set(keep):
-        raise InputError("keep", tuple(keep), f"columns other than {columns}", "beside a draw they undo what it hides")
-    for name, labels in zip(columns, (work.points.sources, work.groups), strict=True):
-        wanted = "text" if isinstance(labels.names[0], str) else "integer"
-        kind = table.schema.column(name).kind
-        if kind != wanted:
-            raise SchemaError("column", name, f"of kind {wanted} like its names, but it is {kind}", "cast the column")
+def _applied(
+    table: Table, work: Drawing, destination: str | Path, keep: Sequence[str], progress: Progress | None
+) -> int:
+    if set(work.columns) & set(keep):
+        expected = f"columns other than {work.columns}"
+        raise InputError("keep", tuple(keep), expected, "beside a draw they undo what it hides")
+    work.points.check(table)
+    _check_named(table, work.group, work.groups)
+    try:
+        return written_in_order(table, work.columns, work, work.schema, destination, keep=keep, progress=progress)
+    except (StrayRowsError, EngineError):
+        work.refuse(folded(table, work.columns, Strays(work), 3))  # an engine may not say what stopped it
+        raise
 
 
-def _refuse_strays(table: Table, work: Coupling, columns: tuple[str, str]) -> None:
-    total, groups, values = folded(table, columns, Strays(work), 3).tolist()
-    _refuse(total, groups, values)
+def _check_named(table: Table, column: str, labels: Labels) -> None:
+    wanted = "text" if isinstance(labels.names[0], str) else "integer"
+    kind = table.schema.column(column).kind
+    if kind != wanted:
+        raise SchemaError("column", column, f"of kind {wanted} like its names, but it is {kind}", "cast the column")
 
 
-def _refuse(total: int, groups: int, values: int) -> None:
-    if groups:
-        known = "the groups that the mechanism was fitted with"
-        raise StrayRowsError("rows of unknown groups", groups, f"0 of {total}", f"leave them out, or name {known}")
-    if values:
-        remedy = "give the support every value that can occur, or map the others to it; NULL is no value"
-        raise StrayRowsError("rows with values outside the points", values, f"0 of {total}", remedy)
+def _strays(values: Integers, groups: Integers) -> Integers:
+    """How many rows there are, how many of unknown groups, how many without a point."""
+    return np.array([len(values), np.count_nonzero(groups < 0), np.count_nonzero(values < 0)], dtype=np.int64)
 
 
-def _absent(numbers: NDArray[np.int64]) -> int:
-    return int(np.count_nonzero(numbers == ABSENT))
+def _floats(column: Any) -> NDArray[np.float64]:
+    """An Arrow column of numbers; NULL is NaN."""
+    import pyarrow
+
+    found: NDArray[np.float64] = column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found

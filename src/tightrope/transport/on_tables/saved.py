@@ -19,12 +19,19 @@ from tightrope.certificates.coupling import (
 from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
 from tightrope.randomness.choice import TOTAL
+from tightrope.transport.costs.costs import Cost
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.transport.couplings.displacement import moves
 from tightrope.transport.exact.exact_laws import Law
+from tightrope.transport.exact.exact_plan import MOST_MOVED
 from tightrope.transport.exact.group_tables import GroupTables
-from tightrope.transport.exact.row_tables import RowTables
-from tightrope.transport.on_tables.saved_checks import check
+from tightrope.transport.exact.row_tables import RowTables, quantised
 from tightrope.transport.on_tables.supports import Support, support_of
+
+TARGET_TOLERANCE = Fraction(1, 1 << 100)
+"""How far an output law may be from the target at a point: fitted ones are within 2⁻¹²⁸ a point of the support."""
+LOSS_ERROR = 1e-9
+"""Relative to the largest cost: what sums of rounded masses may be off."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,3 +153,43 @@ def _weights(name: str, table: RowTable, size: int) -> dict[int, int]:
     if sum(weights) != TOTAL or not min(weights) > 0:
         raise InputError(name, f"sum {sum(weights):x}", f"> 0 and {TOTAL:x} in total", AGAIN)
     return dict(zip(table.outcomes, weights, strict=True))
+
+
+def check(mechanism: CouplingMechanism, cost: Cost) -> None:
+    """Raise ``InputError`` unless output laws, rows of excluded points and losses are what a fit would have made."""
+    if not mechanism.stray <= Fraction(MOST_MOVED):
+        raise _tampered("stray", float(mechanism.stray), f"at most {MOST_MOVED:g}")
+    for group in mechanism.groups:
+        _check_output(mechanism, group)
+        _check_excluded(mechanism, group)
+        _check_loss(mechanism, group, cost)
+
+
+def _check_output(mechanism: CouplingMechanism, group: Name) -> None:
+    gaps = [abs(share - mechanism.target[y]) for y, share in enumerate(mechanism.exact_output_law(group))]
+    if not max(gaps) <= TARGET_TOLERANCE:
+        raise _tampered(f"output law of {group!r}", f"{float(max(gaps)):.3g} off", "the target, to 2^-100 a point")
+
+
+def _check_excluded(mechanism: CouplingMechanism, group: Name) -> None:
+    """A point without mass does not show in the output law; its row must say nothing about it."""
+    law, tables = mechanism.groups[group], mechanism.tables[group]
+    whole = quantised(dict(enumerate(mechanism.target.masses)))
+    seen: set[int] = set()
+    for x, mass in enumerate(law.masses):
+        start = int(tables.starts[x])
+        if not mass and start not in seen and tables.weights(x) != whole:
+            raise _tampered(f"row of point {x}, which {group!r} excludes", "another law", "the target")
+        if not mass:
+            seen.add(start)
+
+
+def _check_loss(mechanism: CouplingMechanism, group: Name, cost: Cost) -> None:
+    found = moves(mechanism, group, cost)
+    loss = found.mean if mechanism.objective == "expected" else found.largest
+    if not abs(loss - mechanism.loss[group]) <= LOSS_ERROR * cost.ceiling():
+        raise _tampered(f"loss of {group!r}", mechanism.loss[group], f"{loss!r}, that of its weights")
+
+
+def _tampered(name: str, value: object, expected: str) -> InputError:
+    return InputError(name, value, expected, "the file was changed or damaged: fit again")
