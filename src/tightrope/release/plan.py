@@ -88,7 +88,7 @@ class Plan:
     def _row(self, budget: Budget) -> dict[str, Any]:
         row: dict[str, Any] = {"epsilon": float(max(e for e, _ in budget.points)), "delta": float(budget.delta)}
         try:
-            plan = self._under(budget)
+            plan = self if budget == self.budget else self._under(budget)
         except BudgetRefused:
             return {**row, "attack_success": None, "answers": None}
         return {
@@ -98,7 +98,7 @@ class Plan:
         }
 
     def _under(self, budget: Budget) -> Plan:
-        allocation = allocate([task.unit for task in self.tasks], budget)
+        allocation = allocate([task.unit for task in self.tasks], budget, compare=False)
         return Plan(self.tasks, allocation, budget, self.share, self.person, self.sizes, self._release)
 
     def to_data(self) -> dict[str, Any]:
@@ -137,8 +137,17 @@ class Plan:
                 "by_group_size": sizes,
                 "statement": STATEMENT,
             },
-            "notes": accuracy.notes(),
+            "notes": [*accuracy.notes(), *self._bounded()],
         }
+
+    def _bounded(self) -> list[str]:
+        """What a bound on many rows costs, where there is one."""
+        if self.allocation.spare is None:
+            return []
+        percent = math.ceil(1000 * self.allocation.spare) / 10
+        return [
+            f"one person's rows can fall in too many ways to try each: that costs at most {percent:g} % of the noise"
+        ]
 
     def _why(self) -> str:
         if not self.allocation.alternatives:

@@ -12,7 +12,7 @@ from tightrope.design.allocation.allocation import allocate
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Spend, Unit, eighths, lattice_unit
 from tightrope.design.composed.composed_noise import composed_noise
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import BudgetRefused
 
 COUNT = Spend("count", 8, True)
 SUM = Spend("sum", 8, False)
@@ -135,8 +135,3 @@ def test_the_impossible_is_refused():
         allocate([Unit((KEYS,), Contribution(100_000, 1, 100_000))], tr.Budget(epsilon="1e-9", delta=1e-12))
     with pytest.raises(BudgetRefused, match="protects nobody"):
         allocate([Unit((KEYS, SUM), ONE)], tr.Budget(epsilon=1000, delta=1e-12))
-
-
-def test_too_many_ways_to_split_are_refused_with_the_remedy():
-    with pytest.raises(InputError, match="rows_per_group=1"):
-        Contribution(1000, 1000, 1000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +17,10 @@ LISTED_NATS = 90.0
 """Float weights are never listed beyond e^{−90}: there an integer table of 128 bits has nothing either."""
 DEEPER = 25.0
 """Float weights are listed until e^{−25} of the mass that may be lost."""
+MOST_ATOMS = 4096
+"""Losses of a longer law are gathered in cells, about so many: searches need no more."""
+NARROWEST = 1e-12
+"""Nats between the ends of a cell below which it is one atom."""
 LONGEST_SIDE = 1 << 17
 """Cells of one side at most."""
 
@@ -34,7 +39,7 @@ class Need:
         return min(LISTED_NATS, DEEPER - math.log(max(self.infinite_mass, 1e-300)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # not slotted: what every shift needs is kept
 class Weights:
     """Float weights of 0..N (each for x and −x).
 
@@ -52,7 +57,7 @@ class Weights:
             return NoiseTable.from_probabilities(self.half)
         return NoiseTable.from_probabilities(self.half[: self.head], tail_ratio=self.ratio, tail_width=self.width)
 
-    @property
+    @cached_property
     def _shares(self) -> Floats:
         return self.half / (2 * math.fsum(self.half) - float(self.half[0]))
 
@@ -63,14 +68,29 @@ class Weights:
 
     def cells(self, shift: int) -> Cells:
         """The loss of (X, X + shift) in floats, for searching; weights past the listed ones count as lost."""
-        shares = self._shares
+        whole, logs = self._sides
+        losses, p, q = logs[:-shift] - logs[shift:], whole[:-shift], whole[shift:]
+        lost = 0.0 if self.ratio is not None else float(np.sum(whole[-shift:]))
+        if len(losses) <= MOST_ATOMS:
+            return Cells.atoms(losses, p, lost, lost)
+        starts = np.arange(0, len(losses), -(-len(losses) // MOST_ATOMS))
+        lower, upper = np.minimum.reduceat(losses, starts), np.maximum.reduceat(losses, starts)
+        return _gathered(lower, upper, np.add.reduceat(p, starts), np.add.reduceat(q, starts), lost)
+
+    @cached_property
+    def _sides(self) -> tuple[Floats, Floats]:
+        """Probabilities of −N..N, N the last that is positive, and their logarithms."""
+        shares = self._shares[: np.flatnonzero(self._shares)[-1] + 1]
         whole = np.concatenate([shares[:0:-1], shares])
-        pad = np.zeros(shift)
-        p, q = np.concatenate([pad, whole]), np.concatenate([whole, pad])
-        both = (p > 0) & (q > 0)
-        losses = np.log(p[both]) - np.log(q[both])
-        lost = 0.0 if self.ratio is not None else math.fsum(p[~both])
-        return Cells.atoms(losses, p[both], lost, lost)
+        return whole, np.log(whole)
+
+
+def _gathered(lower: Floats, upper: Floats, p: Floats, q: Floats, lost: float) -> Cells:
+    """Cells that keep both masses; where no loss of a cell differs, all of it is at the end."""
+    width = np.maximum(upper - lower, NARROWEST)
+    high = p * np.clip(np.expm1(np.log(q / p) + lower) / np.expm1(-width), 0.0, 1.0)
+    high = np.where(upper - lower < NARROWEST, p, high)
+    return Cells(lower, upper, p - high, high, lost, lost)
 
 
 def cells(count: float) -> int:

@@ -68,13 +68,14 @@ class Person:
     groups: int
 
     def bounds(self, question: Question) -> PersonBounds:
-        """The bounds of one question; a question without groups has one group."""
+        """The bounds of one question; one without groups has one group, and nobody is in more groups than there are."""
         if self.column is None:
             return PersonBounds(None, 1, 1, 1)
         per_group = min(question.asked.rows_per_group or self.rows_per_group, self.rows)
         if not question.by:
             return PersonBounds(self.column, per_group, per_group, 1)
-        groups = min(question.asked.groups_per_person or self.groups, self.rows)
+        listed = self.rows if question.keys is None else len(question.keys)
+        groups = min(question.asked.groups_per_person or self.groups, self.rows, listed)
         return PersonBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
 
 
