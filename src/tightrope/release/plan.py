@@ -66,7 +66,10 @@ class Plan:
     def noises(self) -> list[tuple[Noise, ...]]:
         """The noise of every vector, by task."""
         return [
-            tuple(Noise(v, c.family, c.table, c.shift) for v, c in zip(task.vectors, choices, strict=True))
+            tuple(
+                Noise(v, c.family, c.table, c.shift, discovers=v == task.key_count)
+                for v, c in zip(task.vectors, choices, strict=True)
+            )
             for task, choices in zip(self.tasks, self.allocation.choices, strict=True)
         ]
 
