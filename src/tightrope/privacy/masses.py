@@ -79,6 +79,9 @@ class Masses:
     @classmethod
     def _inside(cls, window: Window, first: int, values: Floats, infinite: float, slack: float) -> Self:
         """What lies beyond the window, or is faint, becomes infinite above and is lifted below."""
+        inside = -window.reach <= first and first + len(values) <= window.reach + 1
+        if inside and values[0] > FAINT_BELOW and values[-1] > FAINT_ABOVE:
+            return cls(window, first, values, infinite, slack)
         held = np.flatnonzero(values > FAINT_ABOVE)
         end = min(int(held[-1]) + 1 if len(held) else 0, window.reach + 1 - first)
         if end <= 0:

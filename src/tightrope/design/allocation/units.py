@@ -135,9 +135,11 @@ def _rows(loss: ShiftLoss, shift: int) -> ShiftLoss:
 
 
 def _part(own: Sequence[tuple[ShiftLoss, int]], window: Window) -> Callable[[int], Masses]:
-    """The law of one group with some rows of the person: its spends side by side."""
+    """The law of one group with some rows of the person: its spends side by side, those that are alike at once."""
+    counted = Counter(own).items()
 
     def law(rows: int) -> Masses:
-        return reduce(Masses.__mul__, (Masses.of(loss(rows * shift), window) for loss, shift in own))
+        alike = (Masses.of(loss(rows * shift), window) ** count for (loss, shift), count in counted)
+        return reduce(Masses.__mul__, alike)
 
     return law

@@ -17,7 +17,7 @@ from tightrope.release.questions.tails import Tails
 OUTSIDE = 0.05
 ROUNDING = 1e-10
 """Relative margin for sums of tail probabilities in floats."""
-RATIOS, HALVINGS = 256, 26
+RATIOS, HALVINGS = 160, 13
 """Ratios at which a width is kept, and halvings that find it."""
 INNER, INNER_PARTS, OUTER, OUTER_PARTS = 1e-2, 192, 1e-6, 64
 """The count's noise is gathered outwards: so many parts up to where this much is left; what is further is lost."""
@@ -52,7 +52,8 @@ class Ratios:
         """The widths of X − mY, X from ``top`` and Y from ``bottom``."""
         places, masses = _gathered(bottom)
         ratios = largest * np.arange(1, RATIOS + 1) / RATIOS
-        low, high = np.zeros(RATIOS), _half(top, OUTSIDE / 2 * 0.9) + ratios * _half(bottom, OUTSIDE / 2 * 0.9)
+        high = _half(top, OUTSIDE / 2 * 0.9) + ratios * _half(bottom, OUTSIDE / 2 * 0.9)
+        low = high / 3
         shifts = ratios[:, None] * places
         for _ in range(HALVINGS):
             middle = (low + high) / 2
