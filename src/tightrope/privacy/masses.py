@@ -24,7 +24,8 @@ from tightrope.privacy.laws.loss_cells import Cells
 MASS_MARGIN = 5e-10
 """Relative bound on the rounding of some thousand compositions: exported masses are larger by it."""
 FAINT_ABOVE, FAINT_BELOW = 1e-40, 1e-25
-"""Less than this at the ends of a law is not carried along: above it becomes infinite loss, below it is lifted."""
+"""Less than this at the ends of a law is not carried along: below it is lifted, above it joins an infinite loss, if the
+law has one at all: pure laws stay pure."""
 SNAP = 1e-10
 """Atoms this close to a lattice point, relative to the step, are moved there; the slack says how far down."""
 
@@ -80,9 +81,10 @@ class Masses:
     def _inside(cls, window: Window, first: int, values: Floats, infinite: float, slack: float) -> Self:
         """What lies beyond the window, or is faint, becomes infinite above and is lifted below."""
         inside = -window.reach <= first and first + len(values) <= window.reach + 1
-        if inside and values[0] > FAINT_BELOW and values[-1] > FAINT_ABOVE:
+        faint = FAINT_ABOVE if infinite > 0 else 0.0
+        if inside and values[0] > FAINT_BELOW and values[-1] > faint:
             return cls(window, first, values, infinite, slack)
-        held = np.flatnonzero(values > FAINT_ABOVE)
+        held = np.flatnonzero(values > faint)
         end = min(int(held[-1]) + 1 if len(held) else 0, window.reach + 1 - first)
         if end <= 0:
             return cls(window, window.reach, np.zeros(1), infinite + math.fsum(values), slack)

@@ -15,7 +15,7 @@ from tightrope.errors import BudgetRefused
 from tightrope.numerics.checks import whole
 from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
 from tightrope.release.questions.node import Question
-from tightrope.release.questions.tasks import Person, Task
+from tightrope.release.questions.tasks import Person, Task, large_delta
 from tightrope.release.questions.vector import Noise
 
 if TYPE_CHECKING:
@@ -140,17 +140,18 @@ class Plan:
                 "by_group_size": sizes,
                 "statement": STATEMENT,
             },
-            "notes": [*accuracy.notes(), *self._bounded()],
+            "notes": [*accuracy.notes(), *self._warnings()],
         }
 
-    def _bounded(self) -> list[str]:
-        """What a bound on many rows costs, where there is one."""
+    def _warnings(self) -> list[str]:
+        """Words of warning for a large δ, and what a bound on many rows costs, where there is one."""
+        warning = large_delta(self.budget)
+        said = [] if warning is None else [warning]
         if self.allocation.spare is None:
-            return []
+            return said
         percent = math.ceil(1000 * self.allocation.spare) / 10
-        return [
-            f"one person's rows can fall in too many ways to try each: that costs at most {percent:g} % of the noise"
-        ]
+        cost = f"one person's rows can fall in too many ways to try each: that costs at most {percent:g} % of the noise"
+        return [*said, cost]
 
     def _why(self) -> str:
         if not self.allocation.alternatives:

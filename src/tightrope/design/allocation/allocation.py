@@ -46,13 +46,17 @@ def allocate(units: Sequence[Unit], budget: Budget, *, compare: bool = True) -> 
     least sum of E|X| over relative sizes wins. Every unit is dominated by the pointwise maximum over the ways one
     person's rows may fall; units compose with **parameters fixed in advance**. Neighbours: add or remove one person.
     ``compare=False`` saves the sizes of families that are ``HOPELESS``: they are no alternatives then.
-    Raises ``BudgetRefused`` where no size will do.
+    Where δ = 0 no noise may end, so no keys are hidden. Raises ``BudgetRefused`` where no size will do.
     """
     search = Search(tuple(units), budget)
+    if not search.delta > 0 and any(spend.bounded for spend in all_spends(search.units)):
+        raise BudgetRefused(
+            "keys cannot be discovered at delta = 0: list them with keys=, or allow a delta such as 1e-12"
+        )
     optimum = _optimum(search)
     if optimum is not None:
         return optimum
-    planned = [family for family in offered() if family.planned]
+    planned = [family for family in offered() if family.planned and (search.delta > 0 or not family.bounded)]
     trials: list[Trial] = []
     for law in (law for family in planned if not isinstance(family, Shaped) for law in family.variants):
         least = min((trial.size for trial in trials), default=math.inf)
