@@ -210,9 +210,41 @@ def test_two_questions_of_one_name_are_refused(visits):
         session(visits).plan([tr.count(), tr.count()])
 
 
-def test_pure_privacy_is_refused_with_the_remedy(visits):
-    with pytest.raises(InputError, match="1e-12"):
-        session(visits, budget=tr.Budget(epsilon=1, delta=0)).plan([tr.count()])
+def test_pure_privacy_needs_listed_keys(visits):
+    opened = session(visits, budget=tr.Budget(epsilon=1, delta=0))
+    with pytest.raises(InputError, match="list the keys of count_by_city with keys=, or say delta=1e-12"):
+        opened.plan([tr.count(by="city")])
+    assert opened.spent["share"] == "0"
+
+
+@pytest.mark.parametrize("rows", [1, 3, 120])
+def test_pure_privacy_is_exact(visits, rows):
+    """No output gives anybody away, however improbable: every table has a tail without an end, and δ(ε) is 0."""
+    opened = session(visits, budget=tr.Budget(epsilon=1, delta=0), rows_per_person=rows)
+    keys = ["Ulm", "Bern", "Graz"]
+    plan = opened.plan([tr.count(), tr.count(by="city", keys=keys), tr.mean("income", between=(0, 1e5))])
+    assert all(noise.table.tail is not None for noises in plan.noises() for noise in noises)
+    assert plan.loss.infinite_mass == plan.loss.delta(1.0) == 0 < plan.loss.delta(0.9)
+    certificate = plan.release().certificate
+    assert 0.99 < certificate["epsilon"] <= 1 and certificate["delta"] == 0
+
+
+def test_a_delta_that_protects_nobody_is_refused_and_a_large_one_is_warned_of(visits):
+    with pytest.raises(InputError, match="given away for certain"):
+        session(visits, budget=tr.Budget(epsilon=1, delta="0.99")).plan([tr.count()])
+    warned = session(visits, budget=tr.Budget(epsilon=1, delta="0.001")).plan([tr.count()])
+    assert "with 1,000 people the promise allows to publish one of them" in str(warned)
+    assert "allows to publish" not in str(session(visits).plan([tr.count()]))
+
+
+def test_a_mean_shows_the_noisy_count_that_was_paid_for(visits):
+    plan = session(visits).plan([tr.mean("income", between=(0, 1e5), by="city", keys=["Ulm", "Bern"]), tr.count()])
+    answers = plan.release()
+    usable = dict(zip(*(answers[0].frame[column] for column in ("city", "usable")), strict=True))
+    truth = visits.dropna().groupby("city").size()
+    assert all(abs(usable[city] - truth[city]) < 150 and usable[city] % 1 == 0 for city in usable)
+    assert "usable" not in answers[1].frame and "usable" not in answers[1].rows[0]
+    assert '"usable":' in answers.to_json().replace(" ", "").replace("\n", "")
 
 
 def test_a_forked_copy_of_a_session_cannot_spend(visits):

@@ -21,6 +21,8 @@ from tightrope.certificates.reading import Reader
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
+PAID = ("usable",)
+"""What a record may hold besides: the noisy number of values that a mean was divided by."""
 Key = str | bool | int | float | None
 READER = Reader("release", "take the file as tightrope release wrote it: releasing again spends the budget again")
 
@@ -188,10 +190,10 @@ class AnswerDocument(Part, frozen=True, kw_only=True):
         if (self.keys == "none") != (not self.by):
             raise InputError("keys", self.keys, "'none' exactly where there is nothing in by")
         for place, row in enumerate(self.rows, start=1):
-            if set(row) != {*self.by, *MEASURES}:
+            if not {*self.by, *MEASURES} <= set(row) <= {*self.by, *MEASURES, *PAID}:
                 raise InputError(f"rows {place}", len(row), f"a record of {[*self.by, *MEASURES]}")
-            for name in MEASURES:
-                number = row[name]
+            for name in (*MEASURES, *PAID):
+                number = row.get(name)
                 if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
                     raise InputError(f"rows {place} {name}", type(number).__name__, "a number or nothing")
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.document import plain, written
-from tightrope.certificates.release import MEASURES, READER, AnswerDocument, ReleaseCertificate, ReleaseResult
+from tightrope.certificates.release import MEASURES, PAID, READER, AnswerDocument, ReleaseCertificate, ReleaseResult
 from tightrope.errors import InputError
 from tightrope.release.questions.node import Question
 
@@ -36,7 +36,8 @@ class Answer:
         """The records as a pandas data frame, in the order of the keys."""
         import pandas as pd
 
-        return pd.DataFrame(self.rows, columns=[*self.question.by, "value", "lower", "upper"])
+        paid = [name for name in PAID if any(name in row for row in self.rows)]
+        return pd.DataFrame(self.rows, columns=[*self.question.by, *MEASURES, *paid])
 
     @property
     def document(self) -> AnswerDocument:

@@ -15,7 +15,7 @@ from tightrope.errors import BudgetRefused
 from tightrope.numerics.checks import whole
 from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
 from tightrope.release.questions.node import Question
-from tightrope.release.questions.tasks import Person, Task
+from tightrope.release.questions.tasks import Person, Task, large_delta
 from tightrope.release.questions.vector import Noise
 
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ class Plan:
     def noises(self) -> list[tuple[Noise, ...]]:
         """The noise of every vector, by task."""
         return [
-            tuple(Noise(v, c.family, c.table, c.shift) for v, c in zip(task.vectors, choices, strict=True))
+            tuple(
+                Noise(v, c.family, c.table, c.shift, discovers=v == task.key_count)
+                for v, c in zip(task.vectors, choices, strict=True)
+            )
             for task, choices in zip(self.tasks, self.allocation.choices, strict=True)
         ]
 
@@ -88,7 +91,7 @@ class Plan:
     def _row(self, budget: Budget) -> dict[str, Any]:
         row: dict[str, Any] = {"epsilon": float(max(e for e, _ in budget.points)), "delta": float(budget.delta)}
         try:
-            plan = self._under(budget)
+            plan = self if budget == self.budget else self._under(budget)
         except BudgetRefused:
             return {**row, "attack_success": None, "answers": None}
         return {
@@ -98,7 +101,7 @@ class Plan:
         }
 
     def _under(self, budget: Budget) -> Plan:
-        allocation = allocate([task.unit for task in self.tasks], budget)
+        allocation = allocate([task.unit for task in self.tasks], budget, compare=False)
         return Plan(self.tasks, allocation, budget, self.share, self.person, self.sizes, self._release)
 
     def to_data(self) -> dict[str, Any]:
@@ -137,8 +140,18 @@ class Plan:
                 "by_group_size": sizes,
                 "statement": STATEMENT,
             },
-            "notes": accuracy.notes(),
+            "notes": [*accuracy.notes(), *self._warnings()],
         }
+
+    def _warnings(self) -> list[str]:
+        """Words of warning for a large δ, and what a bound on many rows costs, where there is one."""
+        warning = large_delta(self.budget)
+        said = [] if warning is None else [warning]
+        if self.allocation.spare is None:
+            return said
+        percent = math.ceil(1000 * self.allocation.spare) / 10
+        cost = f"one person's rows can fall in too many ways to try each: that costs at most {percent:g} % of the noise"
+        return [*said, cost]
 
     def _why(self) -> str:
         if not self.allocation.alternatives:

@@ -18,7 +18,7 @@ from tightrope.release.answering import answer_tasks
 from tightrope.release.answers import Answers
 from tightrope.release.certificate import certificate_of
 from tightrope.release.plan import Plan, group_sizes
-from tightrope.release.questions.tasks import Person, tasks_of
+from tightrope.release.questions.tasks import Person, tasks_of, usable_delta
 
 if TYPE_CHECKING:
     from tightrope.engines import Table
@@ -104,9 +104,8 @@ class Session:
         ``PlanError`` or ``SchemaError`` for a question that cannot be asked, ``BudgetRefused`` where no noise will do.
         """
         budget = self.budget.share(share)
-        if not budget.delta > 0:
-            raise InputError("delta", budget.delta, "above 0 for a release", "1e-12 costs next to nothing")
         tasks = tasks_of(questions, self.person, self.schema)
+        usable_delta(budget, tasks)
         allocation = allocate([task.unit for task in tasks], budget)
         sizes = group_sizes(expected_rows)
         return Plan(tasks, allocation, budget, Decimal(str(share)), self.person, sizes, self._release)

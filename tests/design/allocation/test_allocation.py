@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,16 +11,19 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tightrope.design.allocation.allocation import allocate
-from tightrope.design.allocation.contributions import Contribution
+from tightrope.design.allocation.contributions import Contribution, worst_split
+from tightrope.design.allocation.size_search import Search
 from tightrope.design.allocation.units import Spend, Unit, eighths, lattice_unit
 from tightrope.design.composed.composed_noise import composed_noise
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import BudgetRefused
+from tightrope.mechanisms.families.laplace import Laplace
 
 COUNT = Spend("count", 8, True)
 SUM = Spend("sum", 8, False)
 KEYS = Spend("count", 8, True, bounded=True)
 USABLE = Spend("usable values", 16, True)
 ONE = Contribution(1, 1, 1)
+BUDGET = tr.Budget(epsilon=1, delta=1e-6)
 
 
 def recomposed(allocation, units):
@@ -137,6 +142,25 @@ def test_the_impossible_is_refused():
         allocate([Unit((KEYS, SUM), ONE)], tr.Budget(epsilon=1000, delta=1e-12))
 
 
-def test_too_many_ways_to_split_are_refused_with_the_remedy():
-    with pytest.raises(InputError, match="rows_per_group=1"):
-        Contribution(1000, 1000, 1000)
+def test_units_that_are_alike_are_composed_once(monkeypatch):
+    calls = []
+
+    def counted(part, contribution, window):
+        calls.append(contribution)
+        return worst_split(part, contribution, window)
+
+    monkeypatch.setattr("tightrope.design.allocation.units.worst_split", counted)
+    three = Contribution(3, 3, 3)
+    search = Search((Unit((SUM, USABLE), three), Unit((SUM, USABLE), three), Unit((USABLE,), three)), BUDGET)
+    families = (Laplace(),) * 5
+    apart = replace(search, units=search.units[:1]), replace(search, units=search.units[2:])
+    assert search.passes(families, 30.0) and calls == [three, three]
+    assert all(part.passes(families[: len(part.units[0].spends)], 30.0) for part in apart)
+
+
+def test_a_table_of_budgets_chooses_as_a_plan_does():
+    for units in ([Unit((COUNT,), ONE)] * 12, [Unit((KEYS, SUM), Contribution(3, 2, 3))], [Unit((SUM, USABLE), ONE)]):
+        full, quick = (allocate(units, BUDGET, compare=compare) for compare in (True, False))
+        assert [c.family for u in quick.choices for c in u] == [c.family for u in full.choices for c in u]
+        assert [c.table for u in quick.choices for c in u] == [c.table for u in full.choices for c in u]
+        assert set(quick.alternatives) <= set(full.alternatives)

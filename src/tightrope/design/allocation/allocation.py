@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy import optimize
 
@@ -34,31 +34,52 @@ class Allocation:
     choices: tuple[tuple[Choice, ...], ...]
     loss: PrivacyLoss
     alternatives: dict[str, float]
+    spare: float | None = None
+    """The part of the noise, at most, that a bound on more rows than can be gone through may cost; None: there is none.
+    """
 
 
-def allocate(units: Sequence[Unit], budget: Budget) -> Allocation:
+def allocate(units: Sequence[Unit], budget: Budget, *, compare: bool = True) -> Allocation:
     """The least noise for which the exact composed loss keeps every point of the budget.
 
     One family for all spends (bounded ones keep a bounded family) at the least common size; the family with the
     least sum of E|X| over relative sizes wins. Every unit is dominated by the pointwise maximum over the ways one
     person's rows may fall; units compose with **parameters fixed in advance**. Neighbours: add or remove one person.
-    Raises ``BudgetRefused`` where no size will do.
+    ``compare=False`` saves the sizes of families that are ``HOPELESS``: they are no alternatives then.
+    Where δ = 0 no noise may end, so no keys are hidden. Raises ``BudgetRefused`` where no size will do.
     """
     search = Search(tuple(units), budget)
+    if not search.delta > 0 and any(spend.bounded for spend in all_spends(search.units)):
+        raise BudgetRefused(
+            "keys cannot be discovered at delta = 0: list them with keys=, or allow a delta such as 1e-12"
+        )
     optimum = _optimum(search)
     if optimum is not None:
         return optimum
-    planned = [family for family in offered() if family.planned]
-    trials = [_trial(search, law) for family in planned if not isinstance(family, Shaped) for law in family.variants]
+    planned = [family for family in offered() if family.planned and (search.delta > 0 or not family.bounded)]
+    trials: list[Trial] = []
+    for law in (law for family in planned if not isinstance(family, Shaped) for law in family.variants):
+        least = min((trial.size for trial in trials), default=math.inf)
+        beaten = not compare and math.isfinite(least) and not search.passes(_families(search, law), HOPELESS * least)
+        trials.append(Trial(law.name, (), math.inf, math.inf) if beaten else _trial(search, law))
     trials += [_tuned(search, family, trials) for family in planned if isinstance(family, Shaped)]
     least = min(trial.error for trial in trials)
     best = next(trial for trial in trials if trial.error <= least * (1 + 2 * ROUGH))
     if not math.isfinite(least):
         raise BudgetRefused(f"no noise keeps {budget} for {len(search.units)} answers; raise epsilon or delta")
     choices, loss = search.certify(best.families, best.size)
+    spare = _spare(search, best)
     ordered = sorted(trials, key=lambda trial: -trial.error)
     relative = {t.name: t.error / best.error for t in ordered if math.isfinite(t.error)}
-    return Allocation(choices, loss, relative)
+    return Allocation(choices, loss, relative, spare)
+
+
+def _spare(search: Search, best: Trial) -> float | None:
+    """How much smaller noise could be, at most, if the bound on many rows were exact: the fullest split needs it."""
+    if all(unit.contribution.exact for unit in search.units):
+        return None
+    needed = replace(search, fullest=True).least_size(best.families, best.size)
+    return max(0.0, 1 - needed / best.size) if math.isfinite(needed) else 1.0
 
 
 def _optimum(search: Search) -> Allocation | None:
@@ -104,7 +125,12 @@ def _tuned(search: Search, family: Shaped, trials: Sequence[Trial]) -> Trial:
 
 
 def _trial(search: Search, family: Family, guess: float | None = None) -> Trial:
-    hiding = family if family.hides_keys else KEYS
-    families = tuple(hiding if spend.bounded else family for spend in all_spends(search.units))
+    families = _families(search, family)
     size = search.least_size(families, guess)
     return Trial(family.name, families, size, search.error(families, size))
+
+
+def _families(search: Search, family: Family) -> tuple[Family, ...]:
+    """The family for every spend, one that hides keys where they are discovered."""
+    hiding = family if family.hides_keys else KEYS
+    return tuple(hiding if spend.bounded else family for spend in all_spends(search.units))

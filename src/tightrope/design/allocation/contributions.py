@@ -16,7 +16,9 @@ from tightrope.numerics.checks import whole
 from tightrope.privacy.masses import Masses, Window, worst
 
 MOST_COMPOSITIONS = 2500
-"""Compositions that one person's worst split may take: 50 rows that may fall anywhere."""
+"""Compositions that one person's worst split may take; where it would take more, it is bounded (``many_rows``)."""
+MOST_ROWS = 10_000
+"""Rows of one person, where they may fall in several ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,12 @@ class Contribution:
     def __post_init__(self) -> None:
         for name in ("rows", "rows_per_group", "groups"):
             whole(name, getattr(self, name))
-        if self.compositions > MOST_COMPOSITIONS:
+        if not (self.one_way or self.most_rows <= MOST_ROWS):
             raise InputError(
                 "rows_per_person",
                 self.rows,
-                f"small enough that the ways of {self.rows} rows to fall into groups can be gone through",
-                "bound the person further: rows_per_group=1, a small groups_per_person, or fewer rows",
+                f"at most {MOST_ROWS} where they may fall into groups in several ways",
+                "bound the person further: rows_per_group=1, groups_per_person=1, or fewer rows",
             )
 
     @property
@@ -49,26 +51,41 @@ class Contribution:
         return min(self.rows, self.largest_part * self.groups)
 
     @property
-    def compositions(self) -> int:
-        """How many compositions of two laws the worst split takes."""
-        if self.groups == 1 or self.largest_part == 1:
-            return 1
-        levels = 1 if self.groups >= self.most_rows else self.groups
-        return levels * self.most_rows * self.largest_part
+    def one_way(self) -> bool:
+        """Whether there is but one full split."""
+        return self.groups == 1 or self.largest_part == 1
+
+    @property
+    def levels(self) -> int:
+        """How often all rows are gone through: once where any number of groups is allowed, or stands for fewer."""
+        one = self.most_rows * self.largest_part
+        few = self.groups < self.most_rows and self.groups * one <= MOST_COMPOSITIONS
+        return self.groups if few else 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether every split is composed; else they are bounded together."""
+        return self.one_way or self.levels * self.most_rows * self.largest_part <= MOST_COMPOSITIONS
+
+
+def fullest_split(part: Callable[[int], Masses], contribution: Contribution) -> Masses:
+    """The law of one split, as many of the largest parts as there can be: no noise that keeps less will do."""
+    return part(contribution.largest_part) ** (contribution.most_rows // contribution.largest_part)
 
 
 def worst_split(part: Callable[[int], Masses], contribution: Contribution, window: Window) -> Masses:
-    """The law that dominates every split; ``part(c)`` is that of one group with c rows.
+    """The law that dominates every split of an ``exact`` contribution; ``part(c)`` is that of one group with c rows.
 
     Laws for more rows must dominate those for fewer (so they do for unimodal noise), so only full splits count.
+    Where few groups would take too long, any number of groups stands for them: it dominates.
     """
     rows, largest = contribution.most_rows, contribution.largest_part
-    parts = [part(c) for c in range(1, largest + 1)]
     if contribution.groups == 1:
-        return parts[largest - 1]
+        return part(largest)
     if largest == 1:
-        return parts[0] ** rows
-    if contribution.groups >= rows:
+        return part(1) ** rows
+    parts = [part(c) for c in range(1, largest + 1)]
+    if contribution.levels == 1:
         return _any_groups(parts, rows, window)
     return _few_groups(parts, rows, contribution.groups, window)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from scipy.special import ndtri
 
@@ -60,6 +61,8 @@ class Search:
 
     units: tuple[Unit, ...]
     budget: Budget
+    fullest: bool = False
+    """Whether units with too many splits to go through are replaced by one split: a bound from below on the noise."""
 
     @property
     def delta(self) -> float:
@@ -92,6 +95,10 @@ class Search:
             lambda size: self._excess(families, size, COARSE), start, width=width, within=ROUGH / 2, limits=limits
         )
 
+    def passes(self, families: Sequence[Family], size: float) -> bool:
+        """Whether a size keeps the budget, on the coarse lattice."""
+        return self._excess(families, size, COARSE) <= 0
+
     def _refuse(self, most: float) -> None:
         """Raises ``BudgetRefused`` where no noise would be of any use, or of any protection."""
         if self.scale > MOST_EPSILON:
@@ -113,7 +120,7 @@ class Search:
 
     def _total(self, losses: Sequence[ShiftLoss], size: float, resolution: int) -> Masses:
         shifts = [need.shift for need in needs(self.units, size, self.delta)]
-        return total_loss(self.units, losses, shifts, self.window(size, resolution))
+        return total_loss(self.units, losses, shifts, self.window(size, resolution), fullest=self.fullest)
 
     def _keeps(self, total: Masses) -> bool:
         """Whether a composed law meets every point, with the margin."""
@@ -125,8 +132,10 @@ class Search:
         return max(_log_ratio(most, allowed * (1 - SAFETY)) for most, allowed in found)
 
     def _weights(self, families: Sequence[Family], size: float) -> list[Weights]:
+        """Spends that are alike share one law."""
+        law = cache(lambda family, relative, need: family.weights(size * relative, need))
         spends, wanted = all_spends(self.units), needs(self.units, size, self.delta)
-        return [f.weights(size * s.size, need) for f, s, need in zip(families, spends, wanted, strict=True)]
+        return [law(f, s.size, need) for f, s, need in zip(families, spends, wanted, strict=True)]
 
     def error(self, families: Sequence[Family], size: float) -> float:
         """Sum over the spends of E|X| in shifts of one row, each over its relative size."""
@@ -148,8 +157,8 @@ class Search:
         )
         tries = TABLES if math.isfinite(size) else 0
         for near in (size * (1 + CLOSE) ** i for i in range(tries)):
-            tables = [weights.table() for weights in self._weights(families, near)]
-            total = self._total([_exact(table) for table in tables], near, FINE)
+            tables = list(map(cache(Weights.table), self._weights(families, near)))
+            total = self._total(list(map(cache(_exact), tables)), near, FINE)
             if self._keeps(total):
                 return self._choices(families, tables, near), _loss(total)
         raise BudgetRefused(f"no integer table keeps {self.budget}; raise delta")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from tightrope.design.allocation.contributions import Contribution, worst_split
+from tightrope.design.allocation.contributions import Contribution, fullest_split, worst_split
+from tightrope.design.allocation.many_rows import every_split
 from tightrope.mechanisms.families.weights import Need
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.privacy.laws.loss_cells import Cells
@@ -99,21 +101,45 @@ def _need(contribution: Contribution, spend: Spend, unit: int, share: float) -> 
     return Need(1 if spend.whole_rows else unit // spend.eighths, parts, share)
 
 
-def total_loss(units: Sequence[Unit], losses: Sequence[ShiftLoss], shifts: Sequence[int], window: Window) -> Masses:
+def total_loss(
+    units: Sequence[Unit], losses: Sequence[ShiftLoss], shifts: Sequence[int], window: Window, *, fullest: bool = False
+) -> Masses:
     """The composed law of all units: each at the worst split of one person's rows, spends of a unit shifted together.
 
-    ``losses[i](s)`` is the loss of the i-th spend's noise under a shift by s; one row shifts it by ``shifts[i]``.
+    ``losses[i](s)`` is the loss of the i-th spend's noise under a shift by s; one row shifts it by ``shifts[i]``. Units
+    that are alike, with the very same losses, are composed once. ``fullest`` puts one split for those that are too many
+    to go through: no upper bound, but what the noise must hide at least.
     """
     pairs = iter(zip(losses, shifts, strict=True))
-    owned = [[next(pairs) for _ in unit.spends] for unit in units]
-    laws = [worst_split(_part(own, window), unit.contribution, window) for own, unit in zip(owned, units, strict=True)]
+    owned = [(unit.contribution, tuple(next(pairs) for _ in unit.spends)) for unit in units]
+    counted = Counter(owned).items()
+    laws = [_unit_law(contribution, own, window, fullest) ** count for (contribution, own), count in counted]
     return reduce(Masses.__mul__, laws)
 
 
+def _unit_law(
+    contribution: Contribution, own: Sequence[tuple[ShiftLoss, int]], window: Window, fullest: bool
+) -> Masses:
+    """Every split gone through, or one law above all of them for each spend."""
+    part = _part(own, window)
+    if contribution.exact:
+        return worst_split(part, contribution, window)
+    if fullest:
+        return fullest_split(part, contribution)
+    return reduce(Masses.__mul__, (every_split(_rows(*spend), contribution, window) for spend in own))
+
+
+def _rows(loss: ShiftLoss, shift: int) -> ShiftLoss:
+    """The loss by rows instead of steps."""
+    return lambda rows: loss(rows * shift)
+
+
 def _part(own: Sequence[tuple[ShiftLoss, int]], window: Window) -> Callable[[int], Masses]:
-    """The law of one group with some rows of the person: its spends side by side."""
+    """The law of one group with some rows of the person: its spends side by side, those that are alike at once."""
+    counted = Counter(own).items()
 
     def law(rows: int) -> Masses:
-        return reduce(Masses.__mul__, (Masses.of(loss(rows * shift), window) for loss, shift in own))
+        alike = (Masses.of(loss(rows * shift), window) ** count for (loss, shift), count in counted)
+        return reduce(Masses.__mul__, alike)
 
     return law

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -85,10 +86,11 @@ def _largest(listed: Floats, need: Need, allowed: float) -> int:
     reach = len(listed) - 1
     below = np.concatenate([[0.0], np.cumsum(listed)])
     lost = np.zeros(reach + 1)
-    for part in need.parts:
+    ends = np.arange(reach + 1)
+    for part, times in Counter(need.parts).items():
         shift = part * need.shift
-        ends = np.arange(reach + 1)
-        lost += below[ends + 1] - below[np.maximum(ends + 1 - shift, 0)] + np.where(ends < shift, total, 0.0)
+        top = below[ends + 1] - below[np.maximum(ends + 1 - shift, 0)] + np.where(ends < shift, total, 0.0)
+        lost += times * top
     kept = np.flatnonzero(lost / total <= allowed * (1 - 1e-9))
     return int(kept[0]) if len(kept) else reach
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,8 +17,14 @@ LISTED_NATS = 90.0
 """Float weights are never listed beyond e^{−90}: there an integer table of 128 bits has nothing either."""
 DEEPER = 25.0
 """Float weights are listed until e^{−25} of the mass that may be lost."""
+MOST_ATOMS = 1024
+"""Losses of a longer law are gathered in cells, about so many: searches need no more."""
+NARROWEST = 1e-12
+"""Nats between the ends of a cell below which it is one atom."""
 LONGEST_SIDE = 1 << 17
 """Cells of one side at most."""
+
+Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,7 @@ class Need:
         return min(LISTED_NATS, DEEPER - math.log(max(self.infinite_mass, 1e-300)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # not slotted: what every shift needs is kept
 class Weights:
     """Float weights of 0..N (each for x and −x).
 
@@ -52,7 +59,7 @@ class Weights:
             return NoiseTable.from_probabilities(self.half)
         return NoiseTable.from_probabilities(self.half[: self.head], tail_ratio=self.ratio, tail_width=self.width)
 
-    @property
+    @cached_property
     def _shares(self) -> Floats:
         return self.half / (2 * math.fsum(self.half) - float(self.half[0]))
 
@@ -63,14 +70,43 @@ class Weights:
 
     def cells(self, shift: int) -> Cells:
         """The loss of (X, X + shift) in floats, for searching; weights past the listed ones count as lost."""
-        shares = self._shares
+        whole, logs = self._sides
+        p, q = whole[:-shift], whole[shift:]
+        lost = 0.0 if self.ratio is not None else float(np.sum(whole[-shift:]))
+        if len(p) <= MOST_ATOMS:
+            return Cells.atoms(logs[:-shift] - logs[shift:], p, lost, lost)
+        starts = np.arange(0, len(p), -(-len(p) // MOST_ATOMS))
+        return _gathered(*self._ends(shift, starts), np.add.reduceat(p, starts), np.add.reduceat(q, starts), lost)
+
+    def _ends(self, shift: int, starts: Indices) -> tuple[Floats, Floats]:
+        """The least and the largest loss of each cell; the losses of a log-concave law rise."""
+        _, logs = self._sides
+        if self._concave:
+            ends = np.append(starts[1:], len(logs) - shift) - 1
+            return logs[starts] - logs[starts + shift], logs[ends] - logs[ends + shift]
+        losses = logs[:-shift] - logs[shift:]
+        return np.minimum.reduceat(losses, starts), np.maximum.reduceat(losses, starts)
+
+    @cached_property
+    def _concave(self) -> bool:
+        """Whether the logarithms are concave, but for rounding."""
+        return bool(np.all(np.diff(self._sides[1], 2) <= NARROWEST))
+
+    @cached_property
+    def _sides(self) -> tuple[Floats, Floats]:
+        """Probabilities of −N..N, N the last that is positive, and their logarithms."""
+        shares = self._shares[: np.flatnonzero(self._shares)[-1] + 1]
         whole = np.concatenate([shares[:0:-1], shares])
-        pad = np.zeros(shift)
-        p, q = np.concatenate([pad, whole]), np.concatenate([whole, pad])
-        both = (p > 0) & (q > 0)
-        losses = np.log(p[both]) - np.log(q[both])
-        lost = 0.0 if self.ratio is not None else math.fsum(p[~both])
-        return Cells.atoms(losses, p[both], lost, lost)
+        return whole, np.log(whole)
+
+
+def _gathered(lower: Floats, upper: Floats, p: Floats, q: Floats, lost: float) -> Cells:
+    """Cells that keep both masses; where no loss of a cell differs, all of it is at the end."""
+    upper = np.maximum(lower, upper)
+    width = np.maximum(upper - lower, NARROWEST)
+    high = p * np.clip(np.expm1(np.log(q / p) + lower) / np.expm1(-width), 0.0, 1.0)
+    high = np.where(upper - lower < NARROWEST, p, high)
+    return Cells(lower, upper, p - high, high, lost, lost)
 
 
 def cells(count: float) -> int:

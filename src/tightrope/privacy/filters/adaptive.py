@@ -56,12 +56,10 @@ def _expected(option: Masses, values: Floats) -> Floats:
 
     Below the window D is at most the chord from (γ = 0, 1) to its first point, above it no larger than at its top.
     """
-    reach = option.window.reach
-    held = np.flatnonzero(option.values) - reach
-    first, last = min(0, int(held.min(initial=0))), max(0, int(held.max(initial=0)))
+    first, last = min(0, option.first), max(0, option.end - 1)
     below = 1 - (1 - values[0]) * np.exp(option.window.step * np.arange(-last, 0))
     padded = np.concatenate([below, values, np.full(-first, values[-1])])
-    masses = option.values[first + reach : last + reach + 1]
+    masses = np.pad(option.values, (option.first - first, last + 1 - option.end))
     return np.asarray(option.infinite_mass + np.convolve(padded, masses, "valid"))
 
 

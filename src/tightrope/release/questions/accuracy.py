@@ -33,7 +33,7 @@ class Accuracy:
     @property
     def threshold(self) -> int | None:
         """A discovered key is shown when its noisy count exceeds this: the largest value of the noise."""
-        return None if self.keys is None else int(self.keys.mechanism.worst_error)
+        return None if self.keys is None else self.keys.threshold
 
     @property
     def uniform(self) -> bool:
@@ -57,7 +57,8 @@ class Accuracy:
         """Rules that a reader must know."""
         shown = [
             f"a group is shown when its noisy count exceeds {self.threshold}: smaller ones are withheld",
-            "a small group that is shown owes it to high noise: there the interval tends to lie too high",
+            "a small group that is shown owes it to high noise: its value tends to be too high, and the interval of a "
+            "count allows for that",
         ]
         return [*(shown if self.keys is not None else []), *self.question.notes]
 

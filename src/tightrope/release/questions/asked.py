@@ -13,7 +13,7 @@ from tightrope.numerics.checks import positive, whole
 
 Keys = tuple[tuple[object, ...], ...]
 Maker = TypeVar("Maker", bound=Callable[..., Any])
-RESERVED = ("value", "lower", "upper")
+RESERVED = ("value", "lower", "upper", "usable")
 """Names of the columns of an answer: no key may be called so."""
 ENTRIES = ("by", "keys", "weight", "name", "rows_per_group", "groups")
 """The keys of a plan file that every question has."""

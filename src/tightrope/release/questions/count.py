@@ -37,9 +37,9 @@ class Count(Question):
         return (row_count(ROWS, self.asked.size),)
 
     def record(self, integers: Integers, noises: Noises) -> Record:
-        """The noisy integer."""
-        value, width = integers[ROWS], int(noises[ROWS].half_width())
-        return {"value": value, "lower": value - width, "upper": value + width}
+        """The noisy integer; where it shows its group, the interval holds given that."""
+        lower, upper = noises[ROWS].interval(integers[ROWS])
+        return {"value": integers[ROWS], "lower": lower, "upper": upper}
 
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:
         """Those of the noise."""

@@ -16,7 +16,7 @@ Integers = Mapping[str, int]
 Noises = Mapping[str, Noise]
 """The noise of each vector, by its name."""
 Record = dict[str, float | None]
-"""``value`` (None: withheld), ``lower`` and ``upper``."""
+"""``value`` (None: withheld), ``lower`` and ``upper``; ``usable``, the noisy number of values, if it was paid for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
+from tightrope.certificates.budget import TYPICAL, Budget
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Unit
 from tightrope.engines.request import PersonBounds, Request
 from tightrope.engines.schema import Schema
-from tightrope.errors import PlanError, SchemaError
+from tightrope.errors import InputError, PlanError, SchemaError
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.vector import Vector, row_count
 
 VALUES = ("integer", "number", "boolean")
 KEY_COUNT = "rows"
+LARGEST_DELTA, WORRYING_DELTA = Decimal("0.1"), Decimal("1e-4")
+"""A δ that is refused; and one from which on a plan warns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,13 +72,14 @@ class Person:
     groups: int
 
     def bounds(self, question: Question) -> PersonBounds:
-        """The bounds of one question; a question without groups has one group."""
+        """The bounds of one question; one without groups has one group, and nobody is in more groups than there are."""
         if self.column is None:
             return PersonBounds(None, 1, 1, 1)
         per_group = min(question.asked.rows_per_group or self.rows_per_group, self.rows)
         if not question.by:
             return PersonBounds(self.column, per_group, per_group, 1)
-        groups = min(question.asked.groups_per_person or self.groups, self.rows)
+        listed = self.rows if question.keys is None else len(question.keys)
+        groups = min(question.asked.groups_per_person or self.groups, self.rows, listed)
         return PersonBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
 
 
@@ -95,6 +100,27 @@ def tasks_of(questions: Sequence[Question], person: Person, schema: Schema) -> t
         keys = question.keys if question.by else ((),)
         gathered.setdefault((question.by, keys, person.bounds(question)), []).append(question)
     return tuple(_task(own, person) for own in gathered.values())
+
+
+def usable_delta(budget: Budget, tasks: Sequence[Task]) -> None:
+    """Raises ``InputError`` for a δ that protects nobody, and for none where keys must be hidden."""
+    if not budget.delta < LARGEST_DELTA:
+        remedy = f"delta is the chance that somebody is given away for certain; {TYPICAL}"
+        raise InputError("delta", budget.delta, f"below {LARGEST_DELTA} for a release", remedy)
+    discovered = [question.name for task in tasks if task.key_count is not None for question in task.questions]
+    if discovered and not budget.delta > 0:
+        remedy = f"list the keys of {discovered[0]} with keys=, or say delta=1e-12: it costs next to nothing"
+        raise InputError("delta", budget.delta, "above 0 where keys are discovered", remedy)
+
+
+def large_delta(budget: Budget) -> str | None:
+    """Words of warning for a δ that would be one over the number of people in a small town, or more."""
+    if budget.delta < WORRYING_DELTA:
+        return None
+    return (
+        f"delta {float(budget.delta):g} is large: with {int(1 / budget.delta):,} people the promise allows to publish "
+        "one of them, picked at random; it should be far below one over the number of people"
+    )
 
 
 def _check(question: Question, schema: Schema) -> None:

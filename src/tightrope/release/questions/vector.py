@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from tightrope.design.allocation.units import Spend, eighths
@@ -11,6 +12,8 @@ from tightrope.engines.request import FixedPoint, Measure
 from tightrope.mechanisms.integer.widened import Widened
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.release.questions.fixed_point import row_sensitivity
+from tightrope.release.questions.intervals import shown_interval
+from tightrope.release.questions.tails import Tails
 
 CONFIDENCE = 0.95
 
@@ -58,19 +61,43 @@ def value_sum(name: str, column: str, fixed: FixedPoint, size: float) -> Vector:
     return Vector(Measure(name, column, fixed), Spend("sum", eighths(size), False), row_sensitivity(fixed))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)  # not slotted: what all groups share is kept
 class Noise:
-    """The noise of one vector: the integer law that runs, and the size of its unit."""
+    """The noise of one vector: the integer law that runs, and the size of its unit.
+
+    ``discovers``: the vector shows which keys there are, so its integer is seen only where it exceeds ``threshold``.
+    """
 
     vector: Vector
     family: str
     table: NoiseTable
     shift: int
+    discovers: bool = False
 
-    @property
+    @cached_property
     def mechanism(self) -> Widened:
         """The table stretched to the vector's units: its steps, ``shift`` a row, cover the row's sensitivity."""
         return Widened(self.table, math.ceil(self.vector.sensitivity / self.shift))
+
+    @property
+    def threshold(self) -> int | None:
+        """The largest value of the noise, where the vector discovers keys: they are shown beyond it."""
+        return int(self.mechanism.worst_error) if self.discovers else None
+
+    @cached_property
+    def tails(self) -> Tails:
+        """Its tail probabilities in floats."""
+        return Tails.of(self.mechanism)
+
+    @cached_property
+    def _half(self) -> int:
+        return self.mechanism.half_width(CONFIDENCE)
+
+    def interval(self, value: int) -> tuple[int, int]:
+        """Integers that hold the true one 95 % of the time, given the noisy one, and that it is seen."""
+        if self.threshold is None or value > 3 * self.threshold:  # beyond, every likely count is always seen
+            return value - self._half, value + self._half
+        return shown_interval(self.tails, value, self.threshold)
 
     @property
     def step(self) -> float:
@@ -84,6 +111,8 @@ class Noise:
 
     def half_width(self, confidence: float = CONFIDENCE) -> float:
         """Natural units within which the noise stays that often."""
+        if confidence == CONFIDENCE:
+            return self._half * self.step
         return self.mechanism.half_width(confidence) * self.step
 
     @property

@@ -1,0 +1,108 @@
+"""95 % intervals by inverting laws of noise: counts that are seen only beyond a threshold, ratios of two noisy numbers.
+
+``docs/proofs/intervals.md`` has the directions: every interval holds the truth at least 95 % of the time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from tightrope.numerics.arrays import Floats
+from tightrope.release.questions.tails import Tails
+
+OUTSIDE = 0.05
+ROUNDING = 1e-10
+"""Relative margin for sums of tail probabilities in floats."""
+RATIOS, HALVINGS = 160, 13
+"""Ratios at which a width is kept, and halvings that find it."""
+INNER, INNER_PARTS, OUTER, OUTER_PARTS = 1e-2, 192, 1e-6, 64
+"""The count's noise is gathered outwards: so many parts up to where this much is left; what is further is lost."""
+
+
+def shown_interval(tails: Tails, value: int, above: int) -> tuple[int, int]:
+    """Ends of all n ≥ 1 for which ``value`` = n + Y is among the likeliest 95 % of what is shown, n + Y > ``above``.
+
+    ``above`` is the largest |Y|, Y symmetric and unimodal: likelier is nearer to n.
+    """
+    counts = np.arange(max(1, value - above), value + above + 1, dtype=np.float64)
+    off, cut = np.abs(value - counts), above - counts
+    shown = tails.beyond(cut)
+    nearer = tails.beyond(np.maximum(cut, -off)) - tails.beyond(off - 1)
+    held = counts[(off == 0) | (nearer < (1 - OUTSIDE) * (1 + ROUNDING) * shown)]
+    return int(held[0]), int(held[-1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ratios:
+    """Ratios m = s/n of numbers that are known as s + X and n + Y: |s + X − m (n + Y)| ≤ widths[i] 95 % of the time.
+
+    ``widths[i]`` serves all |m| between ``largest`` i/k and ``largest`` (i+1)/k. X and Y are symmetric and unimodal, so
+    the width does not fall with |m|.
+    """
+
+    largest: float
+    widths: Floats
+
+    @classmethod
+    def of(cls, top: Tails, bottom: Tails, largest: float) -> Self:
+        """The widths of X − mY, X from ``top`` and Y from ``bottom``."""
+        places, masses = _gathered(bottom)
+        ratios = largest * np.arange(1, RATIOS + 1) / RATIOS
+        high = _half(top, OUTSIDE / 2 * 0.9) + ratios * _half(bottom, OUTSIDE / 2 * 0.9)
+        low = high / 3
+        shifts = ratios[:, None] * places
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            outside = top.smooth(middle[:, None] - shifts) + top.smooth(middle[:, None] + shifts)
+            enough = outside @ masses + (1 - masses.sum()) <= OUTSIDE * (1 - ROUNDING)
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return cls(largest, high * (1 + ROUNDING) + 0.5)
+
+    def interval(self, top: float, bottom: float) -> tuple[float, float]:
+        """Ends of all ratios up to ``largest`` that s + X = ``top`` and n + Y = ``bottom`` leave likely.
+
+        Where there are none, what is seen is unlikely whatever the ratio: then the end that is nearest, and as far
+        inwards as the noise reaches.
+        """
+        edges = self.largest * np.arange(RATIOS + 1) / RATIOS
+        low = np.concatenate([-edges[:0:-1], edges[:-1]])
+        high, widths = np.concatenate([-edges[-2::-1], edges[1:]]), np.concatenate([self.widths[::-1], self.widths])
+        if bottom != 0:
+            ends = (top - widths) / bottom, (top + widths) / bottom
+            low, high = np.maximum(low, np.minimum(*ends)), np.minimum(high, np.maximum(*ends))
+            held = low <= high
+        else:
+            held = abs(top) <= widths
+        if np.any(held):
+            return float(low[held].min()), float(high[held].max())
+        reach = float(self.widths[-1] / max(abs(bottom), 1.0))
+        inner = max(self.largest - reach, -self.largest)
+        return (inner, self.largest) if top * bottom > 0 else (-self.largest, -inner)
+
+
+def _half(tails: Tails, outside: float) -> float:
+    """About the largest x with P(X > x) > ``outside``, one more."""
+    low, high = 0.0, tails.factor * len(tails.table)
+    while high - low > max(1.0, 1e-3 * high):
+        middle = math.floor((low + high) / 2)
+        low, high = (middle, high) if float(tails.beyond(np.array(middle))) > outside else (low, middle)
+    return high + 1
+
+
+def _gathered(tails: Tails) -> tuple[Floats, Floats]:
+    """Places of |Y| and their probabilities, each part moved to its outer end; what is further is left out."""
+    inner, outer = _half(tails, INNER), _half(tails, OUTER)
+    ends = np.concatenate(
+        [
+            [0.0],
+            np.ceil(np.linspace(0, inner, INNER_PARTS + 1)[1:]),
+            np.ceil(np.linspace(inner, outer, OUTER_PARTS + 1)[1:]),
+        ]
+    )
+    ends = np.unique(ends)
+    beyond = tails.beyond(ends)
+    return ends, np.concatenate([[1 - 2 * beyond[0]], 2 * (beyond[:-1] - beyond[1:])])

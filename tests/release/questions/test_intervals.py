@@ -1,0 +1,128 @@
+"""Intervals against exact sums over every outcome of the noise."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from tightrope.mechanisms.integer.widened import Widened
+from tightrope.mechanisms.tables.integer_optimum import optimal_table
+from tightrope.mechanisms.tables.integer_tables import (
+    gaussian_table,
+    geometric_table,
+    staircase_table,
+    truncated_geometric,
+)
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.release.questions.intervals import Ratios, shown_interval
+from tightrope.release.questions.tails import Tails
+
+BOUNDED = [
+    optimal_table([(1, 1e-6)]),
+    truncated_geometric(scale=8.0, largest=60),
+    gaussian_table(1.5),
+    NoiseTable.from_probabilities([3, 3, 2, 1]),
+]
+ENDLESS = [geometric_table(3.0), staircase_table(0.8, 3, 2)]
+
+
+def chances(table, reach):
+    """P(Y = y) for |y| ≤ reach, by the table's own exact survival."""
+    beyond = [table.survival(y) for y in range(reach + 1)]
+    upper = [float(a - b) for a, b in pairwise(beyond)]
+    return np.array([*upper[::-1], float(1 - 2 * beyond[0]), *upper])
+
+
+@pytest.mark.parametrize("table", BOUNDED + ENDLESS)
+@pytest.mark.parametrize("factor", [1, 2, 7, 1 << 36])
+def test_tails_are_the_exact_ones(table, factor):
+    noise = Widened(table, factor)
+    tails = Tails.of(noise)
+    reach = int(min(noise.worst_error, 40 * factor))
+    places = sorted({0, 1, factor - 1, factor, factor + 1, reach // 3, reach // 2, reach - 1, reach, reach + 5})
+    exact = [noise.survival(x) for x in places]
+    np.testing.assert_allclose(tails.beyond(np.array(places, float)), [float(e) for e in exact], rtol=1e-10, atol=1e-21)
+    mirrored = [float(1 - noise.survival(x)) for x in places]
+    np.testing.assert_allclose(tails.beyond(-1 - np.array(places, float)), mirrored, rtol=1e-12)
+
+
+@pytest.mark.parametrize("table", BOUNDED)
+def test_intervals_of_shown_counts_hold_given_that_they_are_shown(table):
+    above, tails = int(table.worst), Tails.of(Widened(table, 1))
+    noise = chances(table, above)
+    ends = {value: shown_interval(tails, value, above) for value in range(above + 1, 6 * above + 1)}
+    assert all(low <= value <= high for value, (low, high) in ends.items())
+    for count in range(1, 4 * above):
+        values = range(max(above + 1, count - above), count + above + 1)
+        masses = {value: noise[value - count + above] for value in values}
+        held = sum(mass for value, mass in masses.items() if ends[value][0] <= count <= ends[value][1])
+        assert held / sum(masses.values()) >= 0.95 - 1e-9, count
+
+
+def test_the_usual_interval_would_never_hold_a_small_group():
+    table = BOUNDED[1]
+    above, width = int(table.worst), table.half_width(0.95)
+    assert above + 1 - width > 20  # a group of 20 that is shown is never within value ± width
+    low, _ = shown_interval(Tails.of(Widened(table, 1)), above + 1, above)
+    assert low == 1
+
+
+def test_far_beyond_the_threshold_the_interval_is_the_usual_one():
+    table = BOUNDED[1]
+    above, width = int(table.worst), table.half_width(0.95)
+    assert shown_interval(Tails.of(Widened(table, 1)), 4 * above, above) == (4 * above - width, 4 * above + width)
+
+
+def inside(top, bottom, ratio, width):
+    """P(|X − mY| ≤ width), exactly."""
+    total = Fraction(0)
+    for y in range(-int(bottom.worst), int(bottom.worst) + 1):
+        mass = bottom.survival(abs(y) - 1) - bottom.survival(abs(y)) if y else 1 - 2 * bottom.survival(0)
+        low, high = -np.floor(width - ratio * y), np.floor(width + ratio * y)
+        below = sum(_mass(top, x) for x in range(int(low), int(high) + 1))
+        total += mass * below
+    return float(total)
+
+
+def _mass(noise, x):
+    x = abs(x)
+    return 1 - 2 * noise.survival(0) if x == 0 else noise.survival(x - 1) - noise.survival(x)
+
+
+@pytest.mark.parametrize(
+    "bottom", [NoiseTable.from_probabilities([3, 3, 2, 1]), truncated_geometric(scale=2.0, largest=12)]
+)
+@pytest.mark.parametrize(
+    "top", [Widened(truncated_geometric(scale=3.0, largest=20), 5), Widened(gaussian_table(2.0), 9)]
+)
+def test_widths_hold_the_joint_noise_and_are_not_idle(top, bottom):
+    ratios = Ratios.of(Tails.of(top), Tails.of(Widened(bottom, 1)), 10.0)
+    for ratio in (0.0, 1.7, 10.0):
+        width = ratios.widths[min(int(ratio / 10 * len(ratios.widths)), len(ratios.widths) - 1)]
+        assert inside(top, bottom, ratio, width) >= 0.95
+        assert inside(top, bottom, ratio, 0.96 * width - 1.5) < 0.95
+
+
+def test_widths_rise_with_the_ratio():
+    ratios = Ratios.of(Tails.of(Widened(geometric_table(3.0), 100)), Tails.of(Widened(geometric_table(5.0), 1)), 1e4)
+    assert np.all(np.diff(ratios.widths) >= 0)
+
+
+@pytest.mark.parametrize(
+    ("top", "bottom"), [(500.0, 60.0), (-300.0, 4.0), (20.0, 0.0), (-50.0, -3.0), (1e5, 90.0), (-1e5, 90.0)]
+)
+def test_the_interval_is_the_hull_of_all_likely_ratios(top, bottom):
+    noise = (
+        Widened(truncated_geometric(scale=3.0, largest=20), 5),
+        Widened(truncated_geometric(scale=4.0, largest=25), 1),
+    )
+    ratios = Ratios.of(*map(Tails.of, noise), 10.0)
+    low, high = ratios.interval(top, bottom)
+    assert -10 <= low < high <= 10
+    tried = np.linspace(-10, 10, 20_001)
+    index = np.minimum((np.abs(tried) / 10 * len(ratios.widths)).astype(int), len(ratios.widths) - 1)
+    kept = tried[np.abs(top - tried * bottom) <= ratios.widths[index]]
+    assert len(kept) == 0 or (low <= kept[0] <= low + 0.002 and high - 0.002 <= kept[-1] <= high)
