@@ -5,6 +5,7 @@
     │   ├── PlanError                     a plan file or a question
     │   └── SchemaError                   a table lacks a column, or the column has another type
     ├── BudgetRefused                     the release would exceed what was promised; nothing was spent
+    ├── SealedError (also AttributeError, TypeError)  a plan or a session was to be changed, copied or pickled
     ├── PrecisionError                    a number could not be computed to the promised error
     ├── EngineError                       the database engine failed; never carries a value from the data
     └── MissingExtraError (also ImportError)  an optional library is not installed
@@ -48,6 +49,10 @@ class SchemaError(InputError):
 
 class BudgetRefused(TightropeError):  # noqa: N818 - a refusal is an answer, not a fault
     """A release would exceed the budget. Nothing was drawn and nothing was spent."""
+
+
+class SealedError(TightropeError, AttributeError, TypeError):
+    """A plan or a session was to be changed, copied or pickled: a second one would spend its budget again."""
 
 
 class PrecisionError(TightropeError):

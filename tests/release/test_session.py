@@ -49,15 +49,6 @@ def test_answers_are_near_the_truth_and_sorted(visits):
     assert means["Ulm"] == pytest.approx(income[visits["city"] == "Ulm"].mean(), rel=0.1)
 
 
-def test_the_same_plan_gives_the_same_answers_and_is_charged_once(visits):
-    opened = session(visits)
-    plan = opened.plan([tr.count()], share="0.5")
-    assert opened.spent["share"] == "0"
-    first = plan.release()
-    assert plan.release() is first
-    assert opened.spent["share"] == "0.5"
-
-
 def test_a_second_plan_beyond_the_budget_is_refused_and_costs_nothing(visits):
     opened = session(visits)
     opened.plan([tr.count()], share="0.7").release()
@@ -213,12 +204,3 @@ def test_two_questions_of_one_name_are_refused(visits):
 def test_pure_privacy_is_refused_with_the_remedy(visits):
     with pytest.raises(InputError, match="1e-12"):
         session(visits, budget=tr.Budget(epsilon=1, delta=0)).plan([tr.count()])
-
-
-def test_a_forked_copy_of_a_session_cannot_spend(visits):
-    opened = session(visits)
-    plan = opened.plan([tr.count()], share="0.5")
-    opened._spent.process += 1
-    with pytest.raises(BudgetRefused, match="forked"):
-        plan.release()
-    assert opened.spent["share"] == "0"

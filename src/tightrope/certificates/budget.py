@@ -6,7 +6,7 @@ import math
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation, Overflow, Underflow
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +16,11 @@ Number = int | float | str | Decimal
 Point = tuple[Decimal, Decimal]
 Tradeoff = Callable[[float], float]
 TYPICAL = "state how improbable a complete failure must be: well below one over the number of people, such as 1e-8"
+MOST_DIGITS = 1_000
+EXACT = Context(
+    prec=10 * MOST_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact, InvalidOperation, Overflow, Underflow]
+)
+"""Budgets are added and multiplied here, never in the context of the thread: that one may round, to one digit even."""
 STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
 
 
@@ -80,9 +85,8 @@ class Budget:
         ((Decimal('0.25'), Decimal('2.5E-9')),)
         """
         part = _fraction(fraction)
-        return Budget(
-            points=[(epsilon * part, delta * part) for epsilon, delta in self.stated], delta=self.delta * part
-        )
+        pairs = [(product(epsilon, part), product(delta, part)) for epsilon, delta in self.stated]
+        return Budget(points=pairs, delta=product(self.delta, part))
 
     @property
     def stated(self) -> tuple[Point, ...]:
@@ -131,7 +135,18 @@ def decimal(name: str, value: object) -> Decimal:
         raise InputError(name, value, "a number") from None
     if not exact.is_finite():
         raise InputError(name, value, "a finite number")
+    if len(exact.as_tuple().digits) > MOST_DIGITS or not -MOST_DIGITS <= exact.adjusted() <= MOST_DIGITS:
+        raise InputError(name, value, f"a number of at most {MOST_DIGITS} digits", "fewer digits say the same")
     return exact
+
+
+def product(one: Decimal, other: Decimal) -> Decimal:
+    """The exact product, whatever the thread's decimal context.
+
+    >>> product(Decimal("0.1"), Decimal("0.3"))
+    Decimal('0.03')
+    """
+    return EXACT.multiply(one, other)
 
 
 def at_most(exact: Decimal) -> float:
@@ -156,8 +171,12 @@ def _at_zero(total_variation: object, attack_success: object) -> list[Point]:
     if total_variation is not None:
         return [(Decimal(0), _between("total_variation", total_variation, "0", "1"))]
     if attack_success is not None:
-        return [(Decimal(0), 2 * _between("attack_success", attack_success, "0.5", "1") - 1)]
+        return [(Decimal(0), _twice_less_one(_between("attack_success", attack_success, "0.5", "1")))]
     return []
+
+
+def _twice_less_one(success: Decimal) -> Decimal:
+    return EXACT.subtract(product(Decimal(2), success), Decimal(1))
 
 
 def _listed(points: Sequence[tuple[Number, Number]] | None) -> Sequence[tuple[Number, Number]]:

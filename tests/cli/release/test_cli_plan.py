@@ -33,7 +33,7 @@ def test_it_reads_no_data(run, folder):
 
 
 def test_the_table_of_budgets(run, folder, monkeypatch):
-    monkeypatch.setattr("tightrope.release.plan.EPSILONS", ("0.5", "2"))
+    monkeypatch.setattr("tightrope.release.draft.EPSILONS", ("0.5", "2"))
     shown = run("plan", folder / "plan.toml", "--table")
     assert shown.code == 0
     line = next(line for line in shown.out.splitlines() if line.startswith("epsilon") and "0.5" in line)

@@ -7,8 +7,6 @@ import math
 
 import pytest
 
-from tightrope.release.session import Session
-
 
 def numbers(value):
     """Every number in a JSON object."""
@@ -68,7 +66,7 @@ def nothing_may_be_spent(monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("the budget was spent")
 
-    monkeypatch.setattr(Session, "_release", refuse)
+    monkeypatch.setattr("tightrope.release.session.answer_tasks", refuse)
 
 
 def test_a_folder_that_cannot_be_written_to_costs_nothing(run, folder, nothing_may_be_spent):
@@ -87,7 +85,7 @@ def test_refusals_end_with_three(run, folder, monkeypatch):
     def refuse(*_: object) -> None:
         raise BudgetRefused("0.5 of the budget is left; plan with share=0.5")
 
-    monkeypatch.setattr(Session, "_release", refuse)
+    monkeypatch.setattr("tightrope.release.session.answer_tasks", refuse)
     run("release", folder / "plan.toml").refused_with("share=0.5", code=3)
 
 

@@ -45,7 +45,7 @@ def _table(chosen: Plan) -> list[dict[str, Any]]:
     """What every usual epsilon buys at the plan's delta; one at a time, to show how far it is."""
     from tightrope.certificates import Budget
     from tightrope.cli.output import working
-    from tightrope.release.plan import EPSILONS
+    from tightrope.release.draft import EPSILONS
 
     rows: list[dict[str, Any]] = []
     for number, epsilon in enumerate(EPSILONS, start=1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Unit
@@ -112,7 +113,7 @@ def _task(questions: list[Question], person: Person) -> Task:
     keys = first.keys if first.by else ((),)
     count = _key_count(questions) if keys is None else None
     served = {question: _served(question, number, count) for number, question in enumerate(questions)}
-    return Task(served, first.by, keys, person.bounds(first), count)
+    return Task(MappingProxyType(served), first.by, keys, person.bounds(first), count)
 
 
 def _key_count(questions: Sequence[Question]) -> Vector:
@@ -122,9 +123,9 @@ def _key_count(questions: Sequence[Question]) -> Vector:
     return replace(plain, spend=replace(plain.spend, eighths=min(wanted, default=plain.spend.eighths), bounded=True))
 
 
-def _served(question: Question, number: int, key_count: Vector | None) -> dict[str, Vector]:
+def _served(question: Question, number: int, key_count: Vector | None) -> Mapping[str, Vector]:
     """The vectors of a question under names that no other has; a count of rows is the key count, where there is one."""
-    return {
+    return MappingProxyType({
         vector.name: key_count if key_count and vector.counts_rows else vector.named(f"{number} {vector.name}")
         for vector in question.vectors()
-    }
+    })  # fmt: skip
