@@ -41,7 +41,7 @@ def certificate_of(draft: Draft) -> ReleaseCertificate:
         "mechanisms": [plain(mechanism) for mechanism in _mechanisms(draft)],
         "profile": plain(profile),
         "tradeoff": plain(tradeoff),
-        "alternatives": draft.to_data()["alternatives"],
+        "alternatives": draft.alternatives,
         "computed": {"engine": draft.loss.engine, "argument": ARGUMENT, "rounding": "upper bounds throughout"},
         "versions": {name: metadata.version(name) for name in ("tightrope", "numpy", "scipy")},
         "ledger": "not recorded in a ledger",

@@ -9,10 +9,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.budget import Budget
+from tightrope.certificates.document import BudgetPart, plain
+from tightrope.certificates.planned import READER, PlannedRelease
+from tightrope.certificates.printable import printable
 from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.errors import BudgetRefused
 from tightrope.numerics.checks import whole
 from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
+from tightrope.release.questions.bounded import bounded_notes, rows_used
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import Person, Task
 from tightrope.release.questions.vector import Noise
@@ -87,21 +91,35 @@ class Draft:
         return replace(self, allocation=allocation, budget=budget)
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data: what will be spent and how accurate each answer will be."""
-        return {
-            "budget": self.budget.to_data(),
+        """The document as plain data."""
+        return plain(self.document())
+
+    def document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
+        """What will be spent and how accurate each answer will be; with what each of ``budgets`` buys."""
+        data = {
+            "document": "planned release",
+            "version": 1,
+            "title": title,
             **guarantee_data(self.loss, self.budget),
+            "attacker": attacker(self.loss, self.person),
+            "budget": plain(BudgetPart.of(self.budget)),
+            "share": str(self.share),
             "neighbours": neighbours_data(self.person),
             "answers": [self.answer_data(accuracy) for accuracy in self.accuracies()],
-            "alternatives": [
-                {"family": family, "relative_error": error} for family, error in self.allocation.alternatives.items()
-            ],
-            "attacker": attacker(self.loss),
+            "alternatives": self.alternatives,
+            "table": None if budgets is None else self.table(budgets),
         }
+        return READER.data(data, PlannedRelease)
+
+    @property
+    def alternatives(self) -> list[dict[str, Any]]:
+        """Families of noise, and how much more error each comes to."""
+        return [{"family": name, "relative_error": error} for name, error in self.allocation.alternatives.items()]
 
     def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
-        """One question's errors and noise."""
+        """One question's errors and noise, and how much of one person is in it."""
         question, why = accuracy.question, self._why()
+        bounds = self.person.bounds(question)
         shown = [*accuracy.noises, *([accuracy.keys] if accuracy.keys and accuracy.keys not in accuracy.noises else [])]
         sizes = [accuracy.at(people) for people in self.sizes]
         uniform = sizes[0] if accuracy.uniform else {}
@@ -109,11 +127,14 @@ class Draft:
             "name": question.name,
             "question": str(question),
             "kind": question.kind,
-            "meaning": question.meaning,
+            "meaning": question.described(rows_used(bounds, self.person, question.by)),
             "additive": question.additive,
             "by": list(question.by),
             "keys": ("discovered" if question.keys is None else "given") if question.by else "none",
             "weight": question.weight,
+            "rows_per_person": bounds.rows,
+            "rows_per_group": bounds.rows_per_group,
+            "groups_per_person": bounds.groups,
             "noise": [noise.to_data(why) for noise in shown],
             "error": {
                 "expected_absolute_error": uniform.get("expected_absolute_error"),
@@ -122,7 +143,7 @@ class Draft:
                 "by_group_size": sizes,
                 "statement": STATEMENT,
             },
-            "notes": accuracy.notes(),
+            "notes": [*accuracy.notes(), *bounded_notes(bounds, self.person, question.by)],
         }
 
     def _why(self) -> str:
@@ -161,11 +182,12 @@ def attack_success(loss: PrivacyLoss) -> float:
     return min(1.0, math.nextafter((1 + loss.total_variation()) / 2, 2.0))
 
 
-def attacker(loss: PrivacyLoss) -> str:
+def attacker(loss: PrivacyLoss, person: Person) -> str:
     """What an attacker could gain, in words; percentages are rounded up."""
     percent = math.ceil(attack_success(loss) * 1000) / 10
+    guess = "you are" if person.human else f"{person.means} is"
     return (
-        "An attacker who knows everything else and guesses whether you are in the data is right "
+        f"An attacker who knows everything else and guesses whether {guess} in the data is right "
         f"at most {percent:.1f} % of the time; a coin is right 50 % of the time."
     )
 
@@ -192,16 +214,19 @@ def neighbours_data(person: Person) -> Mapping[str, Any]:
         return {
             "relation": "add-remove",
             "person": None,
+            "means": person.means,
             "rows_per_person": 1,
             "rows_per_group": 1,
             "groups_per_person": 1,
-            "statement": "Adding or removing one row (each row is a person)",
+            "statement": f"Adding or removing one row (each row is {person.means})",
         }
+    whose = "their rows" if person.human else "its rows"
     return {
         "relation": "add-remove",
         "person": person.column,
+        "means": person.means,
         "rows_per_person": person.rows,
         "rows_per_group": person.rows_per_group,
         "groups_per_person": person.groups,
-        "statement": f"Adding or removing one person (a value of {person.column}) with all their rows",
+        "statement": f"Adding or removing one {person.noun} (a value of {printable(person.column)}) with all {whose}",
     }

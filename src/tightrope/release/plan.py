@@ -10,6 +10,7 @@ from tightrope.certificates.budget import Budget
 from tightrope.release.sealed import Sealed
 
 if TYPE_CHECKING:
+    from tightrope.certificates.planned import PlannedRelease
     from tightrope.design.allocation.allocation import Allocation
     from tightrope.privacy.loss import PrivacyLoss
     from tightrope.release.answers import Answers
@@ -48,6 +49,11 @@ class Plan(Sealed):
     def answers(self) -> Answers:
         """What the release gave, again and at no cost; raises ``InputError`` before it."""
         return self._issued.answers()
+
+    @property
+    def charged(self) -> bool:
+        """Whether the session was charged for it, with answers or without."""
+        return self._issued.charged()
 
     @property
     def budget(self) -> Budget:
@@ -96,8 +102,12 @@ class Plan(Sealed):
         return self._draft.table(budgets)
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data: what will be spent and how accurate each answer will be."""
+        """``document`` as plain data."""
         return self._draft.to_data()
+
+    def document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
+        """What will be spent and how accurate each answer will be; with what each of ``budgets`` buys."""
+        return self._draft.document(title, budgets)
 
     def __str__(self) -> str:
         return str(self._draft)

@@ -36,10 +36,11 @@ class Charges(NamedTuple):
 
 
 class Issued(NamedTuple, Generic[Result]):
-    """What can be done with an issued plan: ``release`` it, once, and have the ``answers`` that it gave."""
+    """What can be done with an issued plan: ``release`` it, once; ask whether it was charged; have its ``answers``."""
 
     release: Callable[[], Result]
     answers: Callable[[], Result]
+    charged: Callable[[], bool]
 
 
 def open_charges() -> Charges:
@@ -128,7 +129,7 @@ def issue(
             raise InputError("answers", None, "those of a plan that was released", "plan.release() gives them")
         return kept[0]
 
-    return Issued(release, answers)
+    return Issued(release, answers, lambda: charges.has(plan))
 
 
 def _refuse_fork(process: int) -> NoReturn:

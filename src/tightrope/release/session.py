@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
@@ -15,7 +16,7 @@ from tightrope.release.answering import answer_tasks
 from tightrope.release.certificate import certificate_of
 from tightrope.release.draft import Draft, group_sizes
 from tightrope.release.plan import Plan
-from tightrope.release.questions.tasks import Person, tasks_of
+from tightrope.release.questions.tasks import A_PERSON, Person, tasks_of
 from tightrope.release.register import issue, open_charges
 from tightrope.release.sealed import Sealed
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from tightrope.release.questions.node import Question
     from tightrope.release.register import Charges
 
+LIMITS = ("rows_per_person", "rows_per_group", "groups_per_person")
+MEANS = re.compile(r"^an? [^ ].{0,60}$")
+
 
 @final
 class Session(Sealed):
@@ -34,8 +38,9 @@ class Session(Sealed):
 
     ``source`` is a Parquet, CSV or DuckDB file (``table=``), or a pandas, polars or Arrow table. ``person`` names the
     column that says whose row it is, and ``rows_per_person`` how many of their rows count at most; ``person=None``
-    says that each row is a person. ``rows_per_group`` and ``groups_per_person`` bound a person further (default: by
-    ``rows_per_person`` alone). ``types`` declares the columns of a CSV file.
+    says that each row is a person; ``person=("tail", "an aircraft")`` says what a person is where it is no human.
+    ``rows_per_group`` and ``groups_per_person`` bound a person further (default: by ``rows_per_person`` alone).
+    ``types`` declares the columns of a CSV file.
 
     Neighbours: add or remove one person with all their rows. Several plans add up: their ε and δ (basic composition,
     valid for plans made after seeing earlier answers). Not recorded in a ledger: a second session starts afresh.
@@ -55,7 +60,7 @@ class Session(Sealed):
         self,
         source: object,
         *,
-        person: str | None,
+        person: str | tuple[str | None, str] | None,
         budget: Budget,
         rows_per_person: int | None = None,
         rows_per_group: int | None = None,
@@ -65,10 +70,11 @@ class Session(Sealed):
     ) -> None:
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)")
-        bounds = _person(person, rows_per_person, rows_per_group, groups_per_person)
+        column, means = person if isinstance(person, tuple) and len(person) == 2 else (person, A_PERSON)
+        bounds = _person(column, means, (rows_per_person, rows_per_group, groups_per_person))
         opened = open_source(source, table=table, types=types)
-        if person is not None:
-            opened.schema.column(person)
+        if bounds.column is not None:
+            opened.schema.column(bounds.column)
         parts = {"_budget": budget.share(1), "_charges": open_charges(), "_person": bounds, "_table": opened}
         for name, value in (*parts.items(), ("_reading", threading.Lock())):
             object.__setattr__(self, name, value)
@@ -121,24 +127,26 @@ class Session(Sealed):
         return answer
 
 
-def _person(person: str | None, rows: int | None, per_group: int | None, groups: int | None) -> Person:
+def _person(person: object, means: object, limits: tuple[int | None, int | None, int | None]) -> Person:
+    if not (isinstance(means, str) and MEANS.fullmatch(means) and means.isprintable()):
+        raise InputError("person", means, "a noun with its article behind the column", "('tail', 'an aircraft')")
+    rows, per_group, groups = limits
     if person is None:
-        for name, value in (("rows_per_person", rows), ("rows_per_group", per_group), ("groups_per_person", groups)):
+        for name, value in zip(LIMITS, limits, strict=True):
             if value not in (None, 1):
-                raise InputError(
-                    name, value, "left out when person=None", "each row is a person; or name the person column"
-                )
-        return Person(None, 1, 1, 1)
+                remedy = "each row is a person; or name the person column"
+                raise InputError(name, value, "left out when person=None", remedy)
+        return Person(None, 1, 1, 1, means)
     if not isinstance(person, str) or not person:
         raise InputError("person", person, "the name of a column, or None when each row is a person")
     if rows is None:
-        raise InputError(
-            "rows_per_person", rows, "a whole number >= 1", "how many rows of one person may count at most?"
-        )
+        remedy = "how many rows of one person may count at most?"
+        raise InputError("rows_per_person", rows, "a whole number >= 1", remedy)
     rows = whole("rows_per_person", rows)
     return Person(
         person,
         rows,
         rows if per_group is None else whole("rows_per_group", per_group),
         rows if groups is None else whole("groups_per_person", groups),
+        means,
     )

@@ -21,7 +21,8 @@ from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES
 from tightrope.release.questions.kinds import KINDS
 from tightrope.release.questions.node import Question
-from tightrope.release.session import Session
+from tightrope.release.questions.tasks import A_PERSON
+from tightrope.release.session import MEANS, Session
 
 READER = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
@@ -49,6 +50,7 @@ class PersonSection(Part, frozen=True, kw_only=True):
     rows: Counted | None = None
     rows_per_group: Counted | None = None
     groups: Counted | None = None
+    means: Annotated[str, Meta(pattern=MEANS.pattern), tip('say means = "an aircraft"')] = A_PERSON
 
     def __post_init__(self) -> None:
         if (self.column is None) != self.each_row:
@@ -127,7 +129,7 @@ class PlanFile:
         source, person = self.document.source, self.document.person
         return Session(
             self.source,
-            person=person.column,
+            person=(person.column, person.means),
             budget=self.document.budget.budget(),
             rows_per_person=person.rows,
             rows_per_group=person.rows_per_group,

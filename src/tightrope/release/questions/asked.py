@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict, TypeVar, Unpack, get_type_hints
 
+from tightrope.certificates.printable import printable
 from tightrope.errors import PlanError
 from tightrope.numerics.checks import positive, whole
 
@@ -75,7 +76,7 @@ class Asked:
     @property
     def groups(self) -> str:
         """The groups in words; nothing where there are none."""
-        return f" by {', '.join(self.by)}" if self.by else ""
+        return f" by {', '.join(map(printable, self.by))}" if self.by else ""
 
 
 def spelled_out(maker: Maker) -> Maker:

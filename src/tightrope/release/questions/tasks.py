@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from tightrope.certificates.printable import noun
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Unit
 from tightrope.engines.request import PersonBounds, Request
@@ -14,6 +15,7 @@ from tightrope.errors import PlanError, SchemaError
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.vector import Vector, row_count
 
+A_PERSON = "a person"
 VALUES = ("integer", "number", "boolean")
 KEY_COUNT = "rows"
 
@@ -61,12 +63,23 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What a person is, and how many of their rows count: the session's bounds."""
+    """What a person is (``means``: a noun with its article), and how many of their rows count: the session's bounds."""
 
     column: str | None
     rows: int
     rows_per_group: int
     groups: int
+    means: str = A_PERSON
+
+    @property
+    def human(self) -> bool:
+        """Whether a person is somebody who may be addressed."""
+        return self.means == A_PERSON
+
+    @property
+    def noun(self) -> str:
+        """What a person is, without the article."""
+        return noun(self.means)
 
     def bounds(self, question: Question) -> PersonBounds:
         """The bounds of one question; a question without groups has one group."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
+from tightrope.certificates.printable import printable
 from tightrope.report.words.digits import decimals_for
 from tightrope.report.words.document import Json, as_number, items, number, part, parts, text, texts
 
@@ -100,7 +101,7 @@ def label(key: object) -> str:
         return "true" if key else "false"
     if isinstance(key, float) and key.is_integer() and abs(key) < 1e15:
         return str(int(key))
-    return str(key) or "(empty)"
+    return printable(key) or "(empty)"
 
 
 def read_answers(document: Json) -> list[Answer]:
