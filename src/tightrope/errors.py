@@ -33,7 +33,7 @@ class InputError(TightropeError, ValueError):
 
     def __init__(self, name: str, value: object, expected: str, remedy: str = "") -> None:
         self.name, self.value, self.expected, self.remedy = name, value, expected, remedy
-        shown = repr(value)
+        shown = _kind(value) or repr(value)
         shown = shown if len(shown) <= 120 else shown[:117] + "..."
         text = f"expected {name} to be {expected}, got {name}={shown}"
         super().__init__(f"{text}; {remedy}" if remedy else text)
@@ -73,6 +73,15 @@ class MissingExtraError(TightropeError, ImportError):
     def __init__(self, library: str, extra: str) -> None:
         self.library, self.extra = library, extra
         super().__init__(f"{library} is needed for this and is not installed; try: pip install 'tightrope[{extra}]'")
+
+
+_TABLES = ("pandas", "polars", "pyarrow", "ibis", "pyspark", "duckdb")
+
+
+def _kind(value: object) -> str:
+    """What a column or a table is called, for it would show its data; nothing for other values."""
+    library = type(value).__module__.partition(".")[0]
+    return f"<{library}.{type(value).__name__}>" if library in _TABLES and hasattr(value, "__len__") else ""
 
 
 def listed(names: tuple[str, ...], most: int = 30) -> str:

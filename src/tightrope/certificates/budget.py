@@ -21,6 +21,7 @@ EXACT = Context(
     prec=10 * MOST_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact, InvalidOperation, Overflow, Underflow]
 )
 """Budgets are added and multiplied here, never in the context of the thread: that one may round, to one digit even."""
+ASKED = "an epsilon, a total_variation, an attack_success, points or a tradeoff"
 STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
 
 
@@ -62,14 +63,15 @@ class Budget:
             _alone(tradeoff, epsilon, delta, total_variation, attack_success, points)
             self._set((), Decimal(0), tradeoff)
             return
+        if all(given is None for given in (epsilon, delta, total_variation, attack_success, points)):
+            raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
         asked: list[Point] = [_point(pair) for pair in _listed(points)]
         cap = _delta(delta, asked)
         if epsilon is not None:
             asked.append((_epsilon(epsilon), cap))
         asked += _at_zero(total_variation, attack_success)
         if not asked:
-            expected = "an epsilon, a total_variation, an attack_success, points or a tradeoff"
-            raise InputError("budget", None, expected, "try Budget(epsilon=1, delta=1e-8)")
+            raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
         self._set(tuple(asked), cap, None)
 
     def _set(self, points: tuple[Point, ...], delta: Decimal, tradeoff: Tradeoff | None) -> None:

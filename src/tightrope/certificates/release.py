@@ -171,7 +171,7 @@ class ErrorStatement(Part, frozen=True, kw_only=True):
 class Asked(Part, frozen=True, kw_only=True):
     """One question, whose rows it counts and what its noise costs; an answer adds its records.
 
-    ``meaning`` says what a value is and how many rows of one person are in it, at most: ``rows_per_person`` in all,
+    ``meaning`` says what a value is, ``over`` of which rows: of one person at most ``rows_per_person`` in all, and
     ``rows_per_group`` in each of ``groups_per_person`` groups. ``additive``: whether parts add up to the whole, so that
     an axis begins at zero.
     """
@@ -180,6 +180,7 @@ class Asked(Part, frozen=True, kw_only=True):
     question: str
     kind: str
     meaning: str
+    over: str
     additive: bool
     by: tuple[str, ...]
     keys: Literal["none", "given", "discovered"]

@@ -110,6 +110,9 @@ class Session(Sealed):
         budget = self._budget.share(share)
         if not budget.delta > 0:
             raise InputError("delta", budget.delta, "above 0 for a release", "1e-12 costs next to nothing")
+        if budget.total_variation == 0:
+            remedy = "attack_success = 0.5 (total_variation = 0) takes answers that ignore the data; 0.51 is strict"
+            raise InputError("budget", str(budget), "one that lets answers depend on the data", remedy)
         tasks = tasks_of(questions, self._person, self.schema)
         allocation = allocate([task.unit for task in tasks], budget)
         sizes = group_sizes(expected_rows)

@@ -20,7 +20,7 @@ def plan_text(data: Mapping[str, Any]) -> str:
 
 
 def _answer(answer: Mapping[str, Any]) -> str:
-    lines = [f"\n{printable(answer['name'])}: {answer['question']}", f"  {answer['meaning']}"]
+    lines = [f"\n{printable(answer['name'])}: {answer['question']}", f"  {answer['meaning']}, over {answer['over']}"]
     lines += [
         f"  {noise['statistic']}: {noise['family']}, expected error {noise['mean_absolute_error']:.4g}"
         for noise in answer["noise"]

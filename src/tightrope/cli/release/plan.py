@@ -74,7 +74,7 @@ def _show_answer(answer: Json) -> None:
     from tightrope.report.words.digits import UP, significant
 
     heading(f"{printable(answer['name'])}: {answer['question']}")
-    say(f"{answer['meaning']}.")
+    say(f"{answer['meaning']}, over {answer['over']}.")
     kinds = "; ".join(f"{noise['statistic']}: {noise['family']}" for noise in answer["noise"])
     say(f"noise on {kinds}")
     error = answer["error"]

@@ -28,6 +28,8 @@ READER = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
 )
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
+ELSEWHERE = "median", "quantile", "variance", "standard_deviation", "histogram", "count_distinct", "ratio", "max", "min"
+NOT_YET = "this kind is not offered; counts by a column are a histogram, and sums and means are the other kinds"
 NEEDED = "source", "person", "budget"
 Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A number as it is typed: 0.1 is one tenth."""
@@ -77,6 +79,8 @@ class BudgetSection(Part, frozen=True, kw_only=True):
 
     def budget(self) -> Budget:
         """The whole promise; raises ``InputError`` where nothing is promised or a number is out of range."""
+        if (self.epsilon, self.attack_success, self.points) == (None, None, None):
+            raise InputError("epsilon", None, "given, or attack_success, or points", "say epsilon = 1 and delta = 1e-8")
         return Budget(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -165,7 +169,8 @@ def read(path: Path) -> PlanDocument:
 def _question(place: str, entry: Mapping[str, Any]) -> Question:
     kind = entry.get("kind")
     if kind not in tuple(KINDS):
-        raise PlanError(f"{place} kind", kind, f"one of {listed(tuple(KINDS))}", nearest(kind, tuple(KINDS)))
+        remedy = NOT_YET if kind in ELSEWHERE else nearest(kind, tuple(KINDS))
+        raise PlanError(f"{place} kind", kind, f"one of {listed(tuple(KINDS))}", remedy)
     node = KINDS[kind]
     known = ("kind", *node.entries, *ENTRIES)
     for key in entry:

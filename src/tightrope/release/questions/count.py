@@ -19,17 +19,13 @@ class Count(Question):
     """The number of rows of each group."""
 
     kind = "count"
-    meaning = "How many"
+    meaning = "How many records there are"
     additive = True
     uniform = True
     notes = ("counts are not clipped: a small group may come out negative",)
 
     def __str__(self) -> str:
         return f"number of rows{self.asked.groups}"
-
-    def described(self, rows: str) -> str:
-        """Rows are what it counts."""
-        return f"{self.meaning} {rows}"
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:

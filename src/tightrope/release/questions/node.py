@@ -28,7 +28,7 @@ class Question(ABC):
     kind: ClassVar[str]
     """Its name in plans and answers."""
     meaning: ClassVar[str]
-    """What its numbers are, as the beginning of a sentence that ends with the rows."""
+    """What its numbers are, as the beginning of a sentence."""
     additive: ClassVar[bool]
     """Whether values of groups add up, so that zero is a natural place to start an axis."""
     uniform: ClassVar[bool]
@@ -61,10 +61,6 @@ class Question(ABC):
     @abstractmethod
     def __str__(self) -> str:
         """The question in words."""
-
-    def described(self, rows: str) -> str:
-        """What its numbers are, of these ``rows``."""
-        return f"{self.meaning} over {rows}"
 
     @classmethod
     @abstractmethod

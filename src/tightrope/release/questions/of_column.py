@@ -29,10 +29,6 @@ class OfColumn(Question, ABC):
         low, high = self.between
         return f"{self.kind} of {printable(self.column)} between {low:g} and {high:g}{self.asked.groups}"
 
-    def described(self, rows: str) -> str:
-        """The column is named: without its range, for the question says it."""
-        return f"{self.meaning} of {printable(self.column)} over {rows}"
-
     @classmethod
     def of(cls, column: object, between: object, asked: Asking) -> Self:
         """The question, checked; raises ``PlanError`` naming what is wrong."""

@@ -17,6 +17,8 @@ from tightrope.release.questions.vector import Vector, row_count
 
 A_PERSON = "a person"
 VALUES = ("integer", "number", "boolean")
+MOST_QUESTIONS = 100
+"""A plan of so many takes half a minute; each further one takes longer."""
 KEY_COUNT = "rows"
 
 
@@ -99,6 +101,9 @@ def tasks_of(questions: Sequence[Question], person: Person, schema: Schema) -> t
     """
     if isinstance(questions, Question) or not all(isinstance(q, Question) for q in questions) or len(questions) == 0:
         raise PlanError("questions", questions, "a list of tr.count, tr.sum and tr.mean questions")
+    if len(questions) > MOST_QUESTIONS:
+        remedy = "by= asks for many groups in one question; or make several plans, each with a share"
+        raise PlanError("questions", len(questions), f"at most {MOST_QUESTIONS} of them", remedy)
     names = [question.name for question in questions]
     for name in names:
         if names.count(name) > 1:

@@ -43,6 +43,8 @@ class Answer:
     name: str
     question: str
     meaning: str
+    over: str
+    """Which rows, and how many of one person at most."""
     additive: bool
     """Whether zero is a natural place to start the axis."""
     by: tuple[str, ...]
@@ -120,6 +122,7 @@ def read_answer(source: Json) -> Answer:
         name=text(source, "name"),
         question=text(source, "question"),
         meaning=text(source, "meaning") or "A statistic",
+        over=text(source, "over"),
         additive=source.get("additive") is True,
         by=by,
         discovered=keys == "discovered" if keys or items(source, "keys") else None,

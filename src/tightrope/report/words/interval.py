@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Context
 
 from tightrope.report.words.answers import Row
 from tightrope.report.words.digits import DOWN, MISSING, UP, fixed, plain, rounded
@@ -11,6 +11,8 @@ from tightrope.report.words.digits import DOWN, MISSING, UP, fixed, plain, round
 WITHHELD = "withheld"
 LARGEST = 1e15
 """From here on numbers are shown by their leading digits, and ± is the longer side."""
+EVEN = 0.02
+"""Sides that differ by no more than this share of the longer one are shown as one."""
 _WIDE = Context(prec=400)
 
 
@@ -31,12 +33,12 @@ class Shown:
 
 
 def shown(row: Row, decimals: int) -> Shown:
-    """The value rounded, the ends rounded outwards; sides that rounding alone tells apart become the longer one.
+    """The value rounded, the ends rounded outwards; sides that are nearly even become the longer one.
 
     >>> shown(Row((), 3.1416, 3.0967, 3.1865), 3)
     Shown(value='3.142', off='0.046', lower='3.096', upper='3.188')
-    >>> shown(Row((), 0.25, 0.0, 0.5), 1).off, shown(Row((), 0.2, 0.0, 0.5), 1).off
-    ('0.3', '+0.3 −0.2')
+    >>> shown(Row((), 0.2, 0.0, 0.5), 1).off
+    '+0.3 −0.2'
     """
     lower, upper = fixed(row.lower, decimals, DOWN), fixed(row.upper, decimals, UP)
     if row.value is None:
@@ -49,7 +51,11 @@ def shown(row: Row, decimals: int) -> Shown:
     middle = rounded(row.value, decimals)
     below = _WIDE.subtract(middle, rounded(row.lower, decimals, DOWN))
     above = _WIDE.subtract(rounded(row.upper, decimals, UP), middle)
-    if _WIDE.subtract(above, below).copy_abs() > Decimal(1).scaleb(-decimals):
+    if below != above and not _even(row.value - row.lower, row.upper - row.value):
         return Shown(value, f"+{plain(above)} −{plain(below)}", lower, upper)
     side = max(below, above)
     return Shown(value, plain(side), plain(_WIDE.subtract(middle, side)), plain(_WIDE.add(middle, side)))
+
+
+def _even(below: float, above: float) -> bool:
+    return abs(above - below) <= EVEN * max(above, below)

@@ -33,10 +33,10 @@ def heading(answer: Answer) -> str:
 
 def asked(answer: Answer) -> str:
     """One plain sentence or two: what the numbers are, for which groups, and how these were found."""
-    if not answer.by:
-        return f"{printable(answer.meaning)}."
     groups = " and ".join(f"“{printable(name)}”" for name in answer.by)
-    return f"{printable(answer.meaning)}, for each {groups}. {_keys(answer)}".strip()
+    each = f", for each {groups}" if groups else ""
+    over = f", over {printable(answer.over)}" if answer.over else ""
+    return f"{printable(answer.meaning)}{each}{over}. {_keys(answer) if groups else ''}".strip()
 
 
 def costs(error: Json) -> list[Cost]:
