@@ -80,7 +80,8 @@ class BudgetSection(Part, frozen=True, kw_only=True):
     def budget(self) -> Budget:
         """The whole promise; raises ``InputError`` where nothing is promised or a number is out of range."""
         if (self.epsilon, self.attack_success, self.points) == (None, None, None):
-            raise InputError("epsilon", None, "given, or attack_success, or points", "say epsilon = 1 and delta = 1e-8")
+            expected = "given, beside epsilon, attack_success or points"
+            raise InputError("delta", self.delta, expected, "say epsilon = 1 and delta = 1e-8")
         return Budget(
             epsilon=self.epsilon,
             delta=self.delta,
