@@ -7,6 +7,7 @@
     ├── BudgetRefused                     the release would exceed what was promised; nothing was spent
     ├── SealedError (also AttributeError, TypeError)  a plan or a session was to be changed, copied or pickled
     ├── PrecisionError                    a number could not be computed to the promised error
+    ├── OutputError                       paid answers are kept elsewhere than asked; the text says where
     ├── EngineError                       the database engine failed; never carries a value from the data
     └── MissingExtraError (also ImportError)  an optional library is not installed
 
@@ -65,6 +66,10 @@ class PrecisionWarning(UserWarning):
 
 class EngineError(TightropeError):
     """The database engine failed. The text names the step, never a value from the data."""
+
+
+class OutputError(TightropeError):
+    """Paid answers could not be written or printed as asked; the text says where they are kept instead."""
 
 
 class MissingExtraError(TightropeError, ImportError):

@@ -24,10 +24,6 @@ class Stopped(BaseException):
         super().__init__(message)
 
 
-class OutputError(TightropeError):
-    """Standard output could not take what was written; the message says where it is kept."""
-
-
 @contextmanager
 def one_line(*, debug: bool) -> Iterator[None]:
     """End the program with one line that says what was expected, what came and what to try; no traceback.

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tightrope.cli.failures import OutputError
 from tightrope.cli.release.folder import keep_elsewhere
+from tightrope.errors import OutputError
 
 SPENT = "the budget was spent"
 

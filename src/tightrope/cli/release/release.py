@@ -92,7 +92,8 @@ def _keep(files: Reserved, result: ReleaseResult) -> None:
 @contextmanager
 def _printing(folder: Path) -> Iterator[None]:
     """What goes wrong with standard output is told together with where the answers are."""
-    from tightrope.cli.failures import OutputError, silence
+    from tightrope.cli.failures import silence
+    from tightrope.errors import OutputError
 
     try:
         yield
