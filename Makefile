@@ -12,8 +12,8 @@ export OPENBLAS_NUM_THREADS := 1
 
 demo: $(READY)  ## private statistics of two real tables, and report.html beside each plan
 	@test -f examples/census/census2000.parquet -a -f examples/wages/wagepan.parquet || $(BIN)/python examples/make_data.py census wages
-	@$(BIN)/tightrope release examples/census/plan.toml
-	@$(BIN)/tightrope release examples/wages/plan.toml
+	@$(BIN)/tightrope release --force examples/census/plan.toml
+	@$(BIN)/tightrope release --force examples/wages/plan.toml
 
 test: $(SPARK)  ## every test, on both cores; those of Spark need Java 17, and are skipped without
 	@$(BIN)/python -m pytest -n 2

@@ -5,7 +5,9 @@
     │   ├── PlanError                     a plan file or a question
     │   └── SchemaError                   a table lacks a column, or the column has another type
     ├── BudgetRefused                     the release would exceed what was promised; nothing was spent
+    ├── SealedError (also AttributeError, TypeError)  a plan or a session was to be changed, copied or pickled
     ├── PrecisionError                    a number could not be computed to the promised error
+    ├── OutputError                       paid answers are kept elsewhere than asked; the text says where
     ├── EngineError                       the database engine failed; never carries a value from the data
     └── MissingExtraError (also ImportError)  an optional library is not installed
 
@@ -32,7 +34,7 @@ class InputError(TightropeError, ValueError):
 
     def __init__(self, name: str, value: object, expected: str, remedy: str = "") -> None:
         self.name, self.value, self.expected, self.remedy = name, value, expected, remedy
-        shown = repr(value)
+        shown = _kind(value) or repr(value)
         shown = shown if len(shown) <= 120 else shown[:117] + "..."
         text = f"expected {name} to be {expected}, got {name}={shown}"
         super().__init__(f"{text}; {remedy}" if remedy else text)
@@ -50,6 +52,10 @@ class BudgetRefused(TightropeError):  # noqa: N818 - a refusal is an answer, not
     """A release would exceed the budget. Nothing was drawn and nothing was spent."""
 
 
+class SealedError(TightropeError, AttributeError, TypeError):
+    """A plan or a session was to be changed, copied or pickled: a second one would spend its budget again."""
+
+
 class PrecisionError(TightropeError):
     """A number could not be computed to the promised error; the text says what is possible."""
 
@@ -62,12 +68,25 @@ class EngineError(TightropeError):
     """The database engine failed. The text names the step, never a value from the data."""
 
 
+class OutputError(TightropeError):
+    """Paid answers could not be written or printed as asked; the text says where they are kept instead."""
+
+
 class MissingExtraError(TightropeError, ImportError):
     """An optional library is needed: ``pip install 'tightrope[release]'``."""
 
     def __init__(self, library: str, extra: str) -> None:
         self.library, self.extra = library, extra
         super().__init__(f"{library} is needed for this and is not installed; try: pip install 'tightrope[{extra}]'")
+
+
+_TABLES = ("pandas", "polars", "pyarrow", "ibis", "pyspark", "duckdb")
+
+
+def _kind(value: object) -> str:
+    """What a column or a table is called, for it would show its data; nothing for other values."""
+    library = type(value).__module__.partition(".")[0]
+    return f"<{library}.{type(value).__name__}>" if library in _TABLES and hasattr(value, "__len__") else ""
 
 
 def listed(names: tuple[str, ...], most: int = 30) -> str:

@@ -29,7 +29,7 @@ def test_intervals_cover():
     from tightrope.release.answering import answer_tasks
 
     for _ in range(RUNS):  # draws anew without charging: this is a test of the intervals
-        for answer in answer_tasks(plan, opened._table, {}):
+        for answer in answer_tasks(plan._draft, opened._table, {}):
             rows = answer.rows
             covered[answer.name] += sum(r["lower"] <= truths[answer.name][r["g"]] <= r["upper"] for r in rows)
     for name, hits in covered.items():

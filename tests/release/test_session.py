@@ -49,15 +49,6 @@ def test_answers_are_near_the_truth_and_sorted(visits):
     assert means["Ulm"] == pytest.approx(income[visits["city"] == "Ulm"].mean(), rel=0.1)
 
 
-def test_the_same_plan_gives_the_same_answers_and_is_charged_once(visits):
-    opened = session(visits)
-    plan = opened.plan([tr.count()], share="0.5")
-    assert opened.spent["share"] == "0"
-    first = plan.release()
-    assert plan.release() is first
-    assert opened.spent["share"] == "0.5"
-
-
 def test_a_second_plan_beyond_the_budget_is_refused_and_costs_nothing(visits):
     opened = session(visits)
     opened.plan([tr.count()], share="0.7").release()
@@ -245,12 +236,3 @@ def test_a_mean_shows_the_noisy_count_that_was_paid_for(visits):
     assert all(abs(usable[city] - truth[city]) < 150 and usable[city] % 1 == 0 for city in usable)
     assert "usable" not in answers[1].frame and "usable" not in answers[1].rows[0]
     assert '"usable":' in answers.to_json().replace(" ", "").replace("\n", "")
-
-
-def test_a_forked_copy_of_a_session_cannot_spend(visits):
-    opened = session(visits)
-    plan = opened.plan([tr.count()], share="0.5")
-    opened._spent.process += 1
-    with pytest.raises(BudgetRefused, match="forked"):
-        plan.release()
-    assert opened.spent["share"] == "0"

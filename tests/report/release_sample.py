@@ -15,6 +15,7 @@ STATES = (
     "Pennsylvania Rhode_Island South_Carolina South_Dakota Tennessee Texas Utah Vermont Virginia Washington "
     "West_Virginia Wisconsin Wyoming"
 )
+OVER = "rows, at most 8 of one person, 1 of them in one group"
 STATEMENT = "Intervals hold the statistic of the bounded, clamped rows with probability at least 95 %, each by itself."
 
 
@@ -35,7 +36,7 @@ def answer(
     noise = {"statistic": kind, "family": "discrete truncated Laplace", "unit": "0.00001" if kind == "mean" else "1"}
     size = {"mean_absolute_error": 5.1, "half_width_95": 15.2, "worst_error": 80.0}
     why = {"why": "least expected error of 4 families at this budget"}
-    facts = {"kind": kind, "meaning": KINDS[kind].meaning, "additive": KINDS[kind].additive}
+    facts = {"kind": kind, "meaning": KINDS[kind].meaning, "additive": KINDS[kind].additive, "over": OVER}
     filled = {
         "name": name, "question": question, **facts, "by": by, "keys": "discovered", "weight": 1, "rows": rows,
         "error": {"expected_absolute_error": 5.1, "half_width_95": 15.2, "worst_error": 80.0, "by_group_size": [], "statement": STATEMENT},
@@ -46,7 +47,7 @@ def answer(
 
 def mean_error(scale: float) -> dict[str, Any]:
     sizes = [
-        {"people": n, "expected_absolute_error": scale / n, "half_width_95": 2.4 * scale / n, "suppressed": hidden}
+        {"rows": n, "expected_absolute_error": scale / n, "half_width_95": 2.4 * scale / n, "suppressed": hidden}
         for n, hidden in ((30, 0.41), (100, 0), (1000, 0), (10000, 0))
     ]
     nothing = {"expected_absolute_error": None, "half_width_95": None, "worst_error": None}
@@ -118,7 +119,7 @@ def certificate() -> dict[str, Any]:
     return {
         "epsilon": 0.999999, "epsilon_exact": "1", "delta": 1e-8, "delta_exact": "1e-8",
         "total_variation": 0.3123, "attack_success": 0.6562, "budget": {"delta": "1e-8", "points": [["1", "1e-8"]]},
-        "neighbours": {"relation": "add-remove", "person": "nr", "rows_per_person": 8, "rows_per_group": 1, "groups_per_person": 8,
+        "neighbours": {"relation": "add-remove", "person": "nr", "means": "a person", "rows_per_person": 8, "rows_per_group": 1, "groups_per_person": 8,
                        "statement": "Adding or removing one person with all their rows"},
         "mechanisms": [{"answers": ["people_by_state"], "statistic": "count", "column": None, "by": ["state"], "unit": "1", "rows": 8,
                         "family": "discrete truncated Laplace", "sensitivity_per_row": "1",

@@ -6,7 +6,7 @@ import math
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation, Overflow, Underflow
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +16,12 @@ Number = int | float | str | Decimal
 Point = tuple[Decimal, Decimal]
 Tradeoff = Callable[[float], float]
 TYPICAL = "state how improbable a complete failure must be: well below one over the number of people, such as 1e-8"
+MOST_DIGITS = 1_000
+EXACT = Context(
+    prec=10 * MOST_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact, InvalidOperation, Overflow, Underflow]
+)
+"""Budgets are added and multiplied here, never in the context of the thread: that one may round, to one digit even."""
+ASKED = "an epsilon, a total_variation, an attack_success, points or a tradeoff"
 STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
 
 
@@ -57,14 +63,15 @@ class Budget:
             _alone(tradeoff, epsilon, delta, total_variation, attack_success, points)
             self._set((), Decimal(0), tradeoff)
             return
+        if all(given is None for given in (epsilon, delta, total_variation, attack_success, points)):
+            raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
         asked: list[Point] = [_point(pair) for pair in _listed(points)]
         cap = _delta(delta, asked)
         if epsilon is not None:
             asked.append((_epsilon(epsilon), cap))
         asked += _at_zero(total_variation, attack_success)
         if not asked:
-            expected = "an epsilon, a total_variation, an attack_success, points or a tradeoff"
-            raise InputError("budget", None, expected, "try Budget(epsilon=1, delta=1e-8)")
+            raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
         self._set(tuple(asked), cap, None)
 
     def _set(self, points: tuple[Point, ...], delta: Decimal, tradeoff: Tradeoff | None) -> None:
@@ -80,9 +87,8 @@ class Budget:
         ((Decimal('0.25'), Decimal('2.5E-9')),)
         """
         part = _fraction(fraction)
-        return Budget(
-            points=[(epsilon * part, delta * part) for epsilon, delta in self.stated], delta=self.delta * part
-        )
+        pairs = [(product(epsilon, part), product(delta, part)) for epsilon, delta in self.stated]
+        return Budget(points=pairs, delta=product(self.delta, part))
 
     @property
     def stated(self) -> tuple[Point, ...]:
@@ -131,7 +137,18 @@ def decimal(name: str, value: object) -> Decimal:
         raise InputError(name, value, "a number") from None
     if not exact.is_finite():
         raise InputError(name, value, "a finite number")
+    if len(exact.as_tuple().digits) > MOST_DIGITS or not -MOST_DIGITS <= exact.adjusted() <= MOST_DIGITS:
+        raise InputError(name, value, f"a number of at most {MOST_DIGITS} digits", "fewer digits say the same")
     return exact
+
+
+def product(one: Decimal, other: Decimal) -> Decimal:
+    """The exact product, whatever the thread's decimal context.
+
+    >>> product(Decimal("0.1"), Decimal("0.3"))
+    Decimal('0.03')
+    """
+    return EXACT.multiply(one, other)
 
 
 def at_most(exact: Decimal) -> float:
@@ -156,8 +173,12 @@ def _at_zero(total_variation: object, attack_success: object) -> list[Point]:
     if total_variation is not None:
         return [(Decimal(0), _between("total_variation", total_variation, "0", "1"))]
     if attack_success is not None:
-        return [(Decimal(0), 2 * _between("attack_success", attack_success, "0.5", "1") - 1)]
+        return [(Decimal(0), _twice_less_one(_between("attack_success", attack_success, "0.5", "1")))]
     return []
+
+
+def _twice_less_one(success: Decimal) -> Decimal:
+    return EXACT.subtract(product(Decimal(2), success), Decimal(1))
 
 
 def _listed(points: Sequence[tuple[Number, Number]] | None) -> Sequence[tuple[Number, Number]]:

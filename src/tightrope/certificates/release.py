@@ -28,10 +28,14 @@ READER = Reader("release", "take the file as tightrope release wrote it: releasi
 
 
 class Neighbours(Part, frozen=True, kw_only=True):
-    """Whose presence the guarantee hides: ``person`` is the column that names them, None where each row is one."""
+    """Whose presence the guarantee hides: ``person`` is the column that names them, None where each row is one.
+
+    ``means`` says what a person is: "a person", or another noun with its article, such as "an aircraft".
+    """
 
     relation: Literal["add-remove"]
     person: str | None
+    means: str
     rows_per_person: Counted
     rows_per_group: Counted
     groups_per_person: Counted
@@ -148,9 +152,9 @@ class NoiseUsed(Part, frozen=True, kw_only=True):
 
 
 class ErrorAtSize(Part, frozen=True, kw_only=True):
-    """What the noise does to a group of so many people, and how likely the group is withheld."""
+    """What the noise does to a group of so many rows, and how likely the group is withheld."""
 
-    people: Counted
+    rows: Counted
     expected_absolute_error: Size
     half_width_95: Size
     suppressed: Probability
@@ -166,29 +170,45 @@ class ErrorStatement(Part, frozen=True, kw_only=True):
     statement: str
 
 
-class AnswerDocument(Part, frozen=True, kw_only=True):
-    """One question, what its noise costs, and its records: the keys by column, then ``value``, ``lower``, ``upper``.
+class Asked(Part, frozen=True, kw_only=True):
+    """One question, whose rows it counts and what its noise costs; an answer adds its records.
 
-    ``meaning`` says what a value is; ``additive``, whether parts add up to the whole, so that an axis begins at zero. A
-    ``value`` of None is withheld; an end of None is without limit.
+    ``meaning`` says what a value is, ``over`` of which rows: of one person at most ``rows_per_person`` in all, and
+    ``rows_per_group`` in each of ``groups_per_person`` groups. ``additive``: whether parts add up to the whole, so that
+    an axis begins at zero.
     """
 
     name: str
     question: str
     kind: str
     meaning: str
+    over: str
     additive: bool
     by: tuple[str, ...]
     keys: Literal["none", "given", "discovered"]
     weight: Positive
+    rows_per_person: Counted
+    rows_per_group: Counted
+    groups_per_person: Counted
     noise: tuple[NoiseUsed, ...]
     error: ErrorStatement
     notes: tuple[str, ...]
-    rows: tuple[dict[str, Key], ...] = ()
 
     def __post_init__(self) -> None:
         if (self.keys == "none") != (not self.by):
             raise InputError("keys", self.keys, "'none' exactly where there is nothing in by")
+
+
+class AnswerDocument(Asked, frozen=True, kw_only=True):
+    """A question with its records: the keys by column, then ``value``, ``lower``, ``upper``.
+
+    A ``value`` of None is withheld; an end of None is without limit.
+    """
+
+    rows: tuple[dict[str, Key], ...]
+
+    def __post_init__(self) -> None:
+        Asked.__post_init__(self)
         for place, row in enumerate(self.rows, start=1):
             if not {*self.by, *MEASURES} <= set(row) <= {*self.by, *MEASURES, *PAID}:
                 raise InputError(f"rows {place}", len(row), f"a record of {[*self.by, *MEASURES]}")

@@ -1,14 +1,27 @@
-"""From exceptions to one line on standard error and an exit code: 2 bad input, 3 budget refused, 1 anything else."""
+"""From exceptions to one line on standard error and an exit code.
+
+2 bad input, 3 budget refused, 130 Ctrl-C, 143 terminated (128 and the number of the signal), 1 anything else.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tightrope.errors import BudgetRefused, InputError, TightropeError
 
-BAD_INPUT, REFUSED, FAILED, INTERRUPTED = 2, 3, 1, 130
+BAD_INPUT, REFUSED, FAILED, SIGNALLED = 2, 3, 1, 128
+
+
+class Stopped(BaseException):
+    """A signal asked to stop; the message says how far things had come. (Typer would swallow a KeyboardInterrupt's.)"""
+
+    def __init__(self, message: str, number: int = signal.SIGINT) -> None:
+        self.number = number
+        super().__init__(message)
 
 
 @contextmanager
@@ -20,15 +33,25 @@ def one_line(*, debug: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(SIGNALLED + signal.SIGINT)
+    except Stopped as stop:
+        tell(_flat("; ".join([str(stop), *getattr(stop, "__notes__", ())])))
+        sys.exit(SIGNALLED + stop.number)
     except BrokenPipeError:
-        _silence()
+        silence()
+        sys.exit(FAILED)
     except Exception as error:
         if debug:
             raise
         code, text = explained(error)
-        print(f"tightrope: {text}", file=sys.stderr)  # noqa: T201 - this is what the function is for
+        tell(text)
         sys.exit(code)
+
+
+def tell(text: str) -> None:
+    """One line on standard error, if anybody still reads it."""
+    with suppress(OSError):
+        print(f"tightrope: {text}", file=sys.stderr, flush=True)  # noqa: T201 - this is what the function is for
 
 
 def explained(error: Exception) -> tuple[int, str]:
@@ -43,9 +66,11 @@ def explained(error: Exception) -> tuple[int, str]:
     for kind, code in ((InputError, BAD_INPUT), (BudgetRefused, REFUSED), (TightropeError, FAILED)):
         if isinstance(error, kind):
             return code, _flat(str(error))
+    noted = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, OSError) and error.strerror:
-        return FAILED, _flat(f"{error.strerror}: {error.filename}")
-    return FAILED, f"a fault of Tightrope ({type(error).__name__}); try the same with --debug and report what it prints"
+        return FAILED, _flat(f"{error.strerror}: {error.filename}{noted}")
+    fault = f"a fault of Tightrope ({type(error).__name__}); try the same with --debug and report what it prints"
+    return FAILED, _flat(f"{fault}{noted}")
 
 
 def _flat(text: str) -> str:
@@ -60,7 +85,6 @@ def _command(error: Exception) -> str:
     return context.command_path if context is not None else "tightrope"
 
 
-def _silence() -> None:
-    """Whoever read the output has stopped: end without a word, also when Python closes standard output."""
-    sys.stdout = None
-    sys.exit(FAILED)
+def silence() -> None:
+    """Nobody can read standard output any more: what is left in it goes nowhere, also when Python closes it."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - open until the end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -26,6 +27,7 @@ class Commands(TyperGroup):
         """Run the command line and exit; ``--debug``, anywhere in it, shows tracebacks instead."""
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given
+        _open_streams()
         for stream in (sys.stdout, sys.stderr):
             _forgiving(stream)
         with one_line(debug=debug):
@@ -33,6 +35,13 @@ class Commands(TyperGroup):
             code = super().main(words, **{**settings, "prog_name": "tightrope", "standalone_mode": False})
             sys.stdout.flush()
         sys.exit(code or 0)
+
+
+def _open_streams() -> None:
+    """Standard streams that were closed lead nowhere: no file of ours may be opened in their place."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _forgiving(stream: Any) -> None:
@@ -47,7 +56,7 @@ Example, from a table to a private release:
   tightrope plan plan.toml                         how accurate it will be; spends nothing
   tightrope release plan.toml                      draws the noise, writes report.html
 
-Exit codes: 0 done, 2 bad input, 3 budget refused, 1 anything else.
+Exit codes: 0 done, 2 bad input, 3 budget refused, 130 Ctrl-C, 143 terminated, 1 anything else.
 """
 app = typer.Typer(
     name="tightrope",

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tightrope.certificates.printable import printable
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,12 +56,12 @@ def say(*lines: str) -> None:
     """Lines of text on standard output, wrapped between words where they are long."""
     page = _console()
     for line in lines:
-        page.print(line)
+        page.print(_clean(line))
 
 
 def heading(line: str) -> None:
     """A line that stands out, with space above it."""
-    _console().print(f"\n{line}", style="bold")
+    _console().print(f"\n{_clean(line)}", style="bold")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
@@ -70,19 +71,15 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: 
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number < left else "right", no_wrap=number >= left)
+        table.add_column(printable(column), justify="left" if number < left else "right", no_wrap=number >= left)
     for row in rows:
         table.add_row(*map(printable, row))
     _console().print(table)
 
 
-def printable(text: str) -> str:
-    r"""The text without control characters: keys come from data, and a terminal obeys what it is sent.
-
-    >>> printable("Oslo\x1b[2J")
-    'Oslo�[2J'
-    """
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
+def _clean(text: str) -> str:
+    """Nothing that a terminal would obey but our own line ends."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def _console() -> Console:
@@ -125,15 +122,15 @@ def write(path: Path, text: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        Path(part).chmod(0o666 & ~_umask())
+        Path(part).chmod(file_mode())
         Path(part).replace(path)
     except BaseException:
         Path(part).unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
-    """The permissions that new files do not get: mkstemp makes files that only their owner can read."""
+def file_mode() -> int:
+    """The permissions that new files get: mkstemp makes files that only their owner can read."""
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    return 0o666 & ~mask

@@ -29,6 +29,8 @@ def load(library: str, extra: str = "release") -> Any:
 def guarded(step: str, work: Callable[[], Result]) -> Result:
     """``work()``; whatever goes wrong in the engine becomes an ``EngineError`` that names the step and no value.
 
+    Ctrl-C stays ``KeyboardInterrupt``: DuckDB stops at a signal, loses what its handler raised, and says this instead.
+
     The error is raised outside the handler: ``from None`` hides the engine's exception from a traceback but keeps
     it in ``__context__``, where error trackers look.
     """
@@ -38,7 +40,9 @@ def guarded(step: str, work: Callable[[], Result]) -> Result:
     except TightropeError:
         raise
     except Exception as error:  # every exception of an engine may quote the data
-        kind = type(error).__name__
+        kind, stopped = type(error).__name__, str(error) == "Query interrupted"
+    if stopped:
+        raise KeyboardInterrupt
     raise EngineError(
         f"the engine failed to {step} ({kind}); its own message may quote the data and is not shown; "
         f"try the same step on a copy of the table with the engine itself"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tightrope.certificates.release import ReleaseCertificate
     from tightrope.engines import Table
     from tightrope.engines.request import Grouped
-    from tightrope.release.plan import Plan
+    from tightrope.release.draft import Draft
     from tightrope.release.questions.accuracy import Accuracy
     from tightrope.release.questions.tasks import Task
     from tightrope.release.questions.vector import Noise, Vector
@@ -22,14 +22,14 @@ Group = tuple[Key, dict["Vector", int]]
 """A key, and the noisy integers of its group."""
 
 
-def answer_tasks(plan: Plan, table: Table, certificate: ReleaseCertificate) -> Answers:
+def answer_tasks(draft: Draft, table: Table, certificate: ReleaseCertificate) -> Answers:
     """Read, add noise, withhold, and compute every answer from noisy integers only."""
-    accuracies = {accuracy.question: accuracy for accuracy in plan.accuracies()}
+    accuracies = {accuracy.question: accuracy for accuracy in draft.accuracies()}
     answers: list[Answer] = []
-    for task, noises in zip(plan.tasks, plan.noises(), strict=True):
+    for task, noises in zip(draft.tasks, draft.noises(), strict=True):
         groups = _noisy(task, noises, table.collect(task.request))
         answers += [
-            Answer(question, _rows(accuracies[question], groups), plan.answer_data(accuracies[question]))
+            Answer(question, _rows(accuracies[question], groups), draft.answer_data(accuracies[question]))
             for question in task.questions
         ]
     return Answers(tuple(answers), certificate)

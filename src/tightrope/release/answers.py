@@ -33,11 +33,12 @@ class Answer:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The records as a pandas data frame, in the order of the keys."""
+        """The records as a pandas data frame, in the order of the keys; integers stay integers beside a missing key."""
         import pandas as pd
 
         paid = [name for name in PAID if any(name in row for row in self.rows)]
-        return pd.DataFrame(self.rows, columns=[*self.question.by, *MEASURES, *paid])
+        columns = {name: [row[name] for row in self.rows] for name in (*self.question.by, *MEASURES, *paid)}
+        return pd.DataFrame({name: pd.array(found, dtype=_dtype(found)) for name, found in columns.items()})
 
     @property
     def document(self) -> AnswerDocument:
@@ -89,6 +90,16 @@ class Answers:
     def to_json(self) -> str:
         """``result`` as JSON; never NaN."""
         return written(self.result())
+
+
+def _dtype(found: list[Any]) -> Any:
+    """Whole numbers and truth values stay what they are beside a missing key; None lets pandas choose."""
+    kinds = {type(value) for value in found if value is not None}
+    if kinds == {int} and all(-(2**63) <= value < 2**63 for value in found if value is not None):
+        return "Int64" if None in found else "int64"
+    if kinds == {bool}:
+        return "boolean" if None in found else "bool"
+    return "float64" if kinds <= {int, float} else object
 
 
 def _written(name: str, value: object) -> Any:

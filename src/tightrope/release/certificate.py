@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from tightrope.certificates.document import BudgetPart, plain
 from tightrope.certificates.release import READER, Profile, RanMechanism, Rates, ReleaseCertificate, TablePart
-from tightrope.release.plan import guarantee_data, neighbours_data
+from tightrope.release.draft import guarantee_data, neighbours_data
 from tightrope.release.questions.vector import Noise
 
 if TYPE_CHECKING:
-    from tightrope.release.plan import Plan
+    from tightrope.release.draft import Draft
     from tightrope.release.questions.tasks import Task
 
 EPSILONS = 25
@@ -25,33 +25,33 @@ ARGUMENT = (
 )
 
 
-def certificate_of(plan: Plan) -> ReleaseCertificate:
+def certificate_of(draft: Draft) -> ReleaseCertificate:
     """Guarantee, every mechanism with its table, neighbours, bounds, how each number was computed, versions.
 
     It is read back before anything is spent: what could not be read is never promised.
     """
-    profile, tradeoff = _curves(plan)
+    profile, tradeoff = _curves(draft)
     data = {
         "document": "release certificate",
         "version": 1,
-        **guarantee_data(plan.loss, plan.budget),
-        "budget": plain(BudgetPart.of(plan.budget)),
-        "share": str(plan.share),
-        "neighbours": neighbours_data(plan.person),
-        "mechanisms": [plain(mechanism) for mechanism in _mechanisms(plan)],
+        **guarantee_data(draft.loss, draft.budget),
+        "budget": plain(BudgetPart.of(draft.budget)),
+        "share": str(draft.share),
+        "neighbours": neighbours_data(draft.person),
+        "mechanisms": [plain(mechanism) for mechanism in _mechanisms(draft)],
         "profile": plain(profile),
         "tradeoff": plain(tradeoff),
-        "alternatives": plan.to_data()["alternatives"],
-        "computed": {"engine": plan.loss.engine, "argument": ARGUMENT, "rounding": "upper bounds throughout"},
+        "alternatives": draft.alternatives,
+        "computed": {"engine": draft.loss.engine, "argument": ARGUMENT, "rounding": "upper bounds throughout"},
         "versions": {name: metadata.version(name) for name in ("tightrope", "numpy", "scipy")},
         "ledger": "not recorded in a ledger",
     }
     return READER.data(data, ReleaseCertificate)
 
 
-def _mechanisms(plan: Plan) -> list[RanMechanism]:
+def _mechanisms(draft: Draft) -> list[RanMechanism]:
     """Every noisy vector, in the order in which noise is drawn."""
-    every = zip(plan.tasks, plan.noises(), strict=True)
+    every = zip(draft.tasks, draft.noises(), strict=True)
     return [_mechanism(task, noise) for task, noises in every for noise in noises]
 
 
@@ -74,12 +74,12 @@ def _mechanism(task: Task, noise: Noise) -> RanMechanism:
     )
 
 
-def _curves(plan: Plan) -> tuple[Profile, Rates]:
+def _curves(draft: Draft) -> tuple[Profile, Rates]:
     """The profile and the attacker's best rates, all upper bounds."""
-    top = max(float(epsilon) for epsilon, _ in plan.budget.points) or plan.loss.epsilon(float(plan.budget.delta))
+    top = max(float(epsilon) for epsilon, _ in draft.budget.points) or draft.loss.epsilon(float(draft.budget.delta))
     epsilons = tuple(top * 1.25 * i / (EPSILONS - 1) for i in range(EPSILONS))
-    rates = plan.loss.true_positive_rate(list(FALSE_POSITIVE_RATES)).tolist()
+    rates = draft.loss.true_positive_rate(list(FALSE_POSITIVE_RATES)).tolist()
     return (
-        Profile(epsilon=epsilons, delta=tuple(plan.loss.delta(list(epsilons)).tolist())),
+        Profile(epsilon=epsilons, delta=tuple(draft.loss.delta(list(epsilons)).tolist())),
         Rates(false_positive_rate=FALSE_POSITIVE_RATES, true_positive_rate=tuple(rates)),
     )

@@ -1,83 +1,97 @@
-"""A plan: what will be released, with which noise, at which errors – made from the schema, before anything is spent."""
+"""A plan: a draft that can be released, once, by the session that made it."""
 
 from __future__ import annotations
 
-import math
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from tightrope.certificates.budget import Budget
-from tightrope.design.allocation.allocation import Allocation, allocate
-from tightrope.errors import BudgetRefused
-from tightrope.numerics.checks import whole
-from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
-from tightrope.release.questions.node import Question
-from tightrope.release.questions.tasks import Person, Task, large_delta
-from tightrope.release.questions.vector import Noise
+from tightrope.release.sealed import Sealed
 
 if TYPE_CHECKING:
+    from tightrope.certificates.planned import PlannedRelease
+    from tightrope.design.allocation.allocation import Allocation
     from tightrope.privacy.loss import PrivacyLoss
     from tightrope.release.answers import Answers
+    from tightrope.release.draft import Draft
+    from tightrope.release.questions.accuracy import Accuracy
+    from tightrope.release.questions.node import Question
+    from tightrope.release.questions.vector import Noise
+    from tightrope.release.register import Issued
 
-EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "3", "5", "10")
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+@final
+class Plan(Sealed):
     """Questions with their noise, certified against a share of the session's budget.
 
     Made by ``Session.plan``; ``print`` it, ``table()`` it, then ``release()`` it. Nothing in it depends on the data.
-    The loss composes all noisy vectors with **parameters fixed in advance**; neighbours: add or remove one person.
+    It is sealed: it cannot be changed, copied or pickled, and what a release costs stands with the session.
     """
 
-    tasks: tuple[Task, ...]
-    allocation: Allocation
-    budget: Budget
-    share: Decimal
-    person: Person
-    sizes: tuple[int, ...]
-    _release: Callable[[Plan], Answers]
-    _kept: list[Answers] = field(default_factory=list, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    __slots__ = ("__weakref__", "_draft", "_issued")
+    _draft: Draft
+    _issued: Issued[Answers]
+
+    def __init__(self, draft: Draft, issued: Issued[Answers]) -> None:
+        object.__setattr__(self, "_draft", draft)
+        object.__setattr__(self, "_issued", issued)
+
+    def release(self) -> Answers:
+        """Charge the session, then draw noise and answer, once: drawing anew would tell more, and has to be paid.
+
+        Raises ``BudgetRefused`` where the session has not enough left (then nothing is drawn and nothing is spent) and
+        where the plan was released before. Whatever else is raised says whether the budget was spent.
+        """
+        return self._issued.release()
+
+    @property
+    def answers(self) -> Answers:
+        """What the release gave, again and at no cost; raises ``InputError`` before it."""
+        return self._issued.answers()
+
+    @property
+    def charged(self) -> bool:
+        """Whether the session was charged for it, with answers or without."""
+        return self._issued.charged()
+
+    @property
+    def budget(self) -> Budget:
+        """What all answers together keep: the session's budget times the share."""
+        return self._draft.budget
+
+    @property
+    def share(self) -> Decimal:
+        """The share of the session's budget that a release is charged."""
+        return self._draft.share
 
     @property
     def loss(self) -> PrivacyLoss:
         """The privacy loss of everything that the plan releases, certified from the tables that are sampled."""
-        return self.allocation.loss
+        return self._draft.loss
+
+    @property
+    def allocation(self) -> Allocation:
+        """The chosen noise, and how much more error other families come to."""
+        return self._draft.allocation
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """The questions, task by task."""
-        return tuple(question for task in self.tasks for question in task.questions)
+        """The questions, gathered by their groups and bounds."""
+        return self._draft.questions
 
-    def release(self) -> Answers:
-        """Charge the session, then draw noise and answer. Again: the same answers, at no further cost.
-
-        Raises ``BudgetRefused`` where the session has not enough left; then nothing is drawn and nothing is spent.
-        """
-        with self._lock:
-            if not self._kept:
-                self._kept.append(self._release(self))
-            return self._kept[0]
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Group sizes at which errors are stated."""
+        return self._draft.sizes
 
     def noises(self) -> list[tuple[Noise, ...]]:
         """The noise of every vector, by task."""
-        return [
-            tuple(
-                Noise(v, c.family, c.table, c.shift, discovers=v == task.key_count)
-                for v, c in zip(task.vectors, choices, strict=True)
-            )
-            for task, choices in zip(self.tasks, self.allocation.choices, strict=True)
-        ]
+        return self._draft.noises()
 
     def accuracies(self) -> list[Accuracy]:
         """The errors of each question, in the order of ``questions``."""
-        return [
-            accuracy for task, noises in zip(self.tasks, self.noises(), strict=True) for accuracy in _of(task, noises)
-        ]
+        return self._draft.accuracies()
 
     def table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
         """The same plan under other budgets (default: ε from 0.1 to 10 at this δ): what each buys. Spends nothing.
@@ -85,151 +99,15 @@ class Plan:
         A row a budget: ``epsilon``, ``delta``, ``attack_success`` and ``answers``: 95 % half-widths by question and,
         where it depends on it, by group size. A budget that cannot be met has ``answers`` None.
         """
-        chosen = budgets or [Budget(epsilon=e, delta=self.budget.delta) for e in EPSILONS]
-        return [self._row(budget) for budget in chosen]
-
-    def _row(self, budget: Budget) -> dict[str, Any]:
-        row: dict[str, Any] = {"epsilon": float(max(e for e, _ in budget.points)), "delta": float(budget.delta)}
-        try:
-            plan = self if budget == self.budget else self._under(budget)
-        except BudgetRefused:
-            return {**row, "attack_success": None, "answers": None}
-        return {
-            **row,
-            "attack_success": attack_success(plan.loss),
-            "answers": {accuracy.question.name: _widths(accuracy, self.sizes) for accuracy in plan.accuracies()},
-        }
-
-    def _under(self, budget: Budget) -> Plan:
-        allocation = allocate([task.unit for task in self.tasks], budget, compare=False)
-        return Plan(self.tasks, allocation, budget, self.share, self.person, self.sizes, self._release)
+        return self._draft.table(budgets)
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data: what will be spent and how accurate each answer will be."""
-        return {
-            "budget": self.budget.to_data(),
-            **guarantee_data(self.loss, self.budget),
-            "neighbours": neighbours_data(self.person),
-            "answers": [self.answer_data(accuracy) for accuracy in self.accuracies()],
-            "alternatives": [
-                {"family": family, "relative_error": error} for family, error in self.allocation.alternatives.items()
-            ],
-            "attacker": attacker(self.loss),
-        }
+        """``document`` as plain data."""
+        return self._draft.to_data()
 
-    def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
-        """One question's errors and noise."""
-        question, why = accuracy.question, self._why()
-        shown = [*accuracy.noises, *([accuracy.keys] if accuracy.keys and accuracy.keys not in accuracy.noises else [])]
-        sizes = [accuracy.at(people) for people in self.sizes]
-        uniform = sizes[0] if accuracy.uniform else {}
-        return {
-            "name": question.name,
-            "question": str(question),
-            "kind": question.kind,
-            "meaning": question.meaning,
-            "additive": question.additive,
-            "by": list(question.by),
-            "keys": ("discovered" if question.keys is None else "given") if question.by else "none",
-            "weight": question.weight,
-            "noise": [noise.to_data(why) for noise in shown],
-            "error": {
-                "expected_absolute_error": uniform.get("expected_absolute_error"),
-                "half_width_95": uniform.get("half_width_95"),
-                "worst_error": accuracy.worst,
-                "by_group_size": sizes,
-                "statement": STATEMENT,
-            },
-            "notes": [*accuracy.notes(), *self._warnings()],
-        }
-
-    def _warnings(self) -> list[str]:
-        """Words of warning for a large δ, and what a bound on many rows costs, where there is one."""
-        warning = large_delta(self.budget)
-        said = [] if warning is None else [warning]
-        if self.allocation.spare is None:
-            return said
-        percent = math.ceil(1000 * self.allocation.spare) / 10
-        cost = f"one person's rows can fall in too many ways to try each: that costs at most {percent:g} % of the noise"
-        return [*said, cost]
-
-    def _why(self) -> str:
-        if not self.allocation.alternatives:
-            return "no integer noise has a smaller error under this budget (closed form)"
-        return f"least expected error of {len(self.allocation.alternatives)} families under this budget"
+    def document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
+        """What will be spent and how accurate each answer will be; with what each of ``budgets`` buys."""
+        return self._draft.document(title, budgets)
 
     def __str__(self) -> str:
-        from tightrope.release.wording import plan_text
-
-        return plan_text(self.to_data())
-
-
-def _of(task: Task, noises: tuple[Noise, ...]) -> list[Accuracy]:
-    """The noise of each question's own vectors, and that of the key count."""
-    found = {noise.vector: noise for noise in noises}
-    keys = None if task.key_count is None else found[task.key_count]
-    return [
-        Accuracy(question, {name: found[vector] for name, vector in own.items()}, keys)
-        for question, own in task.served.items()
-    ]
-
-
-def _widths(accuracy: Accuracy, sizes: Sequence[int]) -> Any:
-    widths = {str(people): accuracy.at(people)["half_width_95"] for people in sizes}
-    return widths[str(sizes[0])] if accuracy.uniform else widths
-
-
-def group_sizes(expected_rows: int | None) -> tuple[int, ...]:
-    """Group sizes to state errors at."""
-    return SIZES if expected_rows is None else (whole("expected_rows", expected_rows),)
-
-
-def attack_success(loss: PrivacyLoss) -> float:
-    """(1 + η)/2, rounded up."""
-    return min(1.0, math.nextafter((1 + loss.total_variation()) / 2, 2.0))
-
-
-def attacker(loss: PrivacyLoss) -> str:
-    """What an attacker could gain, in words; percentages are rounded up."""
-    percent = math.ceil(attack_success(loss) * 1000) / 10
-    return (
-        "An attacker who knows everything else and guesses whether you are in the data is right "
-        f"at most {percent:.1f} % of the time; a coin is right 50 % of the time."
-    )
-
-
-def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
-    """ε at the stated δ, η, attack success: rounded to the private side, and as exact decimal strings."""
-    delta = float(budget.delta)
-    proven = math.nextafter(delta, 0.0) if Decimal(delta) > budget.delta else delta
-    epsilon, eta = loss.epsilon(proven), loss.total_variation()
-    return {
-        "epsilon": epsilon,
-        "epsilon_exact": str(Decimal(epsilon)),
-        "delta": delta,
-        "delta_exact": str(budget.delta),
-        "total_variation": eta,
-        "total_variation_exact": str(Decimal(eta)),
-        "attack_success": attack_success(loss),
-    }
-
-
-def neighbours_data(person: Person) -> Mapping[str, Any]:
-    """What the guarantee protects, as data and in a sentence."""
-    if person.column is None:
-        return {
-            "relation": "add-remove",
-            "person": None,
-            "rows_per_person": 1,
-            "rows_per_group": 1,
-            "groups_per_person": 1,
-            "statement": "Adding or removing one row (each row is a person)",
-        }
-    return {
-        "relation": "add-remove",
-        "person": person.column,
-        "rows_per_person": person.rows,
-        "rows_per_group": person.rows_per_group,
-        "groups_per_person": person.groups,
-        "statement": f"Adding or removing one person (a value of {person.column}) with all their rows",
-    }
+        return str(self._draft)

@@ -2,73 +2,65 @@
 
 from __future__ import annotations
 
-import os
+import re
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, final
 
-from tightrope.certificates.budget import Budget, Number
+from tightrope.certificates.budget import Budget, Number, decimal, product
 from tightrope.design.allocation.allocation import allocate
 from tightrope.engines import open_source
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
 from tightrope.release.answering import answer_tasks
-from tightrope.release.answers import Answers
 from tightrope.release.certificate import certificate_of
-from tightrope.release.plan import Plan, group_sizes
-from tightrope.release.questions.tasks import Person, tasks_of, usable_delta
+from tightrope.release.draft import Draft, group_sizes
+from tightrope.release.plan import Plan
+from tightrope.release.questions.tasks import A_PERSON, Person, tasks_of, usable_delta
+from tightrope.release.register import issue, open_charges
+from tightrope.release.sealed import Sealed
 
 if TYPE_CHECKING:
+    from tightrope.certificates.release import ReleaseCertificate
     from tightrope.engines import Table
     from tightrope.engines.schema import Schema
+    from tightrope.release.answers import Answers
     from tightrope.release.questions.node import Question
+    from tightrope.release.register import Charges
+
+LIMITS = ("rows_per_person", "rows_per_group", "groups_per_person")
+MEANS = re.compile(r"^an? [^ ].{0,60}$")
 
 
-@dataclass(slots=True)
-class Spent:
-    """The share of the budget that is gone; charged atomically."""
-
-    total: Decimal = Decimal(0)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    process: int = field(default_factory=os.getpid)
-
-    def charge(self, share: Decimal) -> None:
-        """Take a share, or raise ``BudgetRefused`` and take nothing; in the process that opened the session only."""
-        if os.getpid() != self.process:
-            raise BudgetRefused(
-                f"this session was opened in process {self.process}, and a forked copy would spend its budget again; "
-                f"release in the process that opened it"
-            )
-        with self.lock:
-            if not self.total + share <= 1:
-                left = 1 - self.total
-                raise BudgetRefused(
-                    f"this release needs a share of {share} of the budget and {left} is left; "
-                    f"plan with share={left} or less, or open a session with a larger budget"
-                )
-            self.total += share
-
-
-class Session:
+@final
+class Session(Sealed):
     """Private questions about one table.
 
     ``source`` is a Parquet, CSV or DuckDB file (``table=``), or a pandas, polars or Arrow table. ``person`` names the
     column that says whose row it is, and ``rows_per_person`` how many of their rows count at most; ``person=None``
-    says that each row is a person. ``rows_per_group`` and ``groups_per_person`` bound a person further (default: by
-    ``rows_per_person`` alone). ``types`` declares the columns of a CSV file.
+    says that each row is a person; ``person=("tail", "an aircraft")`` says what a person is where it is no human.
+    ``rows_per_group`` and ``groups_per_person`` bound a person further (default: by ``rows_per_person`` alone).
+    ``types`` declares the columns of a CSV file.
 
     Neighbours: add or remove one person with all their rows. Several plans add up: their ε and δ (basic composition,
     valid for plans made after seeing earlier answers). Not recorded in a ledger: a second session starts afresh.
+    A session is sealed: it cannot be changed, copied or pickled, and a forked copy of its process cannot release.
+
     Raises ``InputError`` for bounds that are not whole numbers ≥ 1, ``SchemaError`` for a column that is not there.
     """
+
+    __slots__ = ("__weakref__", "_budget", "_charges", "_person", "_reading", "_table")
+    _budget: Budget
+    _charges: Charges
+    _person: Person
+    _reading: threading.Lock
+    _table: Table
 
     def __init__(
         self,
         source: object,
         *,
-        person: str | None,
+        person: str | tuple[str | None, str] | None,
         budget: Budget,
         rows_per_person: int | None = None,
         rows_per_group: int | None = None,
@@ -78,12 +70,24 @@ class Session:
     ) -> None:
         if not isinstance(budget, Budget):
             raise InputError("budget", budget, "a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)")
-        self.budget = budget
-        self.person = _person(person, rows_per_person, rows_per_group, groups_per_person)
-        self._table: Table = open_source(source, table=table, types=types)
-        if person is not None:
-            self._table.schema.column(person)
-        self._spent = Spent()
+        column, means = person if isinstance(person, tuple) and len(person) == 2 else (person, A_PERSON)
+        bounds = _person(column, means, (rows_per_person, rows_per_group, groups_per_person))
+        opened = open_source(source, table=table, types=types)
+        if bounds.column is not None:
+            opened.schema.column(bounds.column)
+        parts = {"_budget": budget.share(1), "_charges": open_charges(), "_person": bounds, "_table": opened}
+        for name, value in (*parts.items(), ("_reading", threading.Lock())):
+            object.__setattr__(self, name, value)
+
+    @property
+    def budget(self) -> Budget:
+        """What all releases of the session together keep."""
+        return self._budget
+
+    @property
+    def person(self) -> Person:
+        """What a person is, and how many of their rows count."""
+        return self._person
 
     @property
     def schema(self) -> Schema:
@@ -93,8 +97,8 @@ class Session:
     @property
     def spent(self) -> dict[str, Any]:
         """The share of the budget that has been charged, and what ε and δ that is."""
-        share = self._spent.total
-        points = [[str(epsilon * share), str(delta * share)] for epsilon, delta in self.budget.points]
+        share = self._charges.total()
+        points = [[str(product(epsilon, share)), str(product(delta, share))] for epsilon, delta in self._budget.points]
         return {"share": str(share), "points": points, "ledger": "not recorded in a ledger"}
 
     def plan(self, questions: Sequence[Question], *, share: Number = 1, expected_rows: int | None = None) -> Plan:
@@ -103,38 +107,48 @@ class Session:
         ``expected_rows`` states errors for groups of that size instead of 30, 100, 1 000 and 10 000. Raises
         ``PlanError`` or ``SchemaError`` for a question that cannot be asked, ``BudgetRefused`` where no noise will do.
         """
-        budget = self.budget.share(share)
-        tasks = tasks_of(questions, self.person, self.schema)
+        budget = self._budget.share(share)
+        if budget.total_variation == 0:
+            remedy = "attack_success = 0.5 (total_variation = 0) takes answers that ignore the data; 0.51 is strict"
+            raise InputError("budget", str(budget), "one that lets answers depend on the data", remedy)
+        tasks = tasks_of(questions, self._person, self.schema)
         usable_delta(budget, tasks)
         allocation = allocate([task.unit for task in tasks], budget)
         sizes = group_sizes(expected_rows)
-        return Plan(tasks, allocation, budget, Decimal(str(share)), self.person, sizes, self._release)
+        draft = Draft(tasks, allocation, budget, decimal("share", share), self._person, sizes)
+        return Plan(draft, issue(self._charges, draft.share, lambda: certificate_of(draft), self._answering(draft)))
 
-    def _release(self, plan: Plan) -> Answers:
-        """Certify, charge, then read and draw."""
-        certificate = certificate_of(plan)
-        self._spent.charge(plan.share)
-        return answer_tasks(plan, self._table, certificate)
+    def _answering(self, draft: Draft) -> Callable[[ReleaseCertificate], Answers]:
+        """What a release does once it is paid: read and draw, one release at a time, for they share a connection."""
+        table, reading = self._table, self._reading
+
+        def answer(certificate: ReleaseCertificate) -> Answers:
+            with reading:
+                return answer_tasks(draft, table, certificate)
+
+        return answer
 
 
-def _person(person: str | None, rows: int | None, per_group: int | None, groups: int | None) -> Person:
+def _person(person: object, means: object, limits: tuple[int | None, int | None, int | None]) -> Person:
+    if not (isinstance(means, str) and MEANS.fullmatch(means) and means.isprintable()):
+        raise InputError("person", means, "a noun with its article behind the column", "('tail', 'an aircraft')")
+    rows, per_group, groups = limits
     if person is None:
-        for name, value in (("rows_per_person", rows), ("rows_per_group", per_group), ("groups_per_person", groups)):
+        for name, value in zip(LIMITS, limits, strict=True):
             if value not in (None, 1):
-                raise InputError(
-                    name, value, "left out when person=None", "each row is a person; or name the person column"
-                )
-        return Person(None, 1, 1, 1)
+                remedy = "each row is a person; or name the person column"
+                raise InputError(name, value, "left out when person=None", remedy)
+        return Person(None, 1, 1, 1, means)
     if not isinstance(person, str) or not person:
         raise InputError("person", person, "the name of a column, or None when each row is a person")
     if rows is None:
-        raise InputError(
-            "rows_per_person", rows, "a whole number >= 1", "how many rows of one person may count at most?"
-        )
+        remedy = "how many rows of one person may count at most?"
+        raise InputError("rows_per_person", rows, "a whole number >= 1", remedy)
     rows = whole("rows_per_person", rows)
     return Person(
         person,
         rows,
         rows if per_group is None else whole("rows_per_group", per_group),
         rows if groups is None else whole("groups_per_person", groups),
+        means,
     )

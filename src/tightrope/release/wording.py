@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tightrope.certificates.printable import printable
+
 
 def plan_text(data: Mapping[str, Any]) -> str:
     """What each answer will cost and how accurate it will be, before anything is spent."""
@@ -18,7 +20,7 @@ def plan_text(data: Mapping[str, Any]) -> str:
 
 
 def _answer(answer: Mapping[str, Any]) -> str:
-    lines = [f"\n{answer['name']}: {answer['question']}"]
+    lines = [f"\n{printable(answer['name'])}: {answer['question']}", f"  {answer['meaning']}, over {answer['over']}"]
     lines += [
         f"  {noise['statistic']}: {noise['family']}, expected error {noise['mean_absolute_error']:.4g}"
         for noise in answer["noise"]
@@ -42,4 +44,4 @@ def _tells(answer: Mapping[str, Any]) -> bool:
 
 def _size(size: Mapping[str, Any], *, withheld: bool) -> str:
     chance = f", withheld with probability {size['suppressed']:.2g}" if withheld else ""
-    return f"  with {size['people']:,} rows: 95 % within ± {size['half_width_95']:.4g}{chance}"
+    return f"  with {size['rows']:,} rows: 95 % within ± {size['half_width_95']:.4g}{chance}"

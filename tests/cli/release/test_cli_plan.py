@@ -18,7 +18,7 @@ def test_json_is_one_object_of_finite_numbers(run, folder):
     shown = json.loads(run("plan", folder / "plan.toml", "--json").out, parse_constant=lambda name: 1 / 0)
     assert shown["epsilon"] <= 1
     assert [answer["name"] for answer in shown["answers"]] == ["count_by_city", "age"]
-    assert "table" not in shown
+    assert (shown["document"], shown["title"], shown["table"]) == ("planned release", "Visits", None)
 
 
 def test_it_reads_no_data(run, folder):
@@ -33,7 +33,7 @@ def test_it_reads_no_data(run, folder):
 
 
 def test_the_table_of_budgets(run, folder, monkeypatch):
-    monkeypatch.setattr("tightrope.release.plan.EPSILONS", ("0.5", "2"))
+    monkeypatch.setattr("tightrope.release.draft.EPSILONS", ("0.5", "2"))
     shown = run("plan", folder / "plan.toml", "--table")
     assert shown.code == 0
     line = next(line for line in shown.out.splitlines() if line.startswith("epsilon") and "0.5" in line)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-
-from tightrope.release.session import Session
 
 
 def numbers(value):
@@ -39,6 +43,7 @@ def test_json_is_exactly_one_object(run, folder):
     shown = run("release", folder / "plan.toml", "--json")
     assert (shown.code, shown.err) == (0, "")
     document = json.loads(shown.out, parse_constant=lambda name: 1 / 0)
+    assert json.loads((folder / "result.json").read_text(encoding="utf-8")) == document
     assert set(document) == {"document", "version", "title", "answers", "certificate"}
     counts, ages = document["answers"]
     assert {"name", "question", "rows"} <= set(counts)
@@ -53,8 +58,65 @@ def test_json_is_exactly_one_object(run, folder):
 def test_out_is_made_and_holds_both_files(run, folder):
     out = folder / "deep" / "out"
     assert run("release", folder / "plan.toml", "--out", out).code == 0
-    assert sorted(path.name for path in out.iterdir()) == ["certificate.json", "report.html"]
+    assert sorted(path.name for path in out.iterdir()) == ["certificate.json", "report.html", "result.json"]
     assert not (folder / "report.html").exists()
+
+
+def test_a_release_is_not_replaced_by_accident_and_asking_costs_nothing(run, folder, monkeypatch):
+    assert run("release", folder / "plan.toml").code == 0
+    before = (folder / "result.json").read_text(encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.release.documents.plan_file.PlanFile.plan", lambda _: pytest.fail("it was planned"))
+        run("release", folder / "plan.toml").refused_with("result.json", "--force")
+    assert (folder / "result.json").read_text(encoding="utf-8") == before
+    assert run("release", folder / "plan.toml", "--force").code == 0
+    assert (folder / "result.json").read_text(encoding="utf-8") != before
+
+
+def test_two_releases_do_not_write_to_one_folder(run, folder):
+    handle = os.open(folder, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    run("release", folder / "plan.toml").refused_with("no other release")
+    os.close(handle)
+    assert run("release", folder / "plan.toml").code == 0
+
+
+def test_what_cannot_be_written_where_it_belongs_is_kept_elsewhere(run, folder, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tightrope.cli.release.folder.Reserved.keep", full)
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
+    (folder / "tmp").mkdir()
+    run("release", folder / "plan.toml").refused_with("No space left", "the budget was spent", "answers are in", code=1)
+    (kept,) = (folder / "tmp").iterdir()
+    assert {path.name for path in kept.iterdir()} == {"result.json", "certificate.json"}
+    assert json.loads((kept / "result.json").read_text(encoding="utf-8"))["document"] == "release result"
+    assert kept.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_report_that_fails_loses_no_answer(run, folder, monkeypatch):
+    monkeypatch.setattr("tightrope.report.html", lambda document: 1 // (document == {}))
+    run("release", folder / "plan.toml").refused_with("the budget was spent", "complete in", "result.json", code=1)
+    assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["answers"]
+    assert not (folder / "report.html").exists()
+    assert not list(folder.glob(".*.part"))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_standard_output_says_where_the_answers_are(folder):
+    command = [sys.executable, "-m", "tightrope", "release", str(folder / "plan.toml"), "--json"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1 and "the answers are complete in" in done.stderr
+    assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["answers"]
+
+
+def test_a_closed_standard_output_is_no_place_for_a_file(folder):
+    command = f"{sys.executable} -m tightrope release {folder / 'plan.toml'} >&-"
+    assert subprocess.run(["bash", "-c", command], check=False).returncode == 0
+    assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["answers"]
 
 
 def test_files_hold_neither_paths_nor_small_groups(run, folder):
@@ -68,7 +130,7 @@ def nothing_may_be_spent(monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("the budget was spent")
 
-    monkeypatch.setattr(Session, "_release", refuse)
+    monkeypatch.setattr("tightrope.release.session.answer_tasks", refuse)
 
 
 def test_a_folder_that_cannot_be_written_to_costs_nothing(run, folder, nothing_may_be_spent):
@@ -87,7 +149,7 @@ def test_refusals_end_with_three(run, folder, monkeypatch):
     def refuse(*_: object) -> None:
         raise BudgetRefused("0.5 of the budget is left; plan with share=0.5")
 
-    monkeypatch.setattr(Session, "_release", refuse)
+    monkeypatch.setattr("tightrope.release.session.answer_tasks", refuse)
     run("release", folder / "plan.toml").refused_with("share=0.5", code=3)
 
 

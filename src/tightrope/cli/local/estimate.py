@@ -96,7 +96,8 @@ def _say(*lines: str) -> None:
 
 def _show(found: FindingsDocument) -> None:
     """Estimates first, then what they took, then what a report tells."""
-    from tightrope.cli.output import heading, printable
+    from tightrope.certificates.printable import printable
+    from tightrope.cli.output import heading
     from tightrope.report.words.study import effort_words, privacy_words, repeated_words
 
     _say(*([printable(found.title)] if found.title else []))

@@ -10,6 +10,7 @@ import typer
 from tightrope.cli.options import AsJson, PlanPath
 
 if TYPE_CHECKING:
+    from tightrope.certificates import Budget
     from tightrope.release.plan import Plan
 
 PLAN_EXAMPLE = """\b
@@ -25,37 +26,35 @@ def plan(path: PlanPath, budgets: Budgets = False, as_json: AsJson = False) -> N
 
     Reads the names and types of the columns, never a value. Spends nothing.
     """
-    from tightrope.cli.output import print_json, working
+    from tightrope.certificates.document import plain
+    from tightrope.cli.output import print_document, working
     from tightrope.release.documents.plan_file import load
 
     file = load(path)
     with working("Choosing the least noise ..."):
         chosen = file.plan()
-        data = chosen.to_data()
-    table = _table(chosen) if budgets else None
+    with working("Trying other budgets ..." if budgets else "Computing the errors ..."):
+        document = chosen.document(file.title, _budgets(chosen) if budgets else None)
     if as_json:
-        print_json({"title": file.title, **data, **({} if table is None else {"table": table})})
+        print_document(document)
         return
+    data = plain(document)
     _show(data, path, file.title)
-    if table is not None:
-        _show_budgets(table)
+    if data["table"] is not None:
+        _show_budgets(data["table"])
 
 
-def _table(chosen: Plan) -> list[dict[str, Any]]:
-    """What every usual epsilon buys at the plan's delta; one at a time, to show how far it is."""
+def _budgets(chosen: Plan) -> list[Budget]:
+    """Every usual epsilon at the plan's delta."""
     from tightrope.certificates import Budget
-    from tightrope.cli.output import working
-    from tightrope.release.plan import EPSILONS
+    from tightrope.release.draft import EPSILONS
 
-    rows: list[dict[str, Any]] = []
-    for number, epsilon in enumerate(EPSILONS, start=1):
-        with working(f"Trying epsilon {epsilon} ({number} of {len(EPSILONS)}) ..."):
-            rows += chosen.table([Budget(epsilon=epsilon, delta=chosen.budget.delta)])
-    return rows
+    return [Budget(epsilon=epsilon, delta=chosen.budget.delta) for epsilon in EPSILONS]
 
 
 def _show(data: Json, path: str, title: str | None) -> None:
-    from tightrope.cli.output import heading, printable, say
+    from tightrope.certificates.printable import printable
+    from tightrope.cli.output import heading, say
     from tightrope.report.words.digits import UP, significant
 
     say(*([printable(title)] if title else []))
@@ -70,10 +69,12 @@ def _show(data: Json, path: str, title: str | None) -> None:
 
 
 def _show_answer(answer: Json) -> None:
+    from tightrope.certificates.printable import printable
     from tightrope.cli.output import heading, print_table, say
     from tightrope.report.words.digits import UP, significant
 
-    heading(f"{answer['name']}: {answer['question']}")
+    heading(f"{printable(answer['name'])}: {answer['question']}")
+    say(f"{answer['meaning']}, over {answer['over']}.")
     kinds = "; ".join(f"{noise['statistic']}: {noise['family']}" for noise in answer["noise"])
     say(f"noise on {kinds}")
     error = answer["error"]
@@ -93,7 +94,7 @@ def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:
     columns = ["rows in a group", "expected error", "95 % within ±", "withheld"]
     rows = [
         [
-            fixed(size["people"], 0),
+            fixed(size["rows"], 0),
             significant(size["expected_absolute_error"], 2, UP),
             significant(size["half_width_95"], 2, UP),
             "never" if size["suppressed"] <= 0 else percent(max(size["suppressed"], 1e-6), UP),

@@ -1,8 +1,10 @@
-"""``tightrope release``: charge the budget, draw the noise, print the answers, write the report."""
+"""``tightrope release``: charge the budget, draw the noise, write the answers and the report, and print them then."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,65 +14,120 @@ from tightrope.cli.options import AsJson, PlanPath
 
 if TYPE_CHECKING:
     from tightrope.certificates.release import ReleaseResult
+    from tightrope.cli.release.folder import Reserved
+    from tightrope.release.plan import Plan
     from tightrope.report.words.answers import Answer
 
 RELEASE_EXAMPLE = """\b
 Example:
   tightrope release examples/census/plan.toml --out /tmp/census
+
+Exit codes: 0 everything is written and printed; 1 something failed, and the message says whether the budget was spent
+and where the answers lie; 2 bad input and 3 budget refused: nothing was spent; 130 and 143 stopped by Ctrl-C or
+SIGTERM: before the charge nothing is spent, after it the answers are written first.
 """
 Out = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="Where to write report.html and certificate.json [default: beside PLAN]."),
+    typer.Option(
+        metavar="DIR", help="Where to write result.json, certificate.json and report.html [default: beside PLAN]."
+    ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace a release that is already there.")]
 PRINTED_ROWS = 20
-REPORT, CERTIFICATE = "report.html", "certificate.json"
+RESULT, CERTIFICATE, REPORT = FILES = ("result.json", "certificate.json", "report.html")
 
 
-def release(path: PlanPath, out: Out = None, as_json: AsJson = False) -> None:
+def release(path: PlanPath, out: Out = None, force: Force = False, as_json: AsJson = False) -> None:
     """Draw the noise and write private answers and a report.
 
-    Spends the budget of the plan, each time: no ledger remembers an earlier run yet.
+    Spends the budget of the plan, each time: no ledger remembers an earlier run yet. The files are complete on disk
+    before anything is printed.
     """
-    from tightrope.certificates.document import plain
-    from tightrope.cli.output import print_document, working, writable
+    from tightrope.cli.output import working, writable
+    from tightrope.cli.release.folder import refuse_existing
     from tightrope.release.documents.plan_file import load
     from tightrope.report import html
 
     file = load(path)
     folder = writable(file.folder if out is None else Path(out))
+    refuse_existing(folder, FILES, replace=force)
     html({})  # a report that cannot be made must fail before anything is spent
     with working("Choosing the least noise ..."):
         plan = file.plan()
-    with working("Reading the table and drawing noise ..."):
-        answers = plan.release()
-    result = answers.result(file.title)
+    result = _released(plan, file.title, folder, force)
+    with _printing(folder):
+        _print(result, folder, as_json)
+
+
+def _released(plan: Plan, title: str | None, folder: Path, force: bool) -> ReleaseResult:
+    """The answers, paid for and on disk."""
+    from tightrope.cli.failures import Stopped
+    from tightrope.cli.output import working
+    from tightrope.cli.release.folder import reserved
+    from tightrope.cli.release.patience import patient
+
+    with patient(lambda: plan.charged) as patience, reserved(folder, FILES, replace=force) as files:
+        with working("Reading the table and drawing noise ..."):
+            result = plan.release().result(title)
+            patience.answered = True
+        with working("Writing the report ..."):
+            _keep(files, result)
+    if patience.stop is not None:
+        raise Stopped(f"stopped; the budget was spent, and the answers are complete in {folder}", patience.stop)
+    return result
+
+
+def _keep(files: Reserved, result: ReleaseResult) -> None:
+    """Answers first: with them, the rest could be made again."""
+    from tightrope.certificates.document import written
+    from tightrope.cli.release.last_resort import kept_anyway
+    from tightrope.report import html
+
+    texts = {RESULT: written(result), CERTIFICATE: written(result.certificate)}
+    with kept_anyway(files.folder, texts):
+        files.keep(texts)
+        files.keep({REPORT: html(result)})
+
+
+@contextmanager
+def _printing(folder: Path) -> Iterator[None]:
+    """What goes wrong with standard output is told together with where the answers are."""
+    from tightrope.cli.failures import silence
+    from tightrope.errors import OutputError
+
+    try:
+        yield
+        sys.stdout.flush()
+        return
+    except OSError as error:
+        why = error.strerror
+    except SystemExit:  # what rich makes of a closed pipe
+        why = "closed pipe"
+    silence()
+    raise OutputError(f"standard output failed ({why}); the budget was spent, and the answers are complete in {folder}")
+
+
+def _print(result: ReleaseResult, folder: Path, as_json: bool) -> None:
+    from tightrope.certificates.document import plain
+    from tightrope.cli.output import print_document
+
     if as_json:
         print_document(result)
     else:
-        _show(plain(result), file.title, folder)
-    with working("Writing the report ..."):
-        _write(folder, result)
-
-
-def _write(folder: Path, result: ReleaseResult) -> None:
-    from tightrope.certificates.document import written
-    from tightrope.cli.output import write
-    from tightrope.report import html
-
-    write(folder / CERTIFICATE, written(result.certificate))
-    write(folder / REPORT, html(result))
+        _show(plain(result), result.title, folder)
 
 
 def _show(document: Mapping[str, Any], title: str | None, folder: Path) -> None:
     """Answers first, then what is promised, then where everything is."""
-    from tightrope.cli.output import printable, say
+    from tightrope.certificates.printable import printable
+    from tightrope.cli.output import say
     from tightrope.report.words.answers import read_answers
 
     say(*([printable(title)] if title else []))
     for answer in read_answers(document):
         _show_answer(answer, folder / REPORT)
     _show_promise(document["certificate"])
-    say(f"\nWritten: {folder / REPORT} and {folder / CERTIFICATE}")
+    say(f"\nWritten: {', '.join(FILES)} in {folder}")
     say(
         f"{document['certificate'].get('ledger', 'not recorded in a ledger')}: releasing again spends the budget again."
     )
@@ -78,21 +135,16 @@ def _show(document: Mapping[str, Any], title: str | None, folder: Path) -> None:
 
 def _show_answer(answer: Answer, report: Path) -> None:
     from tightrope.cli.output import heading, print_table, say
-    from tightrope.report.words.wording import heading as asked
+    from tightrope.report.words import wording
+    from tightrope.report.words.interval import shown
 
-    heading(asked(answer))
-    shown = [[*row.labels, *_value(answer, row.value, row.half_width)] for row in answer.rows[:PRINTED_ROWS]]
-    print_table([*answer.by, "value", "95 % within"], shown, left=len(answer.by))
+    heading(wording.heading(answer))
+    say(wording.asked(answer))
+    texts = [(row.labels, shown(row, answer.decimals)) for row in answer.rows[:PRINTED_ROWS]]
+    rows = [[*labels, text.value, text.within] for labels, text in texts]
+    print_table([*answer.by, "value", "95 % within"], rows, left=len(answer.by))
     if len(answer.rows) > PRINTED_ROWS:
         say(f"... and {len(answer.rows) - PRINTED_ROWS} more in {report}")
-
-
-def _value(answer: Answer, value: float | None, half_width: float | None) -> list[str]:
-    from tightrope.report.words.digits import UP, fixed
-
-    if value is None:
-        return ["withheld", ""]
-    return [fixed(value, answer.decimals), "" if half_width is None else f"± {fixed(half_width, answer.decimals, UP)}"]
 
 
 def _show_promise(certificate: Mapping[str, Any]) -> None:
@@ -101,6 +153,6 @@ def _show_promise(certificate: Mapping[str, Any]) -> None:
 
     words = promise(certificate)
     heading("The promise")
-    say(f"An attacker who guesses whether you are in the data is right at most {words.success} of the time.")
+    say(f"An attacker who guesses {words.guess} is right at most {words.success} of the time.")
     say(f"epsilon {words.epsilon}: {words.epsilon_meaning}", f"delta {words.delta}: {words.delta_meaning}")
     say(*([f"{words.protected}."] if words.protected else []), *words.facts)

@@ -21,12 +21,15 @@ from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES
 from tightrope.release.questions.kinds import KINDS
 from tightrope.release.questions.node import Question
-from tightrope.release.session import Session
+from tightrope.release.questions.tasks import A_PERSON
+from tightrope.release.session import MEANS, Session
 
 READER = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
 )
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
+ELSEWHERE = "median", "quantile", "variance", "standard_deviation", "histogram", "count_distinct", "ratio", "max", "min"
+NOT_YET = "this kind is not offered; counts by a column are a histogram, and sums and means are the other kinds"
 NEEDED = "source", "person", "budget"
 Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A number as it is typed: 0.1 is one tenth."""
@@ -49,6 +52,7 @@ class PersonSection(Part, frozen=True, kw_only=True):
     rows: Counted | None = None
     rows_per_group: Counted | None = None
     groups: Counted | None = None
+    means: Annotated[str, Meta(pattern=MEANS.pattern), tip('say means = "an aircraft"')] = A_PERSON
 
     def __post_init__(self) -> None:
         if (self.column is None) != self.each_row:
@@ -75,6 +79,9 @@ class BudgetSection(Part, frozen=True, kw_only=True):
 
     def budget(self) -> Budget:
         """The whole promise; raises ``InputError`` where nothing is promised or a number is out of range."""
+        if (self.epsilon, self.attack_success, self.points) == (None, None, None):
+            expected = "given, beside epsilon, attack_success or points"
+            raise InputError("delta", self.delta, expected, "say epsilon = 1 and delta = 1e-8")
         return Budget(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -127,7 +134,7 @@ class PlanFile:
         source, person = self.document.source, self.document.person
         return Session(
             self.source,
-            person=person.column,
+            person=(person.column, person.means),
             budget=self.document.budget.budget(),
             rows_per_person=person.rows,
             rows_per_group=person.rows_per_group,
@@ -163,7 +170,8 @@ def read(path: Path) -> PlanDocument:
 def _question(place: str, entry: Mapping[str, Any]) -> Question:
     kind = entry.get("kind")
     if kind not in tuple(KINDS):
-        raise PlanError(f"{place} kind", kind, f"one of {listed(tuple(KINDS))}", nearest(kind, tuple(KINDS)))
+        remedy = NOT_YET if kind in ELSEWHERE else nearest(kind, tuple(KINDS))
+        raise PlanError(f"{place} kind", kind, f"one of {listed(tuple(KINDS))}", remedy)
     node = KINDS[kind]
     known = ("kind", *node.entries, *ENTRIES)
     for key in entry:

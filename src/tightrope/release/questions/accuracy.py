@@ -46,12 +46,12 @@ class Accuracy:
         worst = self.question.worst(self.named)
         return worst if math.isfinite(worst) else None
 
-    def at(self, people: int) -> dict[str, Any]:
+    def at(self, rows: int) -> dict[str, Any]:
         """Errors and the chance that a group of so many rows is withheld."""
-        expected, half = self.question.errors(self.named, people)
-        hidden = 0.0 if self.keys is None else self.keys.at_most(int(self.keys.mechanism.worst_error) - people)
-        withheld = min(1.0, hidden + self.question.withheld(self.named, people))
-        return {"people": people, "expected_absolute_error": expected, "half_width_95": half, "suppressed": withheld}
+        expected, half = self.question.errors(self.named, rows)
+        hidden = 0.0 if self.keys is None else self.keys.at_most(int(self.keys.mechanism.worst_error) - rows)
+        withheld = min(1.0, hidden + self.question.withheld(self.named, rows))
+        return {"rows": rows, "expected_absolute_error": expected, "half_width_95": half, "suppressed": withheld}
 
     def notes(self) -> list[str]:
         """Rules that a reader must know."""

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict, TypeVar, Unpack, get_type_hints
 
+from tightrope.certificates.printable import printable
 from tightrope.errors import PlanError
 from tightrope.numerics.checks import positive, whole
 
 Keys = tuple[tuple[object, ...], ...]
 Maker = TypeVar("Maker", bound=Callable[..., Any])
+NESTED = (list, tuple, dict, set, frozenset)
+PLAIN = (*NESTED, str, int, float, bool, type(None))
+MOST_KEYS = 1_000_000
+"""So many keys are planned at most: each is a row of the answer."""
+PUBLIC_KEYS = "list what is publicly known, or leave it out to discover the keys"
 RESERVED = ("value", "lower", "upper", "usable")
 """Names of the columns of an answer: no key may be called so."""
 ENTRIES = ("by", "keys", "weight", "name", "rows_per_group", "groups")
@@ -75,7 +82,7 @@ class Asked:
     @property
     def groups(self) -> str:
         """The groups in words; nothing where there are none."""
-        return f" by {', '.join(self.by)}" if self.by else ""
+        return f" by {', '.join(map(printable, self.by))}" if self.by else ""
 
 
 def spelled_out(maker: Maker) -> Maker:
@@ -118,14 +125,15 @@ def _keys(keys: object, by: tuple[str, ...]) -> Keys | None:
     if not by:
         raise PlanError("keys", keys, "left out when by= is", "say by= which column they are of")
     listed = _product(keys, by) if isinstance(keys, Mapping) else _listed(keys, by)
-    if not all(isinstance(value, Hashable) for key in listed for value in key):
-        raise PlanError("keys", keys, "a list of values, of lists, or a table of lists", "say keys = [0, 1]")
+    if not all(isinstance(value, Hashable) and not isinstance(value, NESTED) for key in listed for value in key):
+        expected = f"a list of {'values' if len(by) == 1 else f'lists of {len(by)} values'}, none of them a list itself"
+        raise PlanError("keys", keys, expected, "say keys = [0, 1]" if len(by) == 1 else 'say keys = [["a", 1]]')
     return tuple(dict.fromkeys(listed))
 
 
 def _listed(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
     if isinstance(keys, str) or not isinstance(keys, (list, tuple, range, set, frozenset)) or len(keys) == 0:
-        raise PlanError("keys", keys, "a list with at least one key", "leave it out to discover the keys")
+        raise PlanError("keys", _unquoted(keys), "a list with at least one key", PUBLIC_KEYS)
     listed = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in keys]
     for key in listed:
         if len(key) != len(by):
@@ -136,13 +144,22 @@ def _listed(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
 def _product(keys: Mapping[object, object], by: tuple[str, ...]) -> list[tuple[object, ...]]:
     if set(keys) != set(by):
         raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
-    return list(itertools.product(*(_values(keys[column]) for column in by)))
+    columns = [_values(keys[column]) for column in by]
+    if (size := math.prod(map(len, columns))) > MOST_KEYS:
+        expected = f"at most {MOST_KEYS:,} combinations"
+        raise PlanError("keys", f"{size:,} combinations", expected, "list those that matter, or leave keys out")
+    return list(itertools.product(*columns))
 
 
 def _values(values: object) -> list[object]:
     if isinstance(values, str) or not isinstance(values, (list, tuple, range)) or len(values) == 0:
-        raise PlanError("keys", values, "a list with at least one value")
+        raise PlanError("keys", _unquoted(values), "a list with at least one value", PUBLIC_KEYS)
     return list(values)
+
+
+def _unquoted(keys: object) -> object:
+    """What came, but no column of data: that is named by its type."""
+    return keys if isinstance(keys, PLAIN) else type(keys).__name__
 
 
 def _name(name: str | None, usual: Sequence[str]) -> str:

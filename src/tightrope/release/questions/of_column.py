@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from tightrope.certificates.printable import printable
 from tightrope.errors import PlanError
 from tightrope.numerics.checks import finite
 from tightrope.release.questions.asked import Asked, Asking, asking
@@ -26,7 +27,7 @@ class OfColumn(Question, ABC):
 
     def __str__(self) -> str:
         low, high = self.between
-        return f"{self.kind} of {self.column} between {low:g} and {high:g}{self.asked.groups}"
+        return f"{self.kind} of {printable(self.column)} between {low:g} and {high:g}{self.asked.groups}"
 
     @classmethod
     def of(cls, column: object, between: object, asked: Asking) -> Self:

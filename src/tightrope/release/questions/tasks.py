@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from types import MappingProxyType
 
 from tightrope.certificates.budget import TYPICAL, Budget
+from tightrope.certificates.printable import noun
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Unit
 from tightrope.engines.request import PersonBounds, Request
@@ -15,7 +17,10 @@ from tightrope.errors import InputError, PlanError, SchemaError
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.vector import Vector, row_count
 
+A_PERSON = "a person"
 VALUES = ("integer", "number", "boolean")
+MOST_QUESTIONS = 100
+"""A plan of so many takes half a minute; each further one takes longer."""
 KEY_COUNT = "rows"
 LARGEST_DELTA, WORRYING_DELTA = Decimal("0.1"), Decimal("1e-4")
 """A δ that is refused; and one from which on a plan warns."""
@@ -64,12 +69,23 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What a person is, and how many of their rows count: the session's bounds."""
+    """What a person is (``means``: a noun with its article), and how many of their rows count: the session's bounds."""
 
     column: str | None
     rows: int
     rows_per_group: int
     groups: int
+    means: str = A_PERSON
+
+    @property
+    def human(self) -> bool:
+        """Whether a person is somebody who may be addressed."""
+        return self.means == A_PERSON
+
+    @property
+    def noun(self) -> str:
+        """What a person is, without the article."""
+        return noun(self.means)
 
     def bounds(self, question: Question) -> PersonBounds:
         """The bounds of one question; one without groups has one group, and nobody is in more groups than there are."""
@@ -90,6 +106,9 @@ def tasks_of(questions: Sequence[Question], person: Person, schema: Schema) -> t
     """
     if isinstance(questions, Question) or not all(isinstance(q, Question) for q in questions) or len(questions) == 0:
         raise PlanError("questions", questions, "a list of tr.count, tr.sum and tr.mean questions")
+    if len(questions) > MOST_QUESTIONS:
+        remedy = "by= asks for many groups in one question; or make several plans, each with a share"
+        raise PlanError("questions", len(questions), f"at most {MOST_QUESTIONS} of them", remedy)
     names = [question.name for question in questions]
     for name in names:
         if names.count(name) > 1:
@@ -138,7 +157,7 @@ def _task(questions: list[Question], person: Person) -> Task:
     keys = first.keys if first.by else ((),)
     count = _key_count(questions) if keys is None else None
     served = {question: _served(question, number, count) for number, question in enumerate(questions)}
-    return Task(served, first.by, keys, person.bounds(first), count)
+    return Task(MappingProxyType(served), first.by, keys, person.bounds(first), count)
 
 
 def _key_count(questions: Sequence[Question]) -> Vector:
@@ -148,9 +167,9 @@ def _key_count(questions: Sequence[Question]) -> Vector:
     return replace(plain, spend=replace(plain.spend, eighths=min(wanted, default=plain.spend.eighths), bounded=True))
 
 
-def _served(question: Question, number: int, key_count: Vector | None) -> dict[str, Vector]:
+def _served(question: Question, number: int, key_count: Vector | None) -> Mapping[str, Vector]:
     """The vectors of a question under names that no other has; a count of rows is the key count, where there is one."""
-    return {
+    return MappingProxyType({
         vector.name: key_count if key_count and vector.counts_rows else vector.named(f"{number} {vector.name}")
         for vector in question.vectors()
-    }
+    })  # fmt: skip

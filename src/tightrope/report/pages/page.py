@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from tightrope.certificates.printable import printable
 from tightrope.certificates.study import FindingsDocument
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.report.pages.page_model import page_view
@@ -68,9 +69,15 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_seen,
     )
     environment.filters["at"] = _at
     return environment
+
+
+def _seen(value: object) -> object:
+    """What a template places: texts without letters that nobody sees, for a name of a column may turn a line around."""
+    return "\n".join(map(printable, value.split("\n"))) if type(value) is str else value
 
 
 def _source(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
+from tightrope.certificates.printable import printable
 from tightrope.report.pages.table import Line, lines, narrower_than_dots
 from tightrope.report.pictures import curves
 from tightrope.report.pictures.dots import AxisChart, ListChart, axis_chart, list_chart
@@ -81,7 +82,7 @@ def page_view(document: Json) -> Page:
     """Everything the page shows of a document."""
     certificate = part(document, "certificate")
     answers = [answer_view(answer, place) for place, answer in enumerate(read_answers(document), 1)]
-    return Page(text(document, "title"), promise(certificate), answers, privacy_view(certificate))
+    return Page(printable(text(document, "title")), promise(certificate), answers, privacy_view(certificate))
 
 
 def answer_view(answer: Answer, place: int) -> AnswerView:
@@ -94,7 +95,7 @@ def answer_view(answer: Answer, place: int) -> AnswerView:
         name=answer.name,
         heading=wording.heading(answer),
         asked=wording.asked(answer),
-        by=answer.by,
+        by=tuple(map(printable, answer.by)),
         groups=groups,
         lines=lines(answer, listed.dots if listed else ()),
         axis=axis,

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from tightrope.report.pictures.dots import Dot
 from tightrope.report.words.answers import Answer, Row
-from tightrope.report.words.digits import DOWN, MISSING, UP, fixed
-
-WITHHELD = "withheld"
+from tightrope.report.words.interval import Shown, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +15,7 @@ class Line:
     """One group as it is written. ``first``: where a new first key begins in a table of several keys."""
 
     keys: tuple[str, ...]
-    value: str
-    half_width: str
-    lower: str
-    upper: str
+    shown: Shown
     dot: Dot | None
     withheld: bool
     first: bool
@@ -45,10 +40,7 @@ def narrower_than_dots(dots: Sequence[Dot | None]) -> bool:
 def _line(row: Row, decimals: int, dot: Dot | None, first: bool) -> Line:
     return Line(
         keys=row.labels,
-        value=WITHHELD if row.value is None else fixed(row.value, decimals),
-        half_width=MISSING if row.half_width is None else fixed(row.half_width, decimals, UP),
-        lower=fixed(row.lower, decimals, DOWN),
-        upper=fixed(row.upper, decimals, UP),
+        shown=shown(row, decimals),
         dot=dot,
         withheld=row.value is None,
         first=first,

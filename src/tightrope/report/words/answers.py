@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
+from tightrope.certificates.printable import printable
 from tightrope.report.words.digits import decimals_for
 from tightrope.report.words.document import Json, as_number, items, number, part, parts, text, texts
 
@@ -42,6 +43,8 @@ class Answer:
     name: str
     question: str
     meaning: str
+    over: str
+    """Which rows, and how many of one person at most."""
     additive: bool
     """Whether zero is a natural place to start the axis."""
     by: tuple[str, ...]
@@ -100,7 +103,7 @@ def label(key: object) -> str:
         return "true" if key else "false"
     if isinstance(key, float) and key.is_integer() and abs(key) < 1e15:
         return str(int(key))
-    return str(key) or "(empty)"
+    return printable(key) or "(empty)"
 
 
 def read_answers(document: Json) -> list[Answer]:
@@ -119,6 +122,7 @@ def read_answer(source: Json) -> Answer:
         name=text(source, "name"),
         question=text(source, "question"),
         meaning=text(source, "meaning") or "A statistic",
+        over=text(source, "over"),
         additive=source.get("additive") is True,
         by=by,
         discovered=keys == "discovered" if keys or items(source, "keys") else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
 from statistics import median
 
 NEAREST, UP, DOWN = ROUND_HALF_EVEN, ROUND_CEILING, ROUND_FLOOR
@@ -41,8 +42,21 @@ def fixed(value: float | None, decimals: int, rounding: str = NEAREST) -> str:
         return MISSING
     if abs(value) >= 1e15:
         return significant(value, 3, rounding)
-    rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), rounding, _WIDE)
-    return _signed(f"{abs(rounded):,f}", rounded)
+    return plain(rounded(value, decimals, rounding))
+
+
+def rounded(value: float, decimals: int, rounding: str = NEAREST) -> Decimal:
+    """``value`` with that many digits behind the point, as a decimal; no thread's context enters."""
+    return Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), rounding, _WIDE)
+
+
+def plain(exact: Decimal) -> str:
+    """All digits of a decimal, with thousands separators.
+
+    >>> plain(Decimal("-1234.50"))
+    '−1,234.50'
+    """
+    return _signed(f"{exact.copy_abs():,f}", exact)
 
 
 def significant(value: float | None, digits: int = 3, rounding: str = NEAREST) -> str:
@@ -62,8 +76,8 @@ def percent(share: float | None, rounding: str = NEAREST) -> str:
     """
     if share is None:
         return MISSING
-    exact = Decimal(repr(share)) * 100
-    nearest_end = min(abs(exact), abs(100 - exact))
+    exact = Decimal(repr(share)).scaleb(2, _WIDE)
+    nearest_end = min(exact.copy_abs(), _WIDE.subtract(Decimal(100), exact).copy_abs())
     if nearest_end and nearest_end < Decimal("1e-6"):
         return f"{_significant(exact, 3, rounding)} %" if exact < 1 else "100 %"
     places = 1 if not nearest_end or nearest_end >= Decimal("0.1") else 1 - nearest_end.adjusted()
@@ -79,7 +93,7 @@ def one_in(probability: float) -> str:
     """
     if probability <= 0:
         return "never"
-    times = math.floor(Decimal(1) / Decimal(repr(probability)))
+    times = math.floor(1 / Fraction(repr(probability)))
     for unit, word in ((10**9, "billion"), (10**6, "million")):
         if times >= unit and times < unit * 1000:
             return f"1 in {fixed(times / unit, 0, DOWN)} {word}"
@@ -101,10 +115,8 @@ def _significant(exact: Decimal, digits: int, rounding: str) -> str:
     if not exact:
         return "0"
     keep = max(digits, exact.adjusted() + 1 if exact.adjusted() < 15 else digits)
-    rounded = Context(prec=keep, rounding=rounding).plus(exact).normalize()
-    if -3 <= rounded.adjusted() < 15:
-        return _signed(f"{abs(rounded):,f}", rounded)
-    return _signed(_power(rounded), rounded)
+    kept = Context(prec=keep, rounding=rounding).plus(exact).normalize(_WIDE)
+    return plain(kept) if -3 <= kept.adjusted() < 15 else _signed(_power(kept), kept)
 
 
 def _signed(magnitude: str, value: Decimal) -> str:
@@ -113,5 +125,5 @@ def _signed(magnitude: str, value: Decimal) -> str:
 
 def _power(value: Decimal) -> str:
     exponent = value.adjusted()
-    mantissa = abs(value).scaleb(-exponent).normalize()
+    mantissa = value.copy_abs().scaleb(-exponent, _WIDE).normalize(_WIDE)
     return f"{mantissa:f} × {power_of_ten(exponent)}"

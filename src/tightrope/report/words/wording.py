@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tightrope.certificates.printable import printable
 from tightrope.report.words.answers import Answer
 from tightrope.report.words.digits import MISSING, UP, percent, significant
 from tightrope.report.words.document import Json, number, parts, text
@@ -11,9 +12,9 @@ from tightrope.report.words.document import Json, number, parts, text
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the noise does to a group of one size."""
+    """What the noise does to a group of so many rows."""
 
-    people: str
+    rows: str
     expected: str
     half_width: str
     suppressed: str
@@ -26,21 +27,21 @@ def heading(answer: Answer) -> str:
     >>> heading(read_answer({"question": "mean of x by educ"}))
     'Mean of x by educ'
     """
-    shown = answer.question or answer.name.replace("_", " ") or "Answer"
+    shown = printable(answer.question or answer.name.replace("_", " ") or "Answer")
     return shown[0].upper() + shown[1:]
 
 
 def asked(answer: Answer) -> str:
     """One plain sentence or two: what the numbers are, for which groups, and how these were found."""
-    if not answer.by:
-        return f"{answer.meaning}, over the whole table."
-    groups = " and ".join(f"“{name}”" for name in answer.by)
-    return f"{answer.meaning}, for each {groups}. {_keys(answer)}".strip()
+    groups = " and ".join(f"“{printable(name)}”" for name in answer.by)
+    each = f", for each {groups}" if groups else ""
+    over = f", over {printable(answer.over)}" if answer.over else ""
+    return f"{printable(answer.meaning)}{each}{over}. {_keys(answer) if groups else ''}".strip()
 
 
 def costs(error: Json) -> list[Cost]:
     """The table of errors by group size; empty where there is none."""
-    return [_cost(source) for source in parts(error, "by_group_size") if number(source, "people") is not None]
+    return [_cost(source) for source in parts(error, "by_group_size") if number(source, "rows") is not None]
 
 
 def typical_error(error: Json) -> str:
@@ -76,14 +77,14 @@ def _keys(answer: Answer) -> str:
     if answer.discovered is None:
         return ""
     if answer.discovered:
-        return "The groups were found in the data; those with too few people are left out."
+        return "The groups were found in the data; those with too few rows are left out."
     return "The groups were listed beforehand; one that is missing from the data shows noise alone."
 
 
 def _cost(source: Json) -> Cost:
     suppressed = number(source, "suppressed")
     return Cost(
-        people=significant(number(source, "people")),
+        rows=significant(number(source, "rows")),
         expected=significant(number(source, "expected_absolute_error"), 2, UP),
         half_width=significant(number(source, "half_width_95"), 2, UP),
         suppressed=_rarely(suppressed),

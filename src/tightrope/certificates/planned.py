@@ -1,0 +1,50 @@
+"""What ``tightrope plan`` says: the promise and the errors of a release that has not been paid for."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+from tightrope.certificates.document import BudgetPart, Part, Probability, Size
+from tightrope.certificates.reading import Reader
+from tightrope.certificates.release import Alternative, Asked, Neighbours
+
+READER = Reader("planned release", "take what tightrope plan --json prints: planning anew costs nothing")
+
+
+class PlannedAnswer(Asked, frozen=True, kw_only=True):
+    """One question, and what its noise will cost."""
+
+
+class BudgetRow(Part, frozen=True, kw_only=True):
+    """What another budget buys: 95 % half-widths by question and, where they depend on it, by rows in the group.
+
+    A budget that cannot be met has neither ``attack_success`` nor ``answers``.
+    """
+
+    epsilon: Size
+    delta: Probability
+    attack_success: Probability | None
+    answers: dict[str, Size | dict[str, Size]] | None
+
+
+class PlannedRelease(Part, frozen=True, kw_only=True):
+    """What would be spent, what it would promise, and how accurate each answer would be. Nothing has been spent."""
+
+    document: Literal["planned release"]
+    version: Literal[1]
+    title: str | None
+    epsilon: Size
+    epsilon_exact: Decimal
+    delta: Probability
+    delta_exact: Decimal
+    total_variation: Probability
+    total_variation_exact: Decimal
+    attack_success: Probability
+    attacker: str
+    budget: BudgetPart
+    share: Decimal
+    neighbours: Neighbours
+    answers: tuple[PlannedAnswer, ...]
+    alternatives: tuple[Alternative, ...]
+    table: tuple[BudgetRow, ...] | None

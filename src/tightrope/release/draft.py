@@ -1,0 +1,246 @@
+"""What will be released, with which noise, at which errors – made from the schema, before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from tightrope.certificates.budget import Budget
+from tightrope.certificates.document import BudgetPart, plain
+from tightrope.certificates.planned import READER, PlannedRelease
+from tightrope.certificates.printable import printable
+from tightrope.design.allocation.allocation import Allocation, allocate
+from tightrope.errors import BudgetRefused
+from tightrope.numerics.checks import whole
+from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
+from tightrope.release.questions.bounded import bounded_notes, rows_used
+from tightrope.release.questions.node import Question
+from tightrope.release.questions.tasks import Person, Task, large_delta
+from tightrope.release.questions.vector import Noise
+
+if TYPE_CHECKING:
+    from tightrope.privacy.loss import PrivacyLoss
+
+EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "3", "5", "10")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """Questions with their noise, certified against a share of a budget. It spends nothing, and cannot.
+
+    Nothing in it depends on the data. The loss composes all noisy vectors with **parameters fixed in advance**;
+    neighbours: add or remove one person.
+    """
+
+    tasks: tuple[Task, ...]
+    allocation: Allocation
+    budget: Budget
+    share: Decimal
+    person: Person
+    sizes: tuple[int, ...]
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of everything that the plan releases, certified from the tables that are sampled."""
+        return self.allocation.loss
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """The questions, task by task."""
+        return tuple(question for task in self.tasks for question in task.questions)
+
+    def noises(self) -> list[tuple[Noise, ...]]:
+        """The noise of every vector, by task."""
+        return [
+            tuple(
+                Noise(v, c.family, c.table, c.shift, discovers=v == task.key_count)
+                for v, c in zip(task.vectors, choices, strict=True)
+            )
+            for task, choices in zip(self.tasks, self.allocation.choices, strict=True)
+        ]
+
+    def accuracies(self) -> list[Accuracy]:
+        """The errors of each question, in the order of ``questions``."""
+        return [
+            accuracy for task, noises in zip(self.tasks, self.noises(), strict=True) for accuracy in _of(task, noises)
+        ]
+
+    def table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
+        """The same plan under other budgets (default: ε from 0.1 to 10 at this δ): what each buys. Spends nothing.
+
+        A row a budget: ``epsilon``, ``delta``, ``attack_success`` and ``answers``: 95 % half-widths by question and,
+        where it depends on it, by group size. A budget that cannot be met has ``answers`` None.
+        """
+        chosen = budgets or [Budget(epsilon=e, delta=self.budget.delta) for e in EPSILONS]
+        return [self._row(budget) for budget in chosen]
+
+    def _row(self, budget: Budget) -> dict[str, Any]:
+        row: dict[str, Any] = {"epsilon": float(max(e for e, _ in budget.points)), "delta": float(budget.delta)}
+        try:
+            plan = self if budget == self.budget else self._under(budget)
+        except BudgetRefused:
+            return {**row, "attack_success": None, "answers": None}
+        return {
+            **row,
+            "attack_success": attack_success(plan.loss),
+            "answers": {accuracy.question.name: _widths(accuracy, self.sizes) for accuracy in plan.accuracies()},
+        }
+
+    def _under(self, budget: Budget) -> Draft:
+        allocation = allocate([task.unit for task in self.tasks], budget, compare=False)
+        return replace(self, allocation=allocation, budget=budget)
+
+    def to_data(self) -> dict[str, Any]:
+        """The document as plain data."""
+        return plain(self.document())
+
+    def document(self, title: str | None = None, budgets: Sequence[Budget] | None = None) -> PlannedRelease:
+        """What will be spent and how accurate each answer will be; with what each of ``budgets`` buys."""
+        data = {
+            "document": "planned release",
+            "version": 1,
+            "title": title,
+            **guarantee_data(self.loss, self.budget),
+            "attacker": attacker(self.loss, self.person),
+            "budget": plain(BudgetPart.of(self.budget)),
+            "share": str(self.share),
+            "neighbours": neighbours_data(self.person),
+            "answers": [self.answer_data(accuracy) for accuracy in self.accuracies()],
+            "alternatives": self.alternatives,
+            "table": None if budgets is None else self.table(budgets),
+        }
+        return READER.data(data, PlannedRelease)
+
+    @property
+    def alternatives(self) -> list[dict[str, Any]]:
+        """Families of noise, and how much more error each comes to."""
+        return [{"family": name, "relative_error": error} for name, error in self.allocation.alternatives.items()]
+
+    def answer_data(self, accuracy: Accuracy) -> dict[str, Any]:
+        """One question's errors and noise, and how much of one person is in it."""
+        question, why = accuracy.question, self._why()
+        bounds = self.person.bounds(question)
+        shown = [*accuracy.noises, *([accuracy.keys] if accuracy.keys and accuracy.keys not in accuracy.noises else [])]
+        sizes = [accuracy.at(people) for people in self.sizes]
+        uniform = sizes[0] if accuracy.uniform else {}
+        return {
+            "name": question.name,
+            "question": str(question),
+            "kind": question.kind,
+            "meaning": question.meaning,
+            "over": rows_used(bounds, self.person, question.by),
+            "additive": question.additive,
+            "by": list(question.by),
+            "keys": ("discovered" if question.keys is None else "given") if question.by else "none",
+            "weight": question.weight,
+            "rows_per_person": bounds.rows,
+            "rows_per_group": bounds.rows_per_group,
+            "groups_per_person": bounds.groups,
+            "noise": [noise.to_data(why) for noise in shown],
+            "error": {
+                "expected_absolute_error": uniform.get("expected_absolute_error"),
+                "half_width_95": uniform.get("half_width_95"),
+                "worst_error": accuracy.worst,
+                "by_group_size": sizes,
+                "statement": STATEMENT,
+            },
+            "notes": [*accuracy.notes(), *bounded_notes(bounds, self.person, question.by), *self._warnings()],
+        }
+
+    def _warnings(self) -> list[str]:
+        """Words of warning for a large δ, and what a bound on many rows costs, where there is one."""
+        warning = large_delta(self.budget)
+        said = [] if warning is None else [warning]
+        if self.allocation.spare is None:
+            return said
+        percent = math.ceil(1000 * self.allocation.spare) / 10
+        cost = f"one person's rows can fall in too many ways to try each: that costs at most {percent:g} % of the noise"
+        return [*said, cost]
+
+    def _why(self) -> str:
+        if not self.allocation.alternatives:
+            return "no integer noise has a smaller error under this budget (closed form)"
+        return f"least expected error of {len(self.allocation.alternatives)} families under this budget"
+
+    def __str__(self) -> str:
+        from tightrope.release.wording import plan_text
+
+        return plan_text(self.to_data())
+
+
+def _of(task: Task, noises: tuple[Noise, ...]) -> list[Accuracy]:
+    """The noise of each question's own vectors, and that of the key count."""
+    found = {noise.vector: noise for noise in noises}
+    keys = None if task.key_count is None else found[task.key_count]
+    return [
+        Accuracy(question, {name: found[vector] for name, vector in own.items()}, keys)
+        for question, own in task.served.items()
+    ]
+
+
+def _widths(accuracy: Accuracy, sizes: Sequence[int]) -> Any:
+    widths = {str(people): accuracy.at(people)["half_width_95"] for people in sizes}
+    return widths[str(sizes[0])] if accuracy.uniform else widths
+
+
+def group_sizes(expected_rows: int | None) -> tuple[int, ...]:
+    """Group sizes to state errors at."""
+    return SIZES if expected_rows is None else (whole("expected_rows", expected_rows),)
+
+
+def attack_success(loss: PrivacyLoss) -> float:
+    """(1 + η)/2, rounded up."""
+    return min(1.0, math.nextafter((1 + loss.total_variation()) / 2, 2.0))
+
+
+def attacker(loss: PrivacyLoss, person: Person) -> str:
+    """What an attacker could gain, in words; percentages are rounded up."""
+    percent = math.ceil(attack_success(loss) * 1000) / 10
+    guess = "you are" if person.human else f"{person.means} is"
+    return (
+        f"An attacker who knows everything else and guesses whether {guess} in the data is right "
+        f"at most {percent:.1f} % of the time; a coin is right 50 % of the time."
+    )
+
+
+def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
+    """ε at the stated δ, η, attack success: rounded to the private side, and as exact decimal strings."""
+    delta = float(budget.delta)
+    proven = math.nextafter(delta, 0.0) if Decimal(delta) > budget.delta else delta
+    epsilon, eta = loss.epsilon(proven), loss.total_variation()
+    return {
+        "epsilon": epsilon,
+        "epsilon_exact": str(Decimal(epsilon)),
+        "delta": delta,
+        "delta_exact": str(budget.delta),
+        "total_variation": eta,
+        "total_variation_exact": str(Decimal(eta)),
+        "attack_success": attack_success(loss),
+    }
+
+
+def neighbours_data(person: Person) -> Mapping[str, Any]:
+    """What the guarantee protects, as data and in a sentence."""
+    if person.column is None:
+        return {
+            "relation": "add-remove",
+            "person": None,
+            "means": person.means,
+            "rows_per_person": 1,
+            "rows_per_group": 1,
+            "groups_per_person": 1,
+            "statement": f"Adding or removing one row (each row is {person.means})",
+        }
+    whose = "their rows" if person.human else "its rows"
+    return {
+        "relation": "add-remove",
+        "person": person.column,
+        "means": person.means,
+        "rows_per_person": person.rows,
+        "rows_per_group": person.rows_per_group,
+        "groups_per_person": person.groups,
+        "statement": f"Adding or removing one {person.noun} (a value of {printable(person.column)}) with all {whose}",
+    }

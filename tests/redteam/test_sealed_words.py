@@ -1,0 +1,180 @@
+"""Answers say what they are, names command no terminal, and what is wrong is told without a value of the data."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import localcontext
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tightrope as tr
+from tightrope import report
+from tightrope.certificates.planned import READER, PlannedRelease
+from tightrope.errors import InputError, PlanError
+from tightrope.report.words.answers import Row
+from tightrope.report.words.digits import one_in, percent, significant
+from tightrope.report.words.interval import shown
+
+BUDGET = tr.Budget(epsilon=4, delta=1e-6)
+EVIL = "ci\x1b[31mty\u202e\n"
+
+
+@pytest.fixture(scope="module")
+def flights() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    return pd.DataFrame({
+        "tail": np.repeat(np.arange(200), 40), EVIL: rng.choice(["a", "b"], 8000), "delay": rng.integers(0, 90, 8000),
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def answers(flights) -> tr.release.Answers:
+    session = tr.Session(flights, person=("tail", "an aircraft"), rows_per_person=12, rows_per_group=3, budget=BUDGET)
+    asked = [tr.count(rows_per_group=12), tr.sum("delay", between=(0, 100), by=EVIL), tr.count(name="one each")]
+    return session.plan(asked).release()
+
+
+def words(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page.partition("<body>")[2]).split())
+
+
+def test_a_bounded_count_says_so_everywhere(answers):
+    count, total, one = answers.result().answers
+    assert count.over == one.over.replace("3", "12") == "rows, at most 12 of one aircraft"
+    assert total.over == "rows, at most 12 of one aircraft, 3 of them in one group"
+    assert (count.rows_per_person, total.rows_per_group, one.rows_per_person) == (12, 3, 3)
+    assert any("no total of the whole table" in note for note in count.notes)
+    assert any("rows_per_group = 3 bounds it" in note for note in one.notes)
+    said = words(report.html(answers.result()))
+    assert "How many records there are, over rows, at most 12 of one aircraft." in said
+    assert "over the whole table." not in said
+
+
+def test_a_plan_says_the_same(flights):
+    plan = tr.Session(flights, person="tail", rows_per_person=12, budget=BUDGET).plan([tr.count()])
+    assert "over rows, at most 12 of one person" in str(plan)
+    assert READER.json(json.dumps(plan.to_data()), PlannedRelease) == plan.document()
+
+
+def test_only_a_human_is_addressed(answers, flights):
+    said = words(report.html(answers.result()))
+    assert "whether an aircraft is in the data" in said and "With the data of an aircraft or without it" in said
+    assert "at most 12 rows an aircraft" in said
+    assert not re.search(r"\byou\b|\byour\b|\bpeople\b|\bperson\b", said.partition("What this does not promise")[0])
+    human = tr.Session(flights, person="tail", rows_per_person=12, budget=BUDGET).plan([tr.count()]).release()
+    assert "whether you are in the data" in words(report.html(human.result()))
+
+
+@pytest.mark.parametrize("means", ["aircraft", "", "an \x1b[2J", "a ", 3, None, "a" * 99, "a b\nc"])
+def test_what_a_person_means_is_a_noun_with_its_article(flights, means):
+    with pytest.raises(InputError, match="person"):
+        tr.Session(flights, person=("tail", means), rows_per_person=1, budget=BUDGET)
+
+
+def test_no_name_commands_a_terminal(answers, flights):
+    plan = tr.Session(flights, person=EVIL, rows_per_person=1, budget=BUDGET).plan([tr.count(by="tail", name=EVIL)])
+    assert "\x1b" not in str(plan) and "\u202e" not in str(plan) and "ci�[31mty��" in str(plan)
+    page = report.html(answers.result())
+    assert "\x1b" not in page and "\u202e" not in page
+
+
+@pytest.mark.parametrize(
+    ("row", "decimals", "said"),
+    [
+        ((100, 88, 112), 0, ("100", "± 12", "88", "112")),
+        ((10.04, 9.99, 10.09), 1, ("10.0", "± 0.1", "9.9", "10.1")),
+        ((0.2, 0.0, 0.5), 1, ("0.2", "+0.3 −0.2", "0.0", "0.5")),
+        ((None, 0, 10), 0, ("withheld", "–", "0", "10")),
+    ],
+)
+def test_plus_minus_agrees_with_from_and_to(row, decimals, said):
+    text = shown(Row((), *row), decimals)
+    assert (text.value, text.within, text.lower, text.upper) == said
+
+
+def test_no_decimal_context_makes_a_promise_look_stronger():
+    usual = percent(0.5934), one_in(3.3e-7), significant(0.00012345, 3), significant(12345.6, 3)
+    with localcontext() as context:
+        context.prec = 1
+        assert (percent(0.5934), one_in(3.3e-7), significant(0.00012345, 3), significant(12345.6, 3)) == usual
+
+
+def test_integer_keys_stay_integers_beside_a_missing_one():
+    table = pd.DataFrame({"k": pd.array([1, 2, None] * 400, dtype="Int64"), "b": [True, False, True] * 400})
+    session = tr.Session(table, person=None, budget=BUDGET)
+    by_number, by_truth = session.plan([tr.count(by="k"), tr.count(by="b")]).release()
+    assert [str(by_number.frame[name].dtype) for name in ("k", "value")] == ["Int64", "int64"]
+    assert list(by_number.frame["k"].dropna()) == [1, 2]
+    assert str(by_truth.frame["b"].dtype) == "bool"
+
+
+SECRET = pd.Series(["Anna Schmidt", "Bo Li"], name="city")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: tr.count(by="city", keys=SECRET),
+        lambda: tr.count(by="city", keys=SECRET.to_numpy()),
+        lambda: tr.count(by="city", keys={"city": SECRET}),
+        lambda: tr.count(by=SECRET),
+        lambda: tr.mean(SECRET, between=(0, 1)),
+        lambda: tr.mean("x", between=SECRET),
+        lambda: tr.Session(SECRET.to_frame(), person=SECRET, budget=BUDGET),
+        lambda: tr.Session(SECRET.to_frame(), person=None, budget=SECRET),
+        lambda: tr.Session(SECRET.to_frame(), person=None, budget=BUDGET).plan(SECRET),
+    ],
+)
+def test_no_error_quotes_a_column(ask):
+    with pytest.raises(InputError, match="expected") as raised:
+        ask()
+    assert "Anna" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda s: tr.count(by=["g", "k"], keys=[[["a"], 1]]), "none of them a list itself"),
+        (lambda s: tr.count(by="g", keys=[(("a", [1]),)]), "none of them a list itself"),
+        (lambda s: tr.count(by=["g", "k"], keys={"g": range(20_000), "k": range(20_000)}), "400,000,000 combinations"),
+        (lambda s: s.plan([tr.sum("x", between=(0, 1e-310))]), "between to be a range that reaches to 1e-250"),
+        (lambda s: s.plan([tr.mean("x", between=(0, 5e-324))]), "between to be a range that reaches to 1e-250"),
+        (lambda s: s.plan([tr.count(name=str(i)) for i in range(300)]), "questions to be at most 100"),
+        (lambda s: tr.Budget(), "budget to be an epsilon, a total_variation"),
+    ],
+)
+def test_what_was_raw_teaches(ask, said):
+    session = tr.Session(pd.DataFrame({"x": [1.0]}), person=None, budget=BUDGET)
+    with pytest.raises(InputError, match=re.escape(said)):
+        ask(session)
+
+
+def test_a_budget_that_nothing_keeps_teaches():
+    budget = tr.Budget(attack_success=0.5, delta=1e-6)
+    session = tr.Session(pd.DataFrame({"x": [1.0]}), person=None, budget=budget)
+    for question in (tr.mean("x", between=(0, 1)), tr.count()):
+        with pytest.raises(InputError, match=r"attack_success = 0\.5"):
+            session.plan([question])
+
+
+@pytest.mark.parametrize(
+    ("budget", "question", "said"),
+    [
+        ("", 'kind = "count"', "say epsilon = 1 and delta = 1e-8"),
+        ("epsilon = 1\ndelta = 1e-8", 'kind = "median"', "this kind is not offered"),
+        ("epsilon = 1\ndelta = 1e-8", 'kind = "meen"', "did you mean 'mean'"),
+    ],
+)
+def test_a_plan_file_teaches_in_its_own_words(tmp_path, budget, question, said):
+    from tightrope.release.documents.plan_file import load
+
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        f'[source]\npath = "a.csv"\n[person]\neach_row = true\n[budget]\n{budget}\n[[question]]\n{question}\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(PlanError, match=re.escape(said)):
+        load(plan)
