@@ -54,10 +54,12 @@ class Spent:
 class Session:
     """Private questions about one table.
 
-    ``source`` is a Parquet, CSV or DuckDB file (``table=``), or a pandas, polars or Arrow table. ``person`` names the
-    column that says whose row it is, and ``rows_per_person`` how many of their rows count at most; ``person=None``
-    says that each row is a person. ``rows_per_group`` and ``groups_per_person`` bound a person further (default: by
-    ``rows_per_person`` alone). ``types`` declares the columns of a CSV file.
+    ``source`` is a Parquet, CSV or DuckDB file (``table=``), a pandas, polars or Arrow table, or what
+    ``tightrope.engines.open_source`` made of one (for a CSV file in another dialect). ``person`` names the column that
+    says whose row it is, and ``rows_per_person`` how many of their rows count at most; ``person=None`` says that each
+    row is a person. ``rows_per_group`` and ``groups_per_person`` bound a person further (default: by
+    ``rows_per_person`` alone). ``types`` declares the columns of a CSV file and those of a pandas frame that hold
+    objects.
 
     Neighbours: add or remove one person with all their rows. Several plans add up: their ε and δ (basic composition,
     valid for plans made after seeing earlier answers). Not recorded in a ledger: a second session starts afresh.
@@ -112,10 +114,11 @@ class Session:
         return Plan(tasks, allocation, budget, Decimal(str(share)), self.person, sizes, self._release)
 
     def _release(self, plan: Plan) -> Answers:
-        """Certify, charge, then read and draw."""
+        """Certify, read the rows once, charge, then count and draw: a source that cannot be read costs nothing."""
         certificate = certificate_of(plan)
-        self._spent.charge(plan.share)
-        return answer_tasks(plan, self._table, certificate)
+        with self._table.snapshot([task.request for task in plan.tasks]) as rows:
+            self._spent.charge(plan.share)
+            return answer_tasks(plan, rows, certificate)
 
 
 def _person(person: str | None, rows: int | None, per_group: int | None, groups: int | None) -> Person:
