@@ -71,17 +71,19 @@ def held(backend: Any, rows: ir.Table) -> Iterator[tuple[Any, ir.Table]]:
     name = f"tightrope_{uuid.uuid4().hex}"
     guarded("name the rows", lambda: kept.createGlobalTempView(name))
     try:
-        ours = guarded("open a session of our own", lambda: _session(frame.sparkSession))
-        yield ours, guarded("find the rows", lambda: ours.table(name, database="global_temp"))
+        ours = guarded("open a session of our own", lambda: _session(frame.sparkSession, name))
+        yield ours, guarded("find the rows", lambda: ours.table(name))
         if _fingerprint(kept) != first:
             raise EngineError("Spark gave other rows at the second look than at the first; nothing was answered")
     finally:
         guarded("drop a temporary table", lambda: frame.sparkSession.catalog.dropGlobalTempView(name))
 
 
-def _session(session: Any) -> Any:
-    """A session beside the user's: functions, settings and views of its own, the same workers."""
-    return load("ibis").pyspark.connect(session.newSession())
+def _session(session: Any, name: str) -> Any:
+    """A session beside the user's: functions, settings and views of its own, the same workers, and the held rows."""
+    ours = session.newSession()
+    ours.table(f"global_temp.{name}").createOrReplaceTempView(name)
+    return load("ibis").pyspark.connect(ours)
 
 
 def _binary(frame: Any) -> Any:

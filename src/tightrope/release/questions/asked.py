@@ -119,17 +119,15 @@ def _keys(keys: object, by: tuple[str, ...]) -> Keys | None:
         raise PlanError("keys", keys, "left out when by= is", "say by= which column they are of")
     listed = _product(keys, by) if isinstance(keys, Mapping) else _listed(keys, by)
     if not all(isinstance(value, Hashable) for key in listed for value in key):
-        raise PlanError("keys", keys, "a list of values, of lists, or a table of lists", "say keys = [0, 1]")
+        raise PlanError("keys", _kind(keys), "a list of values, of lists, or a table of lists", "say keys = [0, 1]")
     return tuple(dict.fromkeys(listed))
 
 
 def _listed(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
-    if isinstance(keys, str) or not isinstance(keys, (list, tuple, range, set, frozenset)) or len(keys) == 0:
-        raise PlanError("keys", keys, "a list with at least one key", "leave it out to discover the keys")
-    listed = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in keys]
-    for key in listed:
+    listed = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _values(keys)]
+    for place, key in enumerate(listed):
         if len(key) != len(by):
-            raise PlanError("keys", key, f"one value for each of {list(by)}")
+            raise PlanError("keys", f"{len(key)} in key {place + 1}", f"one value for each of {list(by)}")
     return listed
 
 
@@ -139,10 +137,24 @@ def _product(keys: Mapping[object, object], by: tuple[str, ...]) -> list[tuple[o
     return list(itertools.product(*(_values(keys[column]) for column in by)))
 
 
+_PLAIN = (list, tuple, range, set, frozenset)
+_OTHERS = (("numpy", "ndarray"), ("pandas", "Index"))
+"""Lists of other libraries, by library and class. A column of a frame is not among them: it is data."""
+
+
 def _values(values: object) -> list[object]:
-    if isinstance(values, str) or not isinstance(values, (list, tuple, range)) or len(values) == 0:
-        raise PlanError("keys", values, "a list with at least one value")
-    return list(values)
+    others = any((cls.__module__.partition(".")[0], cls.__name__) in _OTHERS for cls in type(values).__mro__)
+    others = others and getattr(values, "ndim", 1) == 1
+    entries = list(values) if isinstance(values, _PLAIN) or others else []  # type: ignore[call-overload]
+    if not entries:
+        remedy = "list them in the plan, or leave keys out to discover them; keys that are read from the data are data"
+        raise PlanError("keys", _kind(values), "a list with at least one key", remedy)
+    return entries
+
+
+def _kind(keys: object) -> str:
+    """What is shown of keys that cannot be: not they, for they may have been read from the data."""
+    return f"{type(keys).__name__} of {len(keys)}" if isinstance(keys, (*_PLAIN, Mapping)) else type(keys).__name__
 
 
 def _name(name: str | None, usual: Sequence[str]) -> str:
