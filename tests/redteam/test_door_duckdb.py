@@ -137,7 +137,7 @@ def test_the_room_is_shut():
                 connection.execute(query)
         settings = dict(connection.execute("SELECT name, value FROM duckdb_settings()").fetchall())
         assert settings["default_collation"] == ""
-        assert settings["temp_file_encryption"] == "true"
+        assert settings["enable_external_access"] == "false"
 
 
 def test_expressions_that_know_place_time_or_chance_are_refused():

@@ -26,13 +26,16 @@ takes ``isnan(x)`` for false, and would clamp NaN to the upper bound instead of 
 """
 
 MEMORY = "900MB"
-"""What a connection of ours holds in memory; the rest waits encrypted on disk, in a folder of ours."""
+"""What a connection of ours holds in memory; the rest waits on disk, in a folder that only we can enter.
+
+Not encrypted: DuckDB 2.0 writes encrypted files only with an extension that would have to be installed.
+"""
 
 
 def connect(database: Path | None = None) -> Any:
     """A DuckDB back end of ibis of our own: in memory, or on a file that it opens read-only and cannot look beside.
 
-    What does not fit in memory spills into a private folder, encrypted. Nothing is installed from the network, no
+    What does not fit in memory spills into a private folder. Nothing is installed from the network, no
     progress bar is drawn, and rules that mislead are off for good.
     """
     ibis = load("ibis")
@@ -42,7 +45,6 @@ def connect(database: Path | None = None) -> Any:
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "temp_directory": str(spill(database)),
-        "temp_file_encryption": True,
         "memory_limit": MEMORY,
         "disabled_optimizers": ",".join(MISLEADING),
     }
