@@ -77,7 +77,9 @@ def collect(path: Path, limit: str | None, keys: tuple[tuple[object, ...], ...] 
     request = Request(("city",), keys, PersonBounds("user_id", 3, 3, 3), measures)
     table = open_source(path)
     if limit is not None:
-        table._backend.settings["memory_limit"] = limit
+        from tightrope.engines.backends import duckdb
+
+        duckdb.MEMORY = limit
     return lambda: table.collect(request)
 
 

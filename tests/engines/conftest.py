@@ -15,8 +15,8 @@ TYPES = "test_collect_rules.py::test_every_type_of"
 NEVER_ON_SPARK = {
     f"{TYPES}_key_is_discovered_given_and_bounded[spark-nanoseconds]": "Spark has no nanoseconds",
     f"{TYPES}_person_is_bounded[spark-nanoseconds]": "Spark has no nanoseconds",
-    f"{TYPES}_key_is_discovered_given_and_bounded[spark-zoned]": "ibis does not tell Spark's kinds of timestamp apart",
     f"{TYPES}_key_is_discovered_given_and_bounded[spark-decimal]": "ibis cannot send decimals to Spark as given keys",
+    f"{TYPES}_key_is_discovered_given_and_bounded[spark-zoned]": "ibis does not tell Spark's kinds of timestamp apart",
 }
 
 

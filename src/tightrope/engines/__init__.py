@@ -8,6 +8,7 @@ from tightrope.engines.jobs.batches import folded, written
 from tightrope.engines.labels import Labels
 from tightrope.engines.request import FixedPoint, Grouped, Measure, PersonBounds, Request
 from tightrope.engines.schema import Column, Kind, Schema
+from tightrope.engines.snapshot.snapshot import Snapshot
 from tightrope.engines.sources.source import open_source
 from tightrope.engines.table import Table
 
@@ -21,6 +22,7 @@ __all__ = [
     "PersonBounds",
     "Request",
     "Schema",
+    "Snapshot",
     "Table",
     "folded",
     "open_source",

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tightrope.engines.backends.backend import Backend
+from tightrope.engines.backends.column_types import kind_of, portable
+from tightrope.engines.backends.duckdb import connect
 from tightrope.engines.backends.known import of
+from tightrope.engines.guard import guarded, load
 from tightrope.engines.request import Grouped, Request
-from tightrope.engines.schema import Schema
-from tightrope.engines.snapshot.collect import collect
+from tightrope.engines.schema import Column, Kind, Schema
+from tightrope.engines.snapshot.room import Rows, filled
 from tightrope.engines.snapshot.rows import check, used_columns
+from tightrope.engines.snapshot.settled import WIDEST_DECIMAL, settled, settled_schema, settled_type
+from tightrope.engines.snapshot.snapshot import Snapshot
+from tightrope.engines.work.job import ROWS
 from tightrope.errors import InputError, SchemaError
 
 if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
 
 Loader = Callable[[Sequence[str]], "ir.Table"]
 """Gives an ibis table that holds at least the named columns."""
+Stream = Callable[[Sequence[str]], Rows]
+"""Gives exactly the named columns; errors of it are ``TightropeError``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,8 @@ class Table:
     source_kind: str
     _backend: Any = field(repr=False)
     _load: Loader = field(repr=False)
+    _stream: Stream | None = field(default=None, repr=False)
+    """Where rows come as Arrow batches; otherwise they are read through _load."""
 
     @property
     def engine(self) -> Backend:
@@ -44,33 +57,108 @@ class Table:
             self.schema.column(name)
         return self._backend, self._load(names).select(*names)
 
-    def collect(self, request: Request) -> Grouped:
-        """The exact integers that a request asks for, by group: private data, to be noised before anyone sees them.
+    @contextmanager
+    def snapshot(self, requests: Sequence[Request]) -> Iterator[Snapshot]:
+        """The rows as they are now, in a room of ours: read once, in the columns of all these requests together.
 
-        Adding or removing one person changes each integer by exactly what that person's own bounded rows add. The
-        answer depends neither on the order of rows nor on threads. Rules:
-
-        - a row whose person is NULL or NaN is dropped; with ``person=None`` each row is a person;
-        - a NULL key is a key of its own, ``None``; a NaN key is NULL; -0.0 equals 0.0;
-        - values that are NULL or NaN are not usable; infinities are clamped; booleans are 0 and 1.
-
-        Raises ``SchemaError`` when a column is missing or has a kind that cannot serve, ``EngineError`` when the
-        engine fails, without a value from the data.
+        Raises ``SchemaError`` when a column is missing or has a kind that cannot serve, ``InputError`` where the source
+        is not what it was when it was opened, ``EngineError`` when the engine fails, without a value from the data.
         """
-        if not isinstance(request, Request):
-            raise InputError("request", request, "a tightrope.engines.Request")
-        check(self.schema, request)
-        return collect(self._load(used_columns(request)), self._backend, self.schema, request)
+        for request in requests:
+            if not isinstance(request, Request):
+                raise InputError("request", type(request), "a tightrope.engines.Request")
+            check(self.schema, request)
+        names = tuple(dict.fromkeys(name for request in requests for name in used_columns(request)))
+        reading = self._read if self._stream is None else self._streamed
+        with reading(names) as (types, backend, rows):
+            yield Snapshot(self.schema, types, backend, rows)
+
+    def collect(self, request: Request) -> Grouped:
+        """The integers of one request, from a snapshot of its own: see ``Snapshot.collect``."""
+        with self.snapshot((request,)) as rows:
+            return rows.collect(request)
+
+    @contextmanager
+    def _streamed(self, names: Sequence[str]) -> Iterator[_Entered]:
+        assert self._stream is not None  # noqa: S101 - the caller asked
+        found = self._stream(list(names) or [_any_column(self.schema)])
+        types = {field.name: load("ibis").dtype(field.type) for field in settled_schema(found.schema)}
+        with filled(found) as (backend, rows):
+            yield types, backend, rows
+
+    @contextmanager
+    def _read(self, names: Sequence[str]) -> Iterator[_Entered]:
+        """Through the engine that the source lives in: plain columns, once."""
+        rows = guarded("prepare the rows", lambda: _only(self._load(names), names))
+        types = {name: rows[name].type() for name in rows.columns}
+        if self.engine.snapshot is not None:
+            with self.engine.snapshot(self._backend, rows) as (backend, held):
+                yield types, backend, held
+            return
+        with ExitStack() as stack:
+            ours = guarded("prepare the rows", lambda: portable(rows))
+            with self.engine.stream(self._backend, ours, ROWS) as reader:
+                backend, held = stack.enter_context(filled(Rows(reader.schema, lambda: _batches(reader))))
+            yield types, backend, held
+
+
+_Entered = tuple["Mapping[str, dt.DataType]", Any, "ir.Table"]
+"""The types of the source's columns, the room, and the rows in it."""
+
+
+def streamed(kind: str, arrow: Any, stream: Stream) -> Table:
+    """A table of Arrow batches. ``arrow`` is the schema of all its columns; types that nobody knows are ``other``."""
+    check_names(arrow.names)
+    schema = Schema(tuple(Column(column.name, _kind(settled_type(column.type))) for column in arrow))
+    backend = connect()
+
+    def loaded(names: Sequence[str]) -> ir.Table:
+        found = stream(list(names) or [_any_column(schema)])
+        stored = settled_schema(found.schema)
+        batches = (settled(batch, stored) for batch in found.batches())
+        reader = load("pyarrow").RecordBatchReader.from_batches(stored, batches)
+        name = f"tightrope_{uuid.uuid4().hex}"
+        guarded("read the rows", lambda: backend.con.register(name, reader))
+        return guarded("read the rows", lambda: backend.table(name))
+
+    return Table(schema, kind, backend, loaded, stream)
+
+
+def _kind(arrow_type: Any) -> Kind:
+    if str(arrow_type).startswith("decimal") and arrow_type.precision > WIDEST_DECIMAL:
+        return "other"
+    try:
+        return kind_of(load("ibis").dtype(arrow_type))
+    except Exception:  # ibis raises KeyError, ValueError, TypeError and its own for types it does not know
+        return "other"
+
+
+def _any_column(schema: Schema) -> str:
+    """A column to count rows by."""
+    return next((column.name for column in schema.columns if column.kind != "other"), schema.names[0])
+
+
+def _only(rows: ir.Table, names: Sequence[str]) -> ir.Table:
+    """The named columns, or, where none is named, rows that can be counted."""
+    return rows.select(*names) if names else rows.select(row=load("ibis").literal(1))
+
+
+def _batches(reader: Any) -> Iterator[Any]:
+    while (batch := guarded("read the rows", lambda: next(reader, None))) is not None:
+        yield batch
 
 
 def check_names(names: Iterable[object]) -> None:
-    """``SchemaError`` unless there are columns and each has a name of its own that is text and not empty."""
-    seen: set[object] = set()
+    """``SchemaError`` unless there are columns and each has a name of its own that is text and not empty.
+
+    Engines take ``a`` and ``A`` for one name: so does this.
+    """
+    seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name:
             raise SchemaError("column", name, "a name that is text and not empty", "rename the column")
-        if name in seen:
-            raise SchemaError("column", name, "the name of one column only", "rename one of them")
-        seen.add(name)
+        if name.casefold() in seen:
+            raise SchemaError("column", name, "the name of one column only, also in capitals", "rename one of them")
+        seen.add(name.casefold())
     if not seen:
         raise SchemaError("columns", [], "at least one column")

@@ -10,7 +10,7 @@ from tightrope.release.answers import Answer, Answers
 
 if TYPE_CHECKING:
     from tightrope.certificates.release import ReleaseCertificate
-    from tightrope.engines import Table
+    from tightrope.engines import Snapshot
     from tightrope.engines.request import Grouped
     from tightrope.release.draft import Draft
     from tightrope.release.questions.accuracy import Accuracy
@@ -22,12 +22,12 @@ Group = tuple[Key, dict["Vector", int]]
 """A key, and the noisy integers of its group."""
 
 
-def answer_tasks(draft: Draft, table: Table, certificate: ReleaseCertificate) -> Answers:
-    """Read, add noise, withhold, and compute every answer from noisy integers only."""
+def answer_tasks(draft: Draft, rows: Snapshot, certificate: ReleaseCertificate) -> Answers:
+    """Add noise, withhold, and compute every answer from noisy integers only."""
     accuracies = {accuracy.question: accuracy for accuracy in draft.accuracies()}
     answers: list[Answer] = []
     for task, noises in zip(draft.tasks, draft.noises(), strict=True):
-        groups = _noisy(task, noises, table.collect(task.request))
+        groups = _noisy(task, noises, rows.collect(task.request))
         answers += [
             Answer(question, _rows(accuracies[question], groups), draft.answer_data(accuracies[question]))
             for question in task.questions

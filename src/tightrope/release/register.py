@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -12,7 +13,6 @@ from typing import Generic, NamedTuple, NoReturn, TypeVar
 from tightrope.certificates.budget import EXACT
 from tightrope.errors import BudgetRefused, InputError, TightropeError
 
-Ready = TypeVar("Ready")
 Result = TypeVar("Result")
 
 
@@ -100,9 +100,9 @@ def _sum(charged: Iterable[Attempt]) -> Decimal:
 
 
 def issue(
-    charges: Charges, share: Decimal, check: Callable[[], Ready], work: Callable[[Ready], Result]
+    charges: Charges, share: Decimal, prepared: Callable[[], AbstractContextManager[Callable[[], Result]]]
 ) -> Issued[Result]:
-    """A plan that ``charges`` knows: its release charges ``share``, once, after ``check`` and before ``work``.
+    """A plan that ``charges`` knows: its release charges ``share``, once, when all is ``prepared`` and before the work.
 
     The share is recorded here; nothing that is done to a plan changes it. A second release is refused: what noise
     drawn anew would tell costs anew, and what was drawn is in ``answers``. Every exception, interrupts as well, leaves
@@ -114,9 +114,9 @@ def issue(
     def release() -> Result:
         try:
             charges.check(plan, share)
-            ready = check()
-            charges.charge(plan, share)
-            kept.append(work(ready))
+            with prepared() as work:
+                charges.charge(plan, share)
+                kept.append(work())
             return kept[0]
         except BudgetRefused:
             raise

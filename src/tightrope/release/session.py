@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, final
 
 from tightrope.certificates.budget import Budget, Number, decimal, product
@@ -21,7 +22,6 @@ from tightrope.release.register import issue, open_charges
 from tightrope.release.sealed import Sealed
 
 if TYPE_CHECKING:
-    from tightrope.certificates.release import ReleaseCertificate
     from tightrope.engines import Table
     from tightrope.engines.schema import Schema
     from tightrope.release.answers import Answers
@@ -36,11 +36,12 @@ MEANS = re.compile(r"^an? [^ ].{0,60}$")
 class Session(Sealed):
     """Private questions about one table.
 
-    ``source`` is a Parquet, CSV or DuckDB file (``table=``), or a pandas, polars or Arrow table. ``person`` names the
-    column that says whose row it is, and ``rows_per_person`` how many of their rows count at most; ``person=None``
-    says that each row is a person; ``person=("tail", "an aircraft")`` says what a person is where it is no human.
-    ``rows_per_group`` and ``groups_per_person`` bound a person further (default: by ``rows_per_person`` alone).
-    ``types`` declares the columns of a CSV file.
+    ``source`` is a Parquet, CSV or DuckDB file (``table=``), a pandas, polars or Arrow table, or what
+    ``tightrope.engines.open_source`` made of one (for a CSV file in another dialect). ``person`` names the column that
+    says whose row it is, and ``rows_per_person`` how many of their rows count at most; ``person=None`` says that each
+    row is a person; ``person=("tail", "an aircraft")`` says what a person is where it is no human. ``rows_per_group``
+    and ``groups_per_person`` bound a person further (default: by ``rows_per_person`` alone). ``types`` declares the
+    columns of a CSV file and those of a pandas frame that hold objects.
 
     Neighbours: add or remove one person with all their rows. Several plans add up: their ε and δ (basic composition,
     valid for plans made after seeing earlier answers). Not recorded in a ledger: a second session starts afresh.
@@ -116,17 +117,22 @@ class Session(Sealed):
         allocation = allocate([task.unit for task in tasks], budget)
         sizes = group_sizes(expected_rows)
         draft = Draft(tasks, allocation, budget, decimal("share", share), self._person, sizes)
-        return Plan(draft, issue(self._charges, draft.share, lambda: certificate_of(draft), self._answering(draft)))
+        return Plan(draft, issue(self._charges, draft.share, self._answering(draft)))
 
-    def _answering(self, draft: Draft) -> Callable[[ReleaseCertificate], Answers]:
-        """What a release does once it is paid: read and draw, one release at a time, for they share a connection."""
+    def _answering(self, draft: Draft) -> Callable[[], AbstractContextManager[Callable[[], Answers]]]:
+        """Certify and read the rows once; what is then left to do is paid for: to count and to draw.
+
+        A source that cannot be read costs nothing. One release at a time, for they share a connection.
+        """
         table, reading = self._table, self._reading
 
-        def answer(certificate: ReleaseCertificate) -> Answers:
-            with reading:
-                return answer_tasks(draft, table, certificate)
+        @contextmanager
+        def read() -> Iterator[Callable[[], Answers]]:
+            certificate = certificate_of(draft)
+            with reading, table.snapshot([task.request for task in draft.tasks]) as rows:
+                yield lambda: answer_tasks(draft, rows, certificate)
 
-        return answer
+        return read
 
 
 def _person(person: object, means: object, limits: tuple[int | None, int | None, int | None]) -> Person:

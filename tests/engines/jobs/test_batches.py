@@ -175,14 +175,10 @@ def test_row_groups_say_nothing_of_batches(sizes: list[int], tmp_path: Path) -> 
     assert found.read()["id"].to_pylist() == list(range(sum(sizes)))
 
 
-def test_names_that_differ_in_capitals(tmp_path: Path) -> None:
-    """Engines take them for one; each by itself is found."""
-    table = open_source(pa.table({"id": pa.array([1, 2]), "ID": pa.array([30, 40])}))
+def test_names_that_differ_in_capitals() -> None:
+    """Engines take them for one."""
     with pytest.raises(SchemaError, match="capitals"):
-        written(table, ["id"], double, DOUBLED, tmp_path / "out.parquet", keep=["ID"])
-    for name, twice in (("id", [2, 4]), ("ID", [60, 80])):
-        written(table, [name], double, DOUBLED, tmp_path / f"{twice[0]}.parquet")
-        assert sorted(pq.read_table(tmp_path / f"{twice[0]}.parquet")["twice"].to_pylist()) == twice
+        open_source(pa.table({"id": pa.array([1, 2]), "ID": pa.array([30, 40])}))
 
 
 @pytest.mark.parametrize(

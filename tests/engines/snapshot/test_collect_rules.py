@@ -245,12 +245,12 @@ def test_keys_of_another_type_are_refused(opened):
     for name, key in [("i", "1"), ("i", True), ("i", 1.0), ("s", 1), ("d", dt.datetime(2024, 1, 1)), ("t", zoned)]:
         with pytest.raises(SchemaError, match=f"column {name!r}") as refusal:
             table.collect(ask(name, keys=[(key,)]))
-        assert refusal.value.value == key
+        assert refusal.value.value == type(key).__name__
 
 
 @pytest.mark.parametrize("keys", [[(1.0,), (1,)], [(0.0,), (-0.0,)], [(None,), (NAN,)]])
 def test_a_key_given_twice_is_refused(opened, keys):
-    with pytest.raises(InputError, match="without repetitions"):
+    with pytest.raises(InputError, match="different in the types"):
         opened(pa.table({"k": [1.0]})).collect(ask("k", keys=keys))
 
 

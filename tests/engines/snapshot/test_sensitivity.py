@@ -10,6 +10,8 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tightrope.engines import FixedPoint, Grouped, Measure, PersonBounds, Request, open_source
-from tightrope.engines.snapshot import bounding, rows
+from tightrope.engines.backends.duckdb import connect
+from tightrope.engines.snapshot import bounding, room, rows
 
 FIXED = FixedPoint(-2.0, 10.0, Decimal("0.5"), 3)
 MEASURES = (Measure("rows", None, None), Measure("usable", "x", None), Measure("sum", "x", FIXED))
@@ -167,7 +170,7 @@ def test_one_person_changes_the_total_of_all_rows_by_their_own(seed, bounds):
     assert alone[()][0] == min(bounds.rows, bounds.rows_per_group, len(own))
 
 
-def test_threads_and_memory_do_not_change_the_answer():
+def test_threads_and_memory_do_not_change_the_answer(monkeypatch):
     draw = np.random.default_rng(5)
     everyone = [row for table in range(200) for row in random_table(draw, table)]
     names = ["table", "person", "key", "x"]
@@ -175,10 +178,16 @@ def test_threads_and_memory_do_not_change_the_answer():
     request = Request(("table", "key"), None, PersonBounds("person", 4, 2, 3), MEASURES)
     answers = []
     for threads, memory in [(1, "100MB"), (2, "1GB"), (7, "1GB")]:
-        table._backend.raw_sql(f"SET threads = {threads}")
-        table._backend.raw_sql(f"SET memory_limit = '{memory}'")
+        monkeypatch.setattr(room, "connect", partial(limited, threads, memory))
         answers.append(table.collect(request))
     assert answers[0] == answers[1] == answers[2]
+
+
+def limited(threads: int, memory: str) -> Any:
+    backend = connect()
+    backend.settings["threads"] = threads
+    backend.settings["memory_limit"] = memory
+    return backend
 
 
 def no_bounding(narrow, bounds):

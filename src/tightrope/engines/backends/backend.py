@@ -68,6 +68,8 @@ class Backend:
     """Rows computed once, for as long as they are needed."""
     reader: Callable[[Any, ir.Table, int], Any] = batches
     """A reader of Arrow batches, none of which is computed twice."""
+    snapshot: Callable[[Any, ir.Table], AbstractContextManager[tuple[Any, ir.Table]]] | None = None
+    """Where rows stay in the engine: holds them there, once. None: they are read into a room of ours."""
     writer: Writer | None = None
     """Where jobs run on workers: writes a folder of Parquet parts. None: batches are streamed to this machine."""
     folder: Folder | None = None
@@ -81,7 +83,7 @@ class Backend:
     def write(self, backend: Any, rows: ir.Table, job: Writing, destination: Path, progress: Progress) -> int:
         """Write what the job makes of the rows; how many there are."""
         if self.writer is None:
-            return streamed.write(self._stream(backend, rows, job.rows), job, destination, progress)
+            return streamed.write(self.stream(backend, rows, job.rows), job, destination, progress)
         count = self.writer(backend, rows, job, str(destination))
         progress(count)
         return count
@@ -89,11 +91,11 @@ class Backend:
     def fold(self, backend: Any, rows: ir.Table, job: Folding, progress: Progress) -> Totals:
         """The sum of what the job makes of the rows."""
         if self.folder is None:
-            return streamed.fold(self._stream(backend, rows, job.rows), job, progress)
+            return streamed.fold(self.stream(backend, rows, job.rows), job, progress)
         return self.folder(backend, rows, job)
 
     @contextmanager
-    def _stream(self, backend: Any, rows: ir.Table, size: int) -> Iterator[Any]:
+    def stream(self, backend: Any, rows: ir.Table, size: int) -> Iterator[Any]:
         """A reader of record batches; closed at the end, also where it was not read to its end."""
         with self.exact(backend):
             reader = self.reader(backend, rows, size)

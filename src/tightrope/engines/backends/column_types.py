@@ -49,6 +49,22 @@ def is_wide(dtype: dt.DataType) -> bool:
     return bool(dtype.is_decimal() and dtype.scale == 0)
 
 
+def portable(rows: ir.Table) -> ir.Table:
+    """The rows in types that Arrow carries without loss: what has no Arrow type of its own travels as text.
+
+    Casts are no functions: nobody's macro stands in for one.
+    """
+    columns = {name: rows[name] for name in rows.columns}
+    return rows.select(
+        **{name: column.cast("string") if _as_text(column) else column for name, column in columns.items()}
+    )
+
+
+def _as_text(column: ir.Column) -> bool:
+    dtype = column.type()
+    return bool(is_wide(dtype) or dtype.is_uuid() or dtype.is_null())
+
+
 def comparable(column: ir.Column) -> ir.Column:
     """The column in a form in which the engine's ``=`` is the equality of keys and persons.
 
@@ -60,7 +76,7 @@ def comparable(column: ir.Column) -> ir.Column:
     if dtype.is_floating():
         wide = column.cast("float64")
         return load("ibis").ifelse(wide.isnan(), None, wide + 0.0)
-    if is_wide(dtype) or dtype.is_uuid() or dtype.is_null():
+    if _as_text(column):
         return column.cast("string")
     if dtype.is_timestamp() and (dtype.scale != NANOSECONDS or dtype.timezone is not None):
         return _within_calendar(column.try_cast(dtype.copy(scale=6, timezone=dtype.timezone and "UTC")))

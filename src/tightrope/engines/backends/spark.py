@@ -14,7 +14,7 @@ import numpy as np
 from tightrope.engines.backends.backend import Backend, sql
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.work.job import Folding, Totals, Writing, portions, record_batch
-from tightrope.errors import InputError
+from tightrope.errors import EngineError, InputError
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -54,6 +54,60 @@ def cached(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
     finally:
         guarded("drop a temporary table", lambda: frame.sparkSession.catalog.dropTempView(name))
         guarded("drop a temporary table", frame.unpersist)
+
+
+@contextmanager
+def held(backend: Any, rows: ir.Table) -> Iterator[tuple[Any, ir.Table]]:
+    """The rows as they are now, and a session of ours in which no function or setting of the user's has a place.
+
+    They are computed once and their origin is forgotten (a local checkpoint): rows that are lost with a worker are an
+    error, where cached ones would be computed again, perhaps otherwise. Speculation is refused, for two tries of a task
+    may keep different rows. At the end the rows must have the fingerprint that they had in the beginning.
+    """
+    frame = _frame(backend, rows)
+    _refuse_speculation(frame.sparkSession)
+    kept = guarded("hold the rows", lambda: _binary(frame).localCheckpoint(eager=True))
+    first = _fingerprint(kept)
+    name = f"tightrope_{uuid.uuid4().hex}"
+    guarded("name the rows", lambda: kept.createGlobalTempView(name))
+    try:
+        ours = guarded("open a session of our own", lambda: _session(frame.sparkSession, name))
+        yield ours, guarded("find the rows", lambda: ours.table(name))
+        if _fingerprint(kept) != first:
+            raise EngineError("Spark gave other rows at the second look than at the first; nothing was answered")
+    finally:
+        guarded("drop a temporary table", lambda: frame.sparkSession.catalog.dropGlobalTempView(name))
+
+
+def _session(session: Any, name: str) -> Any:
+    """A session beside the user's: functions, settings and views of its own, the same workers, and the held rows."""
+    ours = session.newSession()
+    ours.table(f"global_temp.{name}").createOrReplaceTempView(name)
+    return load("ibis").pyspark.connect(ours)
+
+
+def _binary(frame: Any) -> Any:
+    """The rows with text that is compared byte by byte: under a collation one person's spelling is another's."""
+    types, functions = load("pyspark.sql.types", EXTRA), load("pyspark.sql.functions", EXTRA)
+    text = types.StringType()
+    collated = [
+        field.name for field in frame.schema if isinstance(field.dataType, types.StringType) and field.dataType != text
+    ]
+    binary = {name: functions.collate(frame[_quoted(name)], "UTF8_BINARY") for name in collated}
+    return frame.withColumns(binary) if binary else frame
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _fingerprint(frame: Any) -> tuple[int, int]:
+    """How many rows there are, and the sum of their hashes: the same in every order of rows."""
+    functions = load("pyspark.sql.functions", EXTRA)
+    hashes = functions.xxhash64(*(frame[_quoted(name)] for name in frame.columns))
+    sums = frame.select(hashes.cast("decimal(38, 0)").alias("hash")).agg({"*": "count", "hash": "sum"})
+    count, total = guarded("take a fingerprint of the rows", lambda: tuple(sums.first()))
+    return int(count), int(total or 0)
 
 
 def write(backend: Any, rows: ir.Table, job: Writing, destination: str) -> int:
@@ -140,6 +194,7 @@ SPARK = Backend(
     wide_sums=False,
     fetched=fetched,
     materialised=cached,
+    snapshot=held,
     writer=write,
     folder=fold,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.engines.backends.column_types import decoded
@@ -16,19 +16,19 @@ from tightrope.engines.snapshot.rows import Rows
 from tightrope.errors import EngineError
 
 if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
 
 Totals = dict[Key, tuple[int, ...]]
 
 
-def collect(table: ir.Table, backend: Any, schema: Schema, request: Request) -> Grouped:
+def collect(
+    table: ir.Table, types: Mapping[str, dt.DataType], backend: Any, schema: Schema, request: Request
+) -> Grouped:
     """The integers that the request asks for, groups sorted by key; every step in the engine is guarded."""
-    engine = of(backend)
-    narrow, given = guarded(
-        "prepare the columns of a question", lambda: rows.narrow(table, request, wide=not engine.wide_sums)
-    )
-    with engine.exact(backend):
-        found = (_all if request.bounds.person is None else _bounded)(backend, narrow, request)
+    wide = not of(backend).wide_sums
+    narrow, given = guarded("prepare the columns of a question", lambda: rows.narrow(table, types, request, wide=wide))
+    found = (_all if request.bounds.person is None else _bounded)(backend, narrow, request)
     if given is not None:
         return _answer(given.keys, {given.keys[cast(int, number)]: found[number,] for (number,) in found}, request)
     kinds = [schema.column(name).kind for name in request.by]

@@ -6,9 +6,10 @@ import math
 import numbers
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from tightrope.engines.backends.column_types import NANOSECONDS, is_wide, kind_of
 from tightrope.engines.guard import load
@@ -63,19 +64,25 @@ class GivenKeys:
 def given_keys(keys: Iterable[Key], by: tuple[str, ...], types: tuple[dt.DataType, ...]) -> GivenKeys:
     """The keys checked against the columns' types and sorted.
 
-    Raises ``SchemaError`` when a key has another type than its column, ``InputError`` when a key comes twice (also as
-    0.0 and -0.0, or None and NaN).
+    Raises ``SchemaError`` when a key has another type than its column, ``InputError`` when two keys are one in the
+    columns' types (0.0 and -0.0, None and NaN, two instants that the column's ticks do not tell apart): a row would be
+    in two groups.
     """
-    placed: dict[Key, Key] = {}
-    for key in keys:
-        canonical = tuple(map(_canonical, key, by, types))
-        if canonical in placed:
-            raise InputError("keys", key, "a list without repetitions", "remove the second of the two")
-        placed[canonical] = key
-    order = sorted(placed, key=rank)
     forms = tuple(_Form(dtype) for dtype in types)
-    located = tuple(_located(key, forms) for key in order)
-    return GivenKeys(tuple(placed[key] for key in order), located, tuple(form.arrow for form in forms))
+    placed: dict[Key, Key] = {}
+    taken: set[Key] = set()
+    for place, key in enumerate(keys):
+        canonical = tuple(map(_canonical, key, by, types))
+        located = _located(canonical, forms)
+        same = canonical if located is None else located
+        if canonical in placed or same in taken:
+            expected = "keys that are different in the types of their columns"
+            raise InputError("keys", f"key {place + 1} of the list", expected, "remove it: another one equals it")
+        placed[canonical] = key
+        taken.add(same)
+    order = sorted(placed, key=rank)
+    located_keys = tuple(_located(key, forms) for key in order)
+    return GivenKeys(tuple(placed[key] for key in order), located_keys, tuple(form.arrow for form in forms))
 
 
 class _Form:
@@ -113,17 +120,39 @@ def _located(key: Key, forms: tuple[_Form, ...]) -> Key | None:
 
 
 def _canonical(entry: object, name: str, dtype: dt.DataType) -> object:
-    """The entry in the one form that equal keys share; ``SchemaError`` when the column holds something else."""
-    value: Any = entry.item() if type(entry).__module__ == "numpy" else entry  # type: ignore[attr-defined]
+    """The entry in the one form that equal keys share; ``SchemaError`` when the column holds something else.
+
+    Instants are in UTC: Python takes the two instants of the hour that autumn repeats for equal.
+    """
     kind = kind_of(dtype)
-    if value is None or _is_nan(value):
+    value = _python(entry, kind)
+    if value is None or _is_nan(value) or value != value:  # noqa: PLR0124 - NaT is not itself
         return None
     if not _FITS[kind](value):
-        raise SchemaError("key", entry, f"of kind {kind}, as column {name!r} is", "None stands for the missing key")
+        expected = f"of kind {kind}, as column {name!r} is"
+        raise SchemaError("key", type(entry).__name__, expected, "None stands for the missing key")
     if kind == "timestamp" and (value.tzinfo is None) != (dtype.timezone is None):
         zone = "without a time zone" if dtype.timezone is None else "with a time zone"
-        raise SchemaError("key", entry, f"a timestamp {zone}, as column {name!r} is")
+        raise SchemaError("key", type(entry).__name__, f"a timestamp {zone}, as column {name!r} is")
+    if kind == "timestamp" and value.tzinfo is not None:
+        return value.astimezone(UTC)
     return _number(value, dtype) if kind == "number" else value
+
+
+def _python(entry: object, kind: Kind) -> Any:
+    """The entry as a Python value: numpy's and pandas' own, and UUIDs, are taken for what they say."""
+    value: Any = entry
+    if type(entry).__module__ == "numpy" and hasattr(entry, "item"):
+        value = _instant(entry) if type(entry).__name__ == "datetime64" else entry.item()
+    if kind == "text" and isinstance(value, UUID):
+        return str(value)
+    whole_day = kind == "date" and type(value).__name__ == "Timestamp" and value == value.normalize()
+    return value.date() if whole_day and value.tzinfo is None else value
+
+
+def _instant(entry: Any) -> Any:
+    """A day of numpy is a date; finer ones are instants, nanoseconds kept."""
+    return entry.item() if str(entry.dtype) == "datetime64[D]" else load("pandas").Timestamp(entry)
 
 
 def _number(value: Any, dtype: dt.DataType) -> object:

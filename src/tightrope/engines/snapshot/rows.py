@@ -6,6 +6,7 @@ value1, ...``: users' column names end here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,10 @@ from tightrope.engines.snapshot.keys import GivenKeys, given_keys
 from tightrope.errors import SchemaError
 
 if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
 
+REMEDY = "cast times of day, intervals, bytes and lists to text first; of pandas objects, say types={...: 'text'}"
 WIDE_TOTAL = "decimal(38, 0)"
 """Totals are 128 bits wide always: a width taken from the number of rows would tell it."""
 
@@ -48,21 +51,24 @@ def check(schema: Schema, request: Request) -> None:
     keys = (request.bounds.person,) if request.bounds.person is not None else ()
     for name in (*keys, *request.by):
         if schema.column(name).kind == "other":
-            raise SchemaError("column", name, "a number, text, boolean, date or timestamp to serve as a person or key")
+            expected = "a number, text, boolean, date or timestamp to serve as a person or key"
+            raise SchemaError("column", name, expected, REMEDY)
     for measure in request.measures:
         if measure.column is None:
             continue
         kind = schema.column(measure.column).kind
         if kind not in ("integer", "number", "boolean"):
-            remedy = "cast it first; for CSV declare types={...: 'number'}"
+            remedy = "cast it first; for CSV and pandas objects declare types={...: 'number'}"
             raise SchemaError("column", measure.column, f"numeric to be measured, but it is {kind}", remedy)
 
 
-def narrow(table: ir.Table, request: Request, *, wide: bool = False) -> tuple[Rows, GivenKeys | None]:
+def narrow(
+    table: ir.Table, types: Mapping[str, dt.DataType], request: Request, *, wide: bool = False
+) -> tuple[Rows, GivenKeys | None]:
     """The rows that a request uses, before bounding, and its given keys; contributions in 128 bits where ``wide``.
 
-    Rows without a person are dropped. With given keys, rows of other keys are dropped and the key columns become one,
-    the key's number.
+    ``types`` are those of the source, which keys are given in. Rows without a person are dropped. With given
+    keys, rows of other keys are dropped and the key columns become one, the key's number.
     """
     names = tuple(f"key{place}" for place in range(len(request.by)))
     columns = {name: comparable(table[column]) for name, column in zip(names, request.by, strict=True)}
@@ -76,7 +82,7 @@ def narrow(table: ir.Table, request: Request, *, wide: bool = False) -> tuple[Ro
     rows = Rows(kept, names, tuple(values))
     if request.keys is None or not request.by:
         return rows, None
-    given = given_keys(request.keys, request.by, tuple(table[name].type() for name in request.by))
+    given = given_keys(request.keys, request.by, tuple(types[name] for name in request.by))
     return _numbered(rows, given), given
 
 

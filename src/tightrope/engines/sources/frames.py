@@ -1,49 +1,67 @@
-"""Frames: pandas, polars and Arrow in memory, all as Arrow in types that the engine can read; and Spark's."""
+"""Frames: pandas, polars and Arrow in memory, as Arrow batches; and Spark's."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from tightrope.engines.backends.column_types import kind_of, schema_of
-from tightrope.engines.backends.duckdb import connect
+from tightrope.engines.backends.column_types import schema_of
 from tightrope.engines.guard import guarded, load
-from tightrope.engines.schema import Column, Kind, Schema
-from tightrope.engines.table import Table, check_names
-from tightrope.errors import InputError
+from tightrope.engines.snapshot.room import Rows
+from tightrope.engines.sources import objects
+from tightrope.engines.table import Table, check_names, streamed
+from tightrope.engines.work.job import ROWS
+from tightrope.errors import InputError, SchemaError
 
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
 
-
-def open_arrow(table: Any, source_kind: str = "arrow") -> Table:
+def open_arrow(table: Any) -> Table:
     """An Arrow table."""
-    schema = _schema(table.schema)
-    return Table(schema, source_kind, connect(), lambda names: _memtable(table, names))
+    return streamed("arrow", table.schema.remove_metadata(), lambda names: _in_pieces(table.select(list(names))))
 
 
-def open_pandas(frame: Any) -> Table:
-    """A pandas frame; its index is not a column. Object columns take the type that Arrow finds in their values."""
+def open_pandas(frame: Any, types: Mapping[str, str]) -> Table:
+    """A pandas frame; its index is not a column.
+
+    Columns of objects take the types that are declared for them and are ``other`` without: a type that was found in
+    the values would be one that a single person's value decides.
+    """
     check_names(frame.columns)
-    from_pandas = load("pyarrow").Table.from_pandas
-    return open_arrow(guarded("read the frame's columns", lambda: from_pandas(frame, preserve_index=False)), "pandas")
+    objects.check_types(types, [name for name in frame.columns if objects.untyped(frame[name])], frame.columns)
+    arrow = load("pyarrow")
+    schema = arrow.schema([arrow.field(name, objects.arrow_type(frame[name], types.get(name))) for name in frame])
+
+    def stream(names: Sequence[str]) -> Rows:
+        for name in names:
+            if objects.untyped(frame[name]) and name not in types:
+                expected = "of one declared type, but it holds Python objects"
+                raise SchemaError("column", name, expected, f"say types={{{name!r}: 'text'}}, or its kind")
+        columns = [objects.column(frame[name], schema.field(name).type, types.get(name)) for name in names]
+        return _in_pieces(arrow.table(dict(zip(names, columns, strict=True))))
+
+    return streamed("pandas", schema, stream)
 
 
 def open_polars(frame: Any) -> Table:
     """A polars frame."""
-    return open_arrow(guarded("read the frame's columns", frame.to_arrow), "polars")
+    empty = guarded("find the frame's columns", lambda: frame.head(0).to_arrow())
+
+    def stream(names: Sequence[str]) -> Rows:
+        chosen = guarded("read the frame's columns", lambda: frame.select(list(names)).to_arrow())
+        return _in_pieces(chosen.cast(_of(empty, names)))
+
+    return streamed("polars", empty.schema, stream)
 
 
 def open_polars_lazy(frame: Any) -> Table:
-    """A lazy polars frame: the data is computed when a question is asked, and only the columns of that question."""
+    """A lazy polars frame: computed once for a plan, and only the columns of its questions."""
     empty = guarded("find the lazy frame's columns", lambda: frame.collect_schema().to_frame().to_arrow())
 
-    def loaded(names: Sequence[str]) -> ir.Table:
-        chosen = list(names) or empty.column_names[:1]
-        return _memtable(guarded("compute the lazy frame", lambda: frame.select(chosen).collect().to_arrow()), chosen)
+    def stream(names: Sequence[str]) -> Rows:
+        chosen = guarded("compute the lazy frame", lambda: frame.select(list(names)).collect().to_arrow())
+        return _in_pieces(chosen.cast(_of(empty, names)))
 
-    return Table(_schema(empty.schema), "polars", connect(), loaded)
+    return streamed("polars", empty.schema, stream)
 
 
 def open_spark(frame: Any) -> Table:
@@ -55,6 +73,7 @@ def open_spark(frame: Any) -> Table:
         raise InputError("source", type(frame), "a Spark frame", "call its to_spark() first")  # pandas on Spark
     ibis = load("ibis")
     load("pyspark", "spark")
+    check_names(frame.columns)
     backend = guarded("connect to the Spark session", lambda: ibis.pyspark.connect(frame.sparkSession))
     name = f"tightrope_{uuid.uuid4().hex}"
     guarded("name the Spark frame", lambda: frame.createOrReplaceTempView(name))
@@ -62,34 +81,10 @@ def open_spark(frame: Any) -> Table:
     return Table(schema_of(table.schema()), "spark", backend, lambda _: table)
 
 
-def _schema(arrow: Any) -> Schema:
-    """The names and kinds of an Arrow schema; types that the engine does not know are ``other``."""
-    check_names(arrow.names)
-    return Schema(tuple(Column(field.name, _kind(_plain(field.type))) for field in arrow))
+def _of(table: Any, names: Sequence[str]) -> Any:
+    """The schema of these columns."""
+    return load("pyarrow").schema([table.schema.field(name) for name in names])
 
 
-def _kind(arrow_type: Any) -> Kind:
-    try:
-        return kind_of(load("ibis").dtype(arrow_type))
-    except Exception:  # ibis raises KeyError, ValueError, TypeError and its own for types it does not know
-        return "other"
-
-
-def _memtable(table: Any, names: Sequence[str]) -> ir.Table:
-    """The named columns (the first one, if none is named: rows can still be counted) as an ibis table."""
-    chosen = table.select(list(names) or table.column_names[:1])
-    pyarrow = load("pyarrow")
-    plain = pyarrow.schema([pyarrow.field(field.name, _plain(field.type)) for field in chosen.schema])
-    return guarded("read the frame's columns", lambda: load("ibis").memtable(chosen.cast(plain)))
-
-
-def _plain(arrow_type: Any) -> Any:
-    """The type without an encoding: dictionaries spelled out, half floats, binary and dates of one width."""
-    types = load("pyarrow").types
-    if types.is_dictionary(arrow_type):
-        return _plain(arrow_type.value_type)
-    if types.is_fixed_size_binary(arrow_type):
-        return load("pyarrow").binary()
-    if types.is_float16(arrow_type):
-        return load("pyarrow").float32()
-    return load("pyarrow").date32() if types.is_date64(arrow_type) else arrow_type
+def _in_pieces(table: Any) -> Rows:
+    return Rows(table.schema, lambda: table.to_batches(max_chunksize=ROWS))

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.engines.backends.column_types import schema_of
-from tightrope.engines.guard import guarded, load
-from tightrope.engines.sources import files, frames
-from tightrope.engines.table import Table
+from tightrope.engines.guard import guarded
+from tightrope.engines.sources import csv_table, files, frames
+from tightrope.engines.sources.row_by_row import not_by_row
+from tightrope.engines.table import Table, check_names
 from tightrope.errors import InputError
 
 DUCKDB_SUFFIXES = (".duckdb", ".db", ".ddb")
@@ -19,16 +20,25 @@ SOURCES = (
 )
 
 
-def open_source(source: object, *, table: str | None = None, types: Mapping[str, str] | None = None) -> Table:
+def open_source(
+    source: object,
+    *,
+    table: str | None = None,
+    types: Mapping[str, str] | None = None,
+    dialect: Mapping[str, object] | None = None,
+) -> Table:
     """The table in a source, of which only the schema is read now.
 
     Parameters:
         source: a path to a ``.parquet``, ``.csv`` or ``.duckdb`` (``.db``, ``.ddb``) file, or to a folder of
             ``.parquet`` parts (what Spark writes); a pandas ``DataFrame``, polars ``DataFrame`` or ``LazyFrame``, Spark
             ``DataFrame`` (its session's time zone becomes UTC), pyarrow ``Table``; or an ibis table expression on any
-            back end.
+            back end. A ``Table`` is given back as it is.
         table: the name of the table, for a DuckDB file and only there.
-        types: the kinds of a CSV file's columns, for example ``{"income": "number"}``; others are text. Only for CSV.
+        types: the kinds of columns that have no type of their own, for example ``{"income": "number"}``: a CSV file's
+            (others are text) and those of a pandas frame that hold objects. A value that does not fit is missing.
+        dialect: how a CSV file is written, where it is not UTF-8 with commas, double quotes and a header line: any of
+            ``delimiter, quote, decimal, encoding, header, date_format, timestamp_format, newlines``.
 
     An ibis expression must treat rows one by one (select, filter, mutate): through a limit, sample, join, window,
     aggregate or set operation one person can decide what another's row says, and it is refused. A view of a DuckDB
@@ -40,23 +50,31 @@ def open_source(source: object, *, table: str | None = None, types: Mapping[str,
     >>> open_source(pyarrow.table({"city": ["Oslo"], "income": [52_000.0]})).schema.names
     ('city', 'income')
     """
+    if isinstance(source, Table):
+        return source
     path = Path(source) if isinstance(source, (str, Path)) else None
-    _refuse_misplaced(path, table, types)
-    return _open_frame(source) if path is None else _open_file(path, table, types or {})
-
-
-def _refuse_misplaced(path: Path | None, table: str | None, types: Mapping[str, str] | None) -> None:
-    """An option that has no meaning for the source would be ignored silently: refuse it."""
     suffix = None if path is None else path.suffix.lower()
-    if table is not None and suffix not in DUCKDB_SUFFIXES:
-        raise InputError("table", table, "None unless the source is a DuckDB file", "leave it out")
-    if types is not None and suffix != ".csv":
-        raise InputError(
-            "types", types, "None unless the source is a CSV file", "other sources have types; leave it out"
-        )
+    _refuse_misplaced(source, suffix, {"table": table, "types": types, "dialect": dialect})
+    return _open_frame(source, types or {}) if path is None else _open_file(path, table, types or {}, dialect or {})
 
 
-def _open_file(path: Path, table: str | None, types: Mapping[str, str]) -> Table:
+def _refuse_misplaced(source: object, suffix: str | None, given: Mapping[str, object]) -> None:
+    """An option that has no meaning for the source would be ignored silently: refuse it."""
+    for name, value in given.items():
+        allowed, where = _OPTIONS[name]
+        if value is not None and suffix not in allowed and not (name == "types" and _class(source) == PANDAS):
+            raise InputError(name, value, f"None unless the source is {where}", "leave it out")
+
+
+_OPTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "table": (DUCKDB_SUFFIXES, "a DuckDB file"),
+    "types": ((".csv",), "a CSV file or a pandas frame"),
+    "dialect": ((".csv",), "a CSV file"),
+}
+"""Where an option has a meaning."""
+
+
+def _open_file(path: Path, table: str | None, types: Mapping[str, str], dialect: Mapping[str, object]) -> Table:
     suffix = path.suffix.lower()
     if path.is_dir() and path != Path():  # not where an empty text leads
         return files.open_parts(path)
@@ -67,50 +85,41 @@ def _open_file(path: Path, table: str | None, types: Mapping[str, str]) -> Table
     if suffix == ".parquet":
         return files.open_parquet(path)
     if suffix == ".csv":
-        return files.open_csv(path, types)
+        return csv_table.open_csv(path, types, dialect)
     if table is None:
         raise InputError("table", table, "the name of a table in the DuckDB file", "pass table='...'")
     return files.open_duckdb(path, table)
 
 
-def _open_ibis(expression: Any) -> Table:
-    stray = _not_by_row(expression)
+def _open_ibis(expression: Any, _: Mapping[str, str]) -> Table:
+    stray = not_by_row(expression)
     if stray:
         raise InputError("source", stray, "an ibis table that treats rows one by one", "create the table first")
+    check_names(expression.columns)
     backend = guarded("find the back end of the ibis table", expression.get_backend)
     return Table(schema_of(expression.schema()), "ibis", backend, lambda _: expression)
 
 
-_TABLES = ("DatabaseTable", "InMemoryTable", "UnboundTable")
-_ROW_BY_ROW = (*_TABLES, "Project", "Filter", "DropColumns", "DropNull", "FillNull")
-"""Relations in which whether and how a row appears depends on that row alone."""
-_ACROSS = ("Reduction", "Analytic", "WindowFunction", "Subquery", "Impure")
-"""Values that look at other rows, or that nobody could compute again."""
-
-
-def _not_by_row(expression: Any) -> list[str]:
-    """The operations of an expression through which one person's rows reach another's: limits, windows, joins, ..."""
-    operations = load("ibis.expr.operations")
-    across = tuple(getattr(operations, kind) for kind in _ACROSS)
-    relations = {type(node).__name__ for node in expression.op().find(operations.Relation)}
-    return sorted((relations - set(_ROW_BY_ROW)) | {type(node).__name__ for node in expression.op().find(across)})
-
-
-_FRAMES: Mapping[tuple[str, str], Callable[[Any], Table]] = {
-    ("pandas", "DataFrame"): frames.open_pandas,
-    ("polars", "DataFrame"): frames.open_polars,
-    ("polars", "LazyFrame"): frames.open_polars_lazy,
-    ("pyarrow", "Table"): frames.open_arrow,
-    ("pyspark", "DataFrame"): frames.open_spark,
+PANDAS = ("pandas", "DataFrame")
+_FRAMES: Mapping[tuple[str, str], Callable[[Any, Mapping[str, str]], Table]] = {
+    PANDAS: frames.open_pandas,
+    ("polars", "DataFrame"): lambda frame, _: frames.open_polars(frame),
+    ("polars", "LazyFrame"): lambda frame, _: frames.open_polars_lazy(frame),
+    ("pyarrow", "Table"): lambda table, _: frames.open_arrow(table),
+    ("pyspark", "DataFrame"): lambda frame, _: frames.open_spark(frame),
     ("ibis", "Table"): _open_ibis,
 }
 """By library and class, so that no library is imported to ask whether it is the source's."""
 
 
-def _open_frame(source: object) -> Table:
-    for ancestor in type(source).__mro__:
-        opener = _FRAMES.get((ancestor.__module__.partition(".")[0], ancestor.__name__))
-        if opener is not None:
-            return opener(source)
-    # The value itself is not shown: its repr may hold data.
-    raise InputError("source", type(source), SOURCES)
+def _open_frame(source: object, types: Mapping[str, str]) -> Table:
+    known = _class(source)
+    if known is None:
+        raise InputError("source", type(source), SOURCES)  # not the value: its repr may hold data
+    return _FRAMES[known](source, types)
+
+
+def _class(source: object) -> tuple[str, str] | None:
+    """The library and name of the class that we know the source by."""
+    classes = ((ancestor.__module__.partition(".")[0], ancestor.__name__) for ancestor in type(source).__mro__)
+    return next((known for known in classes if known in _FRAMES), None)

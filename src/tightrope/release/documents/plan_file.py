@@ -16,6 +16,7 @@ from msgspec import Meta
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.reading import Reader, placed, tip
+from tightrope.engines import open_source
 from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES
@@ -36,12 +37,30 @@ Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]}
 Text = Annotated[str, Meta(min_length=1), tip("put it in quotes")]
 
 
+class DialectSection(Part, frozen=True, kw_only=True):
+    """How a CSV file is written, where it is not UTF-8 with commas, double quotes and a header line."""
+
+    delimiter: str = ","
+    quote: str = '"'
+    decimal: str = "."
+    encoding: str = "utf-8"
+    header: bool | tuple[str, ...] = True
+    date_format: str | None = None
+    timestamp_format: str | None = None
+    newlines: bool = False
+
+    def entries(self) -> dict[str, object]:
+        """By name, as ``open_source`` takes them."""
+        return {name: getattr(self, name) for name in self.__struct_fields__}
+
+
 class SourceSection(Part, frozen=True, kw_only=True):
-    """Which table: a path relative to the plan, a name in a DuckDB file, kinds of the columns of a CSV file."""
+    """Which table: a path relative to the plan, a name in a DuckDB file, a CSV file's kinds of columns and dialect."""
 
     path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')]
     table: Text | None = None
     types: dict[str, Annotated[str, tip('say "number", in quotes')]] | None = None
+    dialect: DialectSection | None = None
 
 
 class PersonSection(Part, frozen=True, kw_only=True):
@@ -132,15 +151,15 @@ class PlanFile:
     def session(self) -> Session:
         """The table with its person and budget; reads the schema only."""
         source, person = self.document.source, self.document.person
+        dialect = None if source.dialect is None else source.dialect.entries()
+        opened = open_source(self.source, table=source.table, types=source.types, dialect=dialect)
         return Session(
-            self.source,
+            opened,
             person=(person.column, person.means),
             budget=self.document.budget.budget(),
             rows_per_person=person.rows,
             rows_per_group=person.rows_per_group,
             groups_per_person=person.groups,
-            table=source.table,
-            types=source.types,
         )
 
     def plan(self) -> Plan:

@@ -16,10 +16,8 @@ from tightrope.numerics.checks import positive, whole
 Keys = tuple[tuple[object, ...], ...]
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 NESTED = (list, tuple, dict, set, frozenset)
-PLAIN = (*NESTED, str, int, float, bool, type(None))
 MOST_KEYS = 1_000_000
 """So many keys are planned at most: each is a row of the answer."""
-PUBLIC_KEYS = "list what is publicly known, or leave it out to discover the keys"
 RESERVED = ("value", "lower", "upper", "usable")
 """Names of the columns of an answer: no key may be called so."""
 ENTRIES = ("by", "keys", "weight", "name", "rows_per_group", "groups")
@@ -127,17 +125,15 @@ def _keys(keys: object, by: tuple[str, ...]) -> Keys | None:
     listed = _product(keys, by) if isinstance(keys, Mapping) else _listed(keys, by)
     if not all(isinstance(value, Hashable) and not isinstance(value, NESTED) for key in listed for value in key):
         expected = f"a list of {'values' if len(by) == 1 else f'lists of {len(by)} values'}, none of them a list itself"
-        raise PlanError("keys", keys, expected, "say keys = [0, 1]" if len(by) == 1 else 'say keys = [["a", 1]]')
+        raise PlanError("keys", _kind(keys), expected, "say keys = [0, 1]" if len(by) == 1 else 'say keys = [["a", 1]]')
     return tuple(dict.fromkeys(listed))
 
 
 def _listed(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
-    if isinstance(keys, str) or not isinstance(keys, (list, tuple, range, set, frozenset)) or len(keys) == 0:
-        raise PlanError("keys", _unquoted(keys), "a list with at least one key", PUBLIC_KEYS)
-    listed = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in keys]
-    for key in listed:
+    listed = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _values(keys)]
+    for place, key in enumerate(listed):
         if len(key) != len(by):
-            raise PlanError("keys", key, f"one value for each of {list(by)}")
+            raise PlanError("keys", f"{len(key)} in key {place + 1}", f"one value for each of {list(by)}")
     return listed
 
 
@@ -151,15 +147,24 @@ def _product(keys: Mapping[object, object], by: tuple[str, ...]) -> list[tuple[o
     return list(itertools.product(*columns))
 
 
+_PLAIN = (list, tuple, range, set, frozenset)
+_OTHERS = (("numpy", "ndarray"), ("pandas", "Index"))
+"""Lists of other libraries, by library and class. A column of a frame is not among them: it is data."""
+
+
 def _values(values: object) -> list[object]:
-    if isinstance(values, str) or not isinstance(values, (list, tuple, range)) or len(values) == 0:
-        raise PlanError("keys", _unquoted(values), "a list with at least one value", PUBLIC_KEYS)
-    return list(values)
+    others = any((cls.__module__.partition(".")[0], cls.__name__) in _OTHERS for cls in type(values).__mro__)
+    others = others and getattr(values, "ndim", 1) == 1
+    entries = list(values) if isinstance(values, _PLAIN) or others else []  # type: ignore[call-overload]
+    if not entries:
+        remedy = "list them in the plan, or leave keys out to discover them; keys that are read from the data are data"
+        raise PlanError("keys", _kind(values), "a list with at least one key", remedy)
+    return entries
 
 
-def _unquoted(keys: object) -> object:
-    """What came, but no column of data: that is named by its type."""
-    return keys if isinstance(keys, PLAIN) else type(keys).__name__
+def _kind(keys: object) -> str:
+    """What is shown of keys that cannot be: not they, for they may have been read from the data."""
+    return f"{type(keys).__name__} of {len(keys)}" if isinstance(keys, (*_PLAIN, Mapping)) else type(keys).__name__
 
 
 def _name(name: str | None, usual: Sequence[str]) -> str:

@@ -1,0 +1,360 @@
+"""Files and frames in which one person's values decide a type, a record or a failure: by rule, they decide nothing."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tightrope as tr
+from tests.engines.questions import COUNT, ask, mean, per_person
+from tightrope.engines import open_source
+from tightrope.errors import InputError, PlanError, SchemaError
+
+PRIVATE = "Anna Schmidt"
+NAN = float("nan")
+
+
+def parquet(folder: Path, name: str = "people.parquet", **columns: object) -> Path:
+    path = folder / name
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def csv(folder: Path, text: str | bytes) -> Path:
+    path = folder / "people.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+# A file that is replaced
+
+
+def test_a_parquet_file_that_was_replaced_is_refused(tmp_path):
+    table = open_source(parquet(tmp_path, k=["a"] * 3))
+    parquet(tmp_path, "other.parquet", k=["b"] * 3).replace(tmp_path / "people.parquet")
+    with pytest.raises(InputError, match="has changed since"):
+        table.collect(ask("k"))
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    from tightrope.engines.sources import files
+
+    path = parquet(tmp_path, k=pa.array([b"a"] * 3).cast("string"), t=pa.array([0] * 3, pa.timestamp("s")))
+    table, whole = open_source(path), files._batches
+
+    def replaced(parts, names):
+        for batch in whole(parts, names):
+            parquet(tmp_path, k=["b"] * 4, t=pa.array([0] * 4, pa.timestamp("s")))
+            yield batch
+
+    monkeypatch.setattr(files, "_batches", replaced)
+    with pytest.raises(InputError, match="has changed since"):
+        table.collect(ask("k", "t"))
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet", "people.duckdb"])
+def test_a_file_that_is_touched_is_another_file(tmp_path, name):
+    import duckdb
+
+    path = tmp_path / name
+    if name.endswith("csv"):
+        path.write_text("k\na\n")
+    elif name.endswith("parquet"):
+        parquet(tmp_path, k=["a"])
+    else:
+        with duckdb.connect(path) as connection:
+            connection.execute("CREATE TABLE t AS SELECT 'a' AS k")
+    table = open_source(path, table="t" if name.endswith("duckdb") else None)
+    assert table.collect(ask("k")).keys == (("a",),)
+    os.utime(path, (1, 1))
+    with pytest.raises(InputError, match="has changed since"):
+        table.collect(ask("k"))
+
+
+def test_nothing_is_charged_for_a_file_that_cannot_be_read(tmp_path):
+    path = csv(tmp_path, "k,x\na,1\nb\n")
+    session = tr.Session(path, person=None, budget=tr.Budget(epsilon=1, delta=1e-6))
+    plan = session.plan([tr.count(by="k")])
+    with pytest.raises(InputError, match="mend the line"):
+        plan.release()
+    assert session.spent["share"] == "0"
+
+
+# Folders of parts
+
+
+def parts(folder: Path, *columns: pa.Array) -> Path:
+    place = folder / "parts"
+    place.mkdir()
+    for number, column in enumerate(columns):
+        pq.write_table(pa.table({"x": column}), place / f"part-{number}.parquet")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pa.array([None], pa.null()), pa.array([400_000_000_000.0])),
+        (pa.array([1], pa.int64()), pa.array([1.5])),
+        (pa.array([1], pa.int64()), pa.array([1], pa.int32())),
+        (pa.array(["1"]), pa.array([1])),
+        (pa.array([0], pa.timestamp("ms")), pa.array([0], pa.timestamp("us"))),
+    ],
+)
+def test_no_parts_type_wins_over_anothers(tmp_path, first, second):
+    with pytest.raises(SchemaError, match=r"part-0\.parquet.*part-1\.parquet"):
+        open_source(parts(tmp_path, first, second))
+
+
+def test_parts_with_other_columns_are_refused_and_hidden_files_are_not_read(tmp_path):
+    folder = parts(tmp_path, pa.array([1, 2]), pa.array([3]))
+    for name in (".hidden.parquet", "_metadata.parquet", ".part-0.parquet.crc"):
+        (folder / name).write_bytes(b"nothing of the kind")
+    assert open_source(folder).collect(ask()).values["rows"] == (3,)
+    pq.write_table(pa.table({"x": [1], "y": [2]}), folder / "part-9.parquet")
+    with pytest.raises(SchemaError, match=r"part-9\.parquet"):
+        open_source(folder)
+
+
+def test_a_part_that_came_later_is_not_read_and_one_that_went_is_missed(tmp_path):
+    folder = parts(tmp_path, pa.array([1, 2]), pa.array([3]))
+    table = open_source(folder)
+    (folder / "part-1.parquet").unlink()
+    with pytest.raises(InputError, match="has changed since"):
+        table.collect(ask())
+
+
+# Objects of pandas
+
+
+NOBODY = [object(), NAN, b"x", dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "\ud800", 10**40]
+MIXED = [1, 2.5, "3", None, True, PRIVATE, dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, 5), np.int8(7), *NOBODY]
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("integer", [None, 1, 7]),
+        ("text", [None, "3", PRIVATE]),
+        ("boolean", [None, True]),
+        ("date", [None, dt.date(2024, 1, 1)]),
+        ("timestamp", [None, dt.datetime(2024, 1, 1, 5)]),
+        ("number", [None, 1.0, 2.5, 7.0, 1e40]),
+    ],
+)
+def test_objects_have_the_declared_kind_or_are_missing(kind, keys):
+    table = open_source(pd.DataFrame({"k": pd.Series(MIXED, dtype=object)}), types={"k": kind})
+    assert table.schema.column("k").kind == kind
+    assert table.collect(ask("k")).keys == tuple((key,) for key in keys)
+
+
+def test_one_persons_object_changes_no_type():
+    plain = pd.DataFrame({"k": pd.Series(["1", "2"], dtype=object)})
+    hostile = pd.DataFrame({"k": pd.Series(["1", "2", 3.5], dtype=object)})
+    for frame in (plain, hostile, hostile.astype("category")):
+        assert open_source(frame).schema.column("k").kind == "other"
+        with pytest.raises(SchemaError, match="types="):
+            open_source(frame).collect(ask("k"))
+        declared = open_source(frame, types={"k": "text"})
+        assert declared.collect(ask("k", keys=[("1",), ("2",)])).values["rows"] == (1, 1)
+
+
+# Values that no type can hold
+
+
+def test_instants_and_days_out_of_range_are_missing():
+    end = 2**62
+    columns = {
+        "seconds": pa.array([0, end, -end], pa.int64()).cast(pa.timestamp("s")),
+        "zoned": pa.array([0, end, -end], pa.int64()).cast(pa.timestamp("ms", "Asia/Tokyo")),
+        "day": pa.array([0, 86_400_000 * 3, 5], pa.int64()).cast(pa.date64()),
+        "far": pa.array([0, end // 86_400_000 * 86_400_000, 86_400_000], pa.int64()).cast(pa.date64()),
+    }
+    table = open_source(pa.table(columns))
+    start = dt.datetime(1970, 1, 1)
+    assert table.collect(ask("seconds")).keys == ((None,), (start,))
+    assert table.collect(ask("zoned")).keys == ((None,), (start.replace(tzinfo=dt.UTC),))
+    assert table.collect(ask("day")).keys == ((None,), (start.date(),), (dt.date(1970, 1, 4),))
+    assert table.collect(ask("far")).keys == ((None,), (start.date(),), (dt.date(1970, 1, 2),))
+
+
+BROKEN = [b"a", b"\xff\xfe", b"b", b"caf\xc3", "é".encode(), None]
+
+
+@pytest.mark.parametrize("source", ["arrow", "parquet", "dictionary", "csv"])
+def test_text_that_is_not_utf8_is_missing(tmp_path, source):
+    column = pa.array(BROKEN, pa.binary()).view(pa.string())
+    if source == "csv":
+        table = open_source(csv(tmp_path, b"k,x\n" + b"".join((k or b"") + b",1\n" for k in BROKEN)))
+    elif source == "parquet":
+        table = open_source(parquet(tmp_path, k=column))
+    else:
+        table = open_source(pa.table({"k": column.dictionary_encode() if source == "dictionary" else column}))
+    answer = table.collect(ask("k"))
+    assert answer.keys == ((None,), ("a",), ("b",), ("é",))
+    assert answer.values["rows"] == (3, 1, 1, 1)
+
+
+def test_decimals_of_256_bits_and_other_types_are_no_failure_of_the_rest():
+    wide = pa.array([1, 2], pa.int64()).cast(pa.decimal256(60, 2))
+    table = open_source(pa.table({"wide": wide, "k": ["a", "b"]}))
+    assert table.schema.column("wide").kind == "other"
+    assert table.collect(ask("k")).values["rows"] == (1, 1)
+
+
+def test_a_lazy_frame_is_computed_once_for_a_plan():
+    computed: list[int] = []
+
+    def seen(x: pl.Series) -> pl.Series:
+        computed.append(len(x))
+        return x
+
+    lazy = pl.LazyFrame({"person": [1, 1, 2], "x": [1.0, 2.0, 3.0]}).with_columns(
+        pl.col("x").map_batches(seen, return_dtype=pl.Float64)
+    )
+    session = tr.Session(lazy, person="person", rows_per_person=1, budget=tr.Budget(epsilon=5, delta=1e-6))
+    session.plan([tr.count(), tr.sum("x", between=(0, 5)), tr.mean("x", between=(0, 5), by="x", keys=[1.0])]).release()
+    assert sum(computed) == 3
+
+
+# CSV
+
+
+def counted(path: Path, **options: object) -> dict[object, int]:
+    answer = open_source(path, **options).collect(ask("k"))
+    return {key: rows for (key,), rows in zip(answer.keys, answer.values["rows"], strict=True)}
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        f'"{PRIVATE},1',  # swallows what follows, up to the next quote
+        f'"{PRIVATE}"x,1',
+        f'{PRIVATE}",1',
+        f'x"{PRIVATE}",1',
+        f'"{PRIVATE}""x,1',
+        f"{PRIVATE}",
+        f"{PRIVATE},1,2",
+        f"{PRIVATE}\r1,x",  # another reader's line end
+        f'"{PRIVATE}\n",1',
+        f'"{PRIVATE}\r",1',
+        "",
+    ],
+)
+@pytest.mark.parametrize("after", ["b,2\n", '"b",2\n', 'b,"2"\nc,3\n', ""])
+def test_a_stray_quote_or_field_swallows_nobodys_row(tmp_path, hostile, after):
+    path = csv(tmp_path, f"k,x\na,1\n{hostile}\n{after}")
+    with pytest.raises(InputError, match="mend the line") as refusal:
+        counted(path)
+    assert PRIVATE not in str(refusal.value)
+
+
+def test_what_stands_in_quotes_is_a_field(tmp_path):
+    path = csv(tmp_path, 'k,x\r\n"a,b",1\r\n"say ""hi""",2\r\n"",3\r\n,4\r\n"""",5')
+    assert counted(path) == {None: 1, "": 1, '"': 1, "a,b": 1, 'say "hi"': 1}
+
+
+@pytest.mark.parametrize("block", [1, 7, 64])
+def test_blocks_end_where_records_do(tmp_path, monkeypatch, block):
+    from tightrope.engines.sources import csv_lines
+
+    monkeypatch.setattr(csv_lines, "BLOCK", block)
+    lines = [f'"k{number},\n{number}",{number}\r\n' for number in range(40)]
+    path = csv(tmp_path, "k,x\r\n" + "".join(lines))
+    assert counted(path, dialect={"newlines": True}) == {f"k{number},\n{number}": 1 for number in range(40)}
+    with pytest.raises(InputError, match="mend the line"):
+        counted(path)
+
+
+def test_the_dialect_is_declared(tmp_path):
+    path = csv(tmp_path, b"a;1,5;'x;y';31.12.2024;1.2.2024 03:04\nb;1.5;y;2024-12-31;?\nc;-7,25;;1.1.0001;\n")
+    dialect = {"delimiter": ";", "quote": "'", "decimal": ",", "header": ["k", "n", "t", "d", "i"],
+               "date_format": "%d.%m.%Y", "timestamp_format": "%d.%m.%Y %H:%M"}  # fmt: skip
+    table = open_source(path, types={"n": "number", "d": "date", "i": "timestamp"}, dialect=dialect)
+    assert table.collect(ask("k")).keys == (("a",), ("b",), ("c",))
+    assert table.collect(ask("n")).keys == ((None,), (-7.25,), (1.5,))
+    assert table.collect(ask("t")).keys == ((None,), ("x;y",), ("y",))
+    assert table.collect(ask("d")).keys == ((None,), (dt.date(1, 1, 1),), (dt.date(2024, 12, 31),))
+    assert table.collect(ask("i")).keys == ((None,), (dt.datetime(2024, 2, 1, 3, 4),))
+
+
+@pytest.mark.parametrize(("encoding", "key"), [("latin-1", "é\x80"), ("windows-1252", "é€"), ("utf-8", "é€")])
+def test_encodings(tmp_path, encoding, key):
+    path = csv(tmp_path, f"k,x\n{key},1\n".encode(encoding.replace("windows-", "cp")))
+    assert counted(path, dialect={"encoding": encoding}) == {key: 1}
+    unknown = csv(tmp_path, b"k,x\n\x81,1\n")
+    assert counted(unknown, dialect={"encoding": "windows-1252"}) == {None: 1}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "says"),
+    [
+        ({"delimeter": ";"}, "did you mean 'delimiter'"),
+        ({"delimiter": ";;"}, "one letter"),
+        ({"delimiter": "\n"}, "one letter"),
+        ({"delimiter": "1"}, "one letter"),
+        ({"quote": ","}, "another letter"),
+        ({"decimal": ";"}, "'.' or ','"),
+        ({"encoding": "utf-16"}, "one of 'utf-8'"),
+        ({"header": False}, "the names of the columns"),
+        ({"header": ["a", "A"]}, "capitals"),
+        ({"date_format": "dd.mm.yyyy"}, "a format such as"),
+        ({"newlines": 1}, "True or False"),
+    ],
+)
+def test_dialects_that_cannot_be_are_refused(tmp_path, dialect, says):
+    with pytest.raises(InputError, match=says):
+        open_source(csv(tmp_path, "k,x\na,1\n"), dialect=dialect)
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_a_header_with_another_delimiter_says_so(tmp_path, mark):
+    with pytest.raises(InputError, match="say dialect="):
+        open_source(csv(tmp_path, f"k{mark}x\na{mark}1\n"))
+
+
+def test_a_plan_file_declares_the_dialect(tmp_path):
+    from tightrope.release.documents.plan_file import load
+
+    csv(tmp_path, "k;x\na;1,5\nb;2,5\n")
+    text = """
+    [source]
+    path = "people.csv"
+    [source.types]
+    x = "number"
+    [source.dialect]
+    delimiter = ";"
+    decimal = ","
+    [person]
+    each_row = true
+    [budget]
+    epsilon = 5
+    delta = 1e-6
+    [[question]]
+    kind = "sum"
+    column = "x"
+    between = [0, 5]
+    """
+    (tmp_path / "plan.toml").write_text(text)
+    session = load(tmp_path / "plan.toml").session()
+    assert session._table.collect(ask(measures=mean("x", step="0.1"))).values["sum"] == (40,)
+    (tmp_path / "plan.toml").write_text(text.replace("delimiter", "delimeter"))
+    with pytest.raises(PlanError, match="delimiter"):
+        load(tmp_path / "plan.toml")
+
+
+def test_an_unfit_field_changes_only_its_own_row(tmp_path):
+    rows = ["1,3", "1,oops", "2,1e400", "3,nan", "4,0x10", "5, 7 ", "6,٣"]
+    path = csv(tmp_path, "person,x\n" + "\n".join(rows) + "\n")
+    request = ask(bounds=per_person(2), measures=(COUNT, *mean("x")))
+    answer = open_source(path, types={"person": "integer", "x": "number"}).collect(request)
+    assert answer.values["rows"] == (7,)
+    assert answer.values["sum"][0] <= 10 * answer.values["usable"][0]

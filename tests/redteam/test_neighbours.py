@@ -1,0 +1,195 @@
+"""Random tables in every kind of source: one person more, or a hostile one, moves no integer beyond what is declared.
+
+Many tables lie in one source, told apart by a column that is part of every key, so that the share of CI (2 000 tables)
+takes a minute; ``TIGHTROPE_TABLES=50000`` runs more. Every batch is read three times: with everybody, without the
+newcomers, and the newcomers alone. What the newcomers' own bounded rows add is all that may change.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import os
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tightrope.engines import FixedPoint, Measure, PersonBounds, Request, Table, open_source
+from tightrope.engines.snapshot import bounding, rows
+
+TABLES = int(os.environ.get("TIGHTROPE_TABLES", "2000"))
+A_BATCH = 60
+FIXED = FixedPoint(-2.0, 10.0, Decimal("0.5"), 3)
+MEASURES = (Measure("rows", None, None), Measure("usable", "x", None), Measure("sum", "x", FIXED))
+LARGEST = max(abs(FIXED.to_units(FIXED.lower)), abs(FIXED.to_units(FIXED.upper)))
+NAMES = ("table", "person", "key", "x", "day")
+KINDS = {"table": "integer", "person": "text", "key": "text", "x": "number", "day": "date"}
+ARROW = pa.schema([("table", "int64"), ("person", "string"), ("key", "string"), ("x", "float64"), ("day", "date32")])
+HOSTILE_KEYS = ("a", "A", "á", "a\u0301", " a", "", None, "a\x00", 'a"b', "a,b", "ﬁ", "null", "NaN", "1", "a" * 300)
+HOSTILE_VALUES = (None, math.nan, -math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0, 0.25, -2.0, 10.0, 1e6)
+HOSTILE_DAYS = (None, dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2024, 2, 29))
+
+Row = tuple[Any, ...]
+Integers = dict[object, tuple[int, ...]]
+
+
+def of_person(draw: np.random.Generator, table: int, person: str | None, hostile: bool) -> list[Row]:
+    keys = HOSTILE_KEYS if hostile else ("a", "b", None)
+    many = int(draw.integers(1, 40 if hostile else 5))
+    return [
+        (
+            table,
+            person,
+            keys[draw.integers(len(keys))],
+            HOSTILE_VALUES[draw.integers(len(HOSTILE_VALUES))] if hostile else float(draw.normal(4, 4)),
+            HOSTILE_DAYS[draw.integers(len(HOSTILE_DAYS))],
+        )
+        for _ in range(many)
+    ]
+
+
+def batch(draw: np.random.Generator) -> tuple[list[Row], list[Row]]:
+    """The rows of the people who are there, and those of the newcomers, one a table."""
+    there, new = [], []
+    for table in range(A_BATCH):
+        for person in range(draw.integers(0, 4)):
+            there += of_person(draw, table, f"p{table} {person}", hostile=draw.random() < 0.3)
+        there += of_person(draw, table, None, hostile=True) if draw.random() < 0.2 else []
+        new += of_person(draw, table, f"new{table}", hostile=draw.random() < 0.7)
+    return there, new
+
+
+def arrow(chosen: list[Row]) -> pa.Table:
+    columns = list(zip(*chosen, strict=True)) or [()] * len(NAMES)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, ARROW, strict=True)], NAMES)
+
+
+def parquet(chosen: list[Row], folder: Path) -> Table:
+    pq.write_table(arrow(chosen), folder / "p.parquet", row_group_size=50)
+    return open_source(folder / "p.parquet")
+
+
+def in_parts(chosen: list[Row], folder: Path) -> Table:
+    for number in range(3):
+        pq.write_table(arrow(chosen[number::3]), folder / f"part-{number}.parquet")
+    return open_source(folder)
+
+
+def as_csv(chosen: list[Row], folder: Path) -> Table:
+    with (folder / "p.csv").open("w", newline="", encoding="utf-8") as file:
+        file.write(",".join(NAMES) + "\n")
+        for row in chosen:
+            file.write(",".join("" if value is None else field(value) for value in row) + "\n")
+    return open_source(folder / "p.csv", types=KINDS)
+
+
+def field(value: object) -> str:
+    if not isinstance(value, str):
+        return str(value)
+    return '"' + value.replace('"', '""') + '"'
+
+
+def as_database(chosen: list[Row], folder: Path) -> Table:
+    with duckdb.connect(folder / "p.duckdb") as connection:
+        connection.register("frame", arrow(chosen))
+        connection.execute(
+            'CREATE TABLE base ("table" BIGINT, person VARCHAR COLLATE NOCASE, key VARCHAR COLLATE NOCASE.NOACCENT, '
+            "x DOUBLE, day DATE)"
+        )
+        connection.execute("INSERT INTO base SELECT * FROM frame")
+        for macro in ("least(a, b) AS a", "floor(a) AS a * 1e6", "isnan(a) AS false", "md5(a) AS ''", "sum(a) AS 9"):
+            connection.execute(f"CREATE MACRO {macro}")
+        connection.execute("CREATE VIEW people AS SELECT * FROM base ORDER BY random()")
+    return open_source(folder / "p.duckdb", table="people")
+
+
+def objects(chosen: list[Row], _: Path) -> Table:
+    frame = pd.DataFrame({
+        name: pd.Series(list(column), dtype=object)
+        for name, column in zip(NAMES, list(zip(*chosen, strict=True)) or [()] * len(NAMES), strict=True)
+    })  # fmt: skip
+    return open_source(frame, types=KINDS)
+
+
+SOURCES: dict[str, Callable[[list[Row], Path], Table]] = {
+    "arrow": lambda chosen, _: open_source(arrow(chosen)),
+    "parquet": parquet,
+    "parts": in_parts,
+    "csv": as_csv,
+    "duckdb": as_database,
+    "polars": lambda chosen, _: open_source(pl.from_arrow(arrow(chosen)).lazy()),
+    "pandas objects": objects,
+}
+
+
+def collected(draw: np.random.Generator, source: str, chosen: list[Row], request: Request, folder: Path) -> Integers:
+    place = folder / f"{source}-{draw.integers(2**60)}"
+    place.mkdir()
+    shuffled = [chosen[i] for i in draw.permutation(len(chosen))]
+    answer = SOURCES[source](shuffled, place).collect(request)
+    return dict(zip(answer.keys, zip(*answer.values.values(), strict=True), strict=True))
+
+
+def check(draw: np.random.Generator, source: str, folder: Path, seen: Counter[str]) -> None:
+    there, new = batch(draw)
+    bounds = PersonBounds("person", *(int(draw.integers(1, most)) for most in (7, 4, 4)))
+    by = ("table", *(("key",), ("key", "day"), ("day",))[draw.integers(3)])
+    keys = None
+    if draw.random() < 0.4 and "key" in by and "day" not in by:
+        keys = tuple((table, key) for table in range(A_BATCH) for key in ("a", "A", None, "á"))
+    request = Request(by, keys, bounds, MEASURES)
+    everybody, rest, alone = (collected(draw, source, part, request, folder) for part in (there + new, there, new))
+    nothing = (0,) * len(MEASURES)
+    used: Counter[object] = Counter()
+    groups: Counter[object] = Counter()
+    for key in {**everybody, **rest, **alone}:
+        own = alone.get(key, nothing)
+        change = tuple(a - b for a, b in zip(everybody.get(key, nothing), rest.get(key, nothing), strict=True))
+        assert change == own, "one person changed what others add"
+        assert 0 <= own[1] <= own[0] <= bounds.rows_per_group
+        assert abs(own[2]) <= LARGEST * own[1]
+        used[key[0]] += own[0]  # type: ignore[index]
+        groups[key[0]] += own[0] > 0  # type: ignore[index]
+    assert max(used.values()) <= bounds.rows
+    assert max(groups.values()) <= bounds.groups
+    seen[source] += A_BATCH
+    seen["bounded"] += sum(size > used[table] for table, size in Counter(row[0] for row in new).items())
+
+
+def run(tables: int, folder: Path, seed: int = 0) -> Counter[str]:
+    seen: Counter[str] = Counter()
+    draw = np.random.default_rng(seed)
+    for number in range(math.ceil(tables / A_BATCH)):
+        check(draw, list(SOURCES)[number % len(SOURCES)], folder, seen)
+    return seen
+
+
+@pytest.mark.slow
+def test_one_person_moves_no_integer_beyond_what_is_declared(tmp_path):
+    seen = run(TABLES, tmp_path)
+    assert all(seen[source] >= TABLES // len(SOURCES) - A_BATCH for source in SOURCES)
+    assert seen["bounded"] >= TABLES / 4
+
+
+BUGS = {
+    "scan order": (bounding, "row_order", lambda table, _: [table["person"]]),
+    "no bounding": (bounding, "over_bound", lambda narrow, _: narrow.table.filter(False).select("person")),
+    "no clamp": (rows, "clamped", lambda x, _: x.clip(-1e7, 1e7)),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_caught(tmp_path, monkeypatch, bug):
+    monkeypatch.setattr(*BUGS[bug])
+    with pytest.raises(AssertionError):
+        run(6 * A_BATCH, tmp_path)
