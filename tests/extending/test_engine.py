@@ -82,7 +82,7 @@ def test_its_integers_are_those_of_every_engine(table):
     """Where nothing is dropped: which rows of a person are, depends on how an engine writes their values."""
     frame, expression = table
     session = tr.Session(frame, person="person", rows_per_person=3, budget=tr.Budget(epsilon=5, delta=1e-6))
-    for task in session.plan([tr.sum("x", between=(-1, 5), by="g"), tr.count()]).tasks:
+    for task in session.plan([tr.sum("x", between=(-1, 5), by="g"), tr.count()])._draft.tasks:
         assert open_source(expression).collect(task.request) == open_source(frame).collect(task.request)
 
 

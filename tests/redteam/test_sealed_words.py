@@ -118,7 +118,6 @@ SECRET = pd.Series(["Anna Schmidt", "Bo Li"], name="city")
     "ask",
     [
         lambda: tr.count(by="city", keys=SECRET),
-        lambda: tr.count(by="city", keys=SECRET.to_numpy()),
         lambda: tr.count(by="city", keys={"city": SECRET}),
         lambda: tr.count(by=SECRET),
         lambda: tr.mean(SECRET, between=(0, 1)),
