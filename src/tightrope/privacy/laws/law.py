@@ -84,7 +84,10 @@ class LossLaw(ABC):
         return np.asarray(1e-15 * np.abs(moment))
 
     def enclosed(self, z: Complexes) -> tuple[Complexes, Floats] | None:
-        """K(z) and a bound on the modulus of its error, for z of equal Re z or real; None where K is not known."""
+        """K(z) and a bound on the modulus of its error, for z of equal Re z or real; None where K is not known.
+
+        Where the error is ∞ the real part is an upper bound of that of K, and no more is known.
+        """
         moment = self.log_moment(z)
         return None if moment is None else (moment, self.moment_error(z, moment))
 

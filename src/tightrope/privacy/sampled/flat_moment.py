@@ -21,9 +21,9 @@ from scipy import special
 
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
-from tightrope.numerics.complex_log import log1p
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.flat import Flat
+from tightrope.privacy.sampled.line_moment import Enclosed, logarithm
 from tightrope.privacy.sampled.mixing import mixed
 
 RULES = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -39,7 +39,6 @@ STEEPEST_ERROR = 500.0
 """Logarithms of errors are cut here: they say nothing any more."""
 CHUNK_TERMS = 1 << 21
 """Powers computed at once."""
-Enclosed = tuple[Complexes, Floats]
 Known = Callable[[Complexes], Enclosed]
 """K and its error at z."""
 
@@ -202,14 +201,3 @@ def _nodes(moment: FlatMoment, size: int) -> tuple[Floats, Floats]:
     if moment.opposite:
         growth, held = np.append(growth, math.log1p(-moment.rate)), np.append(held, moment.opposite)
     return growth[held > 0], held[held > 0]
-
-
-def logarithm(excess: Complexes, error: Floats) -> Enclosed:
-    """Log(1 + excess); an error of half its modulus or more says nothing."""
-    known = np.isfinite(excess) & np.isfinite(error)
-    excess = np.where(known, excess, 0.0)
-    with np.errstate(over="ignore"):  # infinitely wrong, then
-        relative = np.where(known, error / np.maximum(np.abs(1 + excess), 1e-300), 1.0)
-    inside = np.where(relative < 0.5, relative, 0.0)
-    value = log1p(np.where(excess == -1, 0.0, excess))
-    return value, np.where(relative < 0.5, -np.log1p(-inside), np.inf) + 4 * ROUND_OFF * np.abs(value)

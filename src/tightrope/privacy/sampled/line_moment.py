@@ -26,8 +26,10 @@ BLOCK = 1 << 13
 """And so many at once."""
 FAR = 100.0
 """Beyond e^100 a weight goes into the exponent."""
+UNKNOWN = 1e300
+"""In place of what is not finite."""
 Enclosed = tuple[Complexes, Floats]
-"""K [n] and a bound on the modulus of its error [n]."""
+"""K [n] and a bound on the modulus of its error [n]; ∞ where the real part of K is an upper bound and no more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +70,7 @@ class MomentLine:
             return self._with_peak(z)
         excess, error = self._on_axis(z.real) if not np.any(z.imag) else self._excess(z)
         at_c = np.abs(1 + excess) if math.isnan(self.log_moment) else math.exp(self.log_moment)
-        return _logarithm(excess, error + self.missing * (at_c + 1 + np.abs(z)))
+        return logarithm(excess, error + self.missing * (at_c + 1 + np.abs(z)))
 
     def _excess(self, z: Complexes) -> tuple[Complexes, Floats]:
         """M − 1 and its rounding."""
@@ -148,7 +150,7 @@ class MomentLine:
         scale = np.exp(np.minimum(-peak, 700.0))
         at_c = size if math.isnan(self.log_moment) else self._relative(self.log_moment - peak)
         lost = self.missing * (at_c + self.whole * (1 + np.abs(z)) * scale) + 1e-12 * self.still * scale
-        cumulant, error = _logarithm(np.asarray(total + self.still * scale - 1, dtype=np.complex128), wrong + lost)
+        cumulant, error = logarithm(np.asarray(total + self.still * scale - 1, dtype=np.complex128), wrong + lost)
         return cumulant + peak, error + 4 * ROUND_OFF * np.abs(peak)
 
     def _relative(self, height: Floats) -> Floats:
@@ -157,15 +159,16 @@ class MomentLine:
         return np.where(height < 700, np.exp(np.minimum(height, 700.0)), beyond)
 
 
-def _logarithm(excess: Complexes, error: Floats) -> Enclosed:
-    """log(1 + excess): an error of half its modulus or more says nothing."""
+def logarithm(excess: Complexes, error: Floats) -> Enclosed:
+    """log(1 + excess). Where the error is half its modulus or more it is ∞, and the real part an upper bound."""
     known = np.isfinite(error) & np.isfinite(excess)
-    excess, error = np.where(known, excess, 0.0), np.where(known, error, np.inf)
-    with np.errstate(over="ignore"):  # infinitely wrong, then
-        relative = error / np.maximum(np.abs(1 + excess), 1e-300)
-    cumulant = log1p(excess)
-    inside = np.where(relative < 0.5, relative, 0.0)
-    return cumulant, np.where(relative < 0.5, -np.log1p(-inside), np.inf) + 4 * ROUND_OFF * np.abs(cumulant)
+    excess, error = np.where(known, excess, 0.0), np.where(known, error, UNKNOWN)
+    size = np.abs(1 + excess)
+    inside = error < size / 2
+    with np.errstate(divide="ignore"):  # nothing there is nothing
+        cumulant = np.where(inside, log1p(np.where(inside, excess, 0.0)), np.log(size + error))
+    relative = np.where(inside, error, 0.0) / np.where(inside, size, 1.0)
+    return cumulant, np.where(inside, -np.log1p(-relative), np.inf) + 4 * ROUND_OFF * np.abs(cumulant)
 
 
 def _rows(z: Complexes) -> tuple[Complexes, Complexes]:

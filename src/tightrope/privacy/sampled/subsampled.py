@@ -16,7 +16,8 @@ from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.privacy.laws.enclosed import by_sign, middle, spread, times
 from tightrope.privacy.laws.law import Ends, LossLaw
 from tightrope.privacy.laws.loss_cells import Cells, mixed_loss, multiples
-from tightrope.privacy.sampled.flat_moment import Enclosed, FlatMoment, modulus
+from tightrope.privacy.sampled.flat_moment import FlatMoment, modulus
+from tightrope.privacy.sampled.line_moment import Enclosed
 from tightrope.privacy.sampled.mixing import INNER, asked_above, asked_below, mixed, slope
 
 SEEN = 1e-12

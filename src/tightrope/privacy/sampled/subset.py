@@ -19,7 +19,8 @@ from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.enclosed import by_sign, middle, spread
 from tightrope.privacy.laws.law import Ends, LossLaw
 from tightrope.privacy.laws.loss_cells import Cells
-from tightrope.privacy.sampled.flat_moment import STEEP_POWER, Enclosed, FlatMoment, logarithm, modulus
+from tightrope.privacy.sampled.flat_moment import STEEP_POWER, FlatMoment, modulus
+from tightrope.privacy.sampled.line_moment import Enclosed, logarithm
 from tightrope.privacy.sampled.subsampled import PoissonRemove, cut_for
 
 POWER_ONE = np.ones(1, dtype=np.complex128)

@@ -22,6 +22,8 @@ BLOCKS_KEPT = 64
 """Blocks of real points whose moments are kept, since bodies and jumps ask for the same ones."""
 STEEPEST_RATIO = 300.0
 """Logs of ratios and errors beyond this say nothing, and are cut: products of two stay finite."""
+NOT_KNOWN = 1e300
+"""The logarithm of an upper bound where there is none."""
 Each = list[tuple[Complexes, Floats]]
 
 
@@ -82,8 +84,9 @@ class Jumps:
         value = single + scale * (single**2 - square) / 2
         lost = off * (1 + scale * size)
         relative = lost / np.maximum(np.abs(value), 1e-300)
-        log = np.log(np.where(value == 0, 1e-300, value)) + top
-        beyond = (relative >= 0.5) | (top >= STEEPEST_RATIO)
+        unknown = (top >= STEEPEST_RATIO) | (np.max(wrong, axis=0) >= math.expm1(STEEPEST_RATIO))
+        beyond = unknown | (relative >= 0.5)
+        log = np.log(np.where(beyond, np.abs(value) + lost + 1e-300, value)) + np.where(unknown, NOT_KNOWN, top)
         return total + log, error + np.where(beyond, np.inf, -np.log1p(-np.where(beyond, 0.0, relative)))
 
     def _ratios(self, z: Complexes) -> tuple[Complexes, Floats, Floats]:

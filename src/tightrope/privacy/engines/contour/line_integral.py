@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
 from tightrope.privacy.engines.contour.contour_line import Nodes, Plan, alias, next_block, planned
 from tightrope.privacy.engines.contour.real_axis import FINENESS, RealAxis, Source
@@ -21,6 +22,8 @@ from tightrope.privacy.engines.contour.real_axis import FINENESS, RealAxis, Sour
 TRUNCATION = 1e-14
 """What lies beyond the last node, relative to δ."""
 NODES_PAID = 1 << 18
+LOST = 0.5
+"""A moment whose logarithm is off by more says nothing; a bound on its modulus may."""
 ENOUGH = 1e-9
 """And where that takes more nodes than we are ready to pay for."""
 STEEPEST = 600.0
@@ -120,13 +123,17 @@ class LineIntegral:
         while start < NODES_PAID:
             stop = start + next_block(start)
             nodes.reach(stop)
-            z, cumulant = nodes.z[start:stop], nodes.cumulant[start:stop]
-            terms = np.exp(cumulant - z * epsilon - height) / (z * (z + 1)) * (sign * step / math.pi)
-            terms[0] /= 2 if start == 0 else 1
+            z, cumulant, error = (part[start:stop] for part in (nodes.z, nodes.cumulant, nodes.error))
+            weight = (sign * step / math.pi) / (z * (z + 1))
+            weight[0] /= 2 if start == 0 else 1
+            lost = error > LOST
+            terms = weight * np.exp(np.where(lost, 0.0, cumulant - z * epsilon - height)) * ~lost
             value += math.fsum(terms.real)
             exponents = np.abs(cumulant) + np.abs(z) * abs(epsilon) + abs(height) + 64
-            moved = np.expm1(np.minimum(nodes.error[start:stop], 700.0))
+            moved = np.expm1(np.where(lost, 0.0, error))
             wobble += float(np.dot(np.abs(terms), 2 * ROUND_OFF * exponents + moved))
+            sizes = cumulant.real + np.where(np.isfinite(error), error, 0.0) - nodes.c * epsilon - height
+            wobble += self._unknown(nodes.c, z[lost].imag, sizes[lost], np.abs(weight[lost]))
             start, reach = stop, step * stop
             rest = math.exp(self.source.log_decay(c, reach)) / reach * (1 + step / reach) / math.pi
             if rest < max(TRUNCATION * max(abs(value), aim), 1e-3 * wobble):
@@ -134,6 +141,15 @@ class LineIntegral:
         if rest < ENOUGH * max(abs(value), aim):
             return value, wobble, rest
         raise PrecisionError(f"the integrand has not died after {NODES_PAID} nodes of width {step:.3g}")
+
+    def _unknown(self, c: float, y: Floats, sizes: Floats, weight: Floats) -> float:
+        """A bound on terms at c + iy whose moments are lost in their errors: logarithms of their sizes at most, and
+        from the first on no more than the modulus by then.
+        """
+        if not len(y):
+            return 0.0
+        bound = np.exp(np.minimum(sizes, self.source.log_decay(c, float(y[0]))))
+        return (1 + ENOUGH) * float(np.dot(np.minimum(bound, 1.0), weight))
 
     def _must_die(self, nodes: Nodes) -> None:
         """Within the nodes that we are ready to pay for, beside a value of about e^{height}/|c (1 + c)| or far less."""
