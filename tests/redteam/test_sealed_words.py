@@ -64,6 +64,7 @@ def test_only_a_human_is_addressed(answers, flights):
     assert "whether an aircraft is in the data" in said and "With the data of an aircraft or without it" in said
     assert "at most 12 rows an aircraft" in said
     assert not re.search(r"\byou\b|\byour\b|\bpeople\b|\bperson\b", said.partition("What this does not promise")[0])
+    assert not re.search(r"\byou\b|\byour\b|\bpeople\b", said)  # nor further down, where the curves are
     human = tr.Session(flights, person="tail", rows_per_person=12, budget=BUDGET).plan([tr.count()]).release()
     assert "whether you are in the data" in words(report.html(human.result()))
 

@@ -107,7 +107,8 @@ def starter(
     """The text of a plan for the table with this schema at ``path``; no value of the table is read.
 
     It loads and runs as it is: one total. ``person`` is the column that says whose row it is, None where each row is
-    a person; ``table`` is needed for a DuckDB file, ``dialect`` for a CSV file written in another way. Groups and means are comments to fill in: no range is made up.
+    a person; ``table`` is needed for a DuckDB file, ``dialect`` for a CSV file written in another way. Groups and
+    means are comments to fill in: no range is made up.
     Raises ``SchemaError`` where the person column is missing or cannot name people.
 
     >>> print(starter(Schema((Column("age", "integer"),)), "a.parquet", None).splitlines()[5])
