@@ -34,10 +34,11 @@ for (const e of document.querySelectorAll("body *")) {
   if (box.right > innerWidth + 1 && !e.closest(".scroll")) wide.push(e.tagName + ": " + e.textContent);
 }
 const heads = [...document.querySelectorAll("h1,h2")].filter(e => e.offsetHeight > 0).map(e => e.textContent);
+const cut = [...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth + 1).length;
 const size = e => parseFloat(getComputedStyle(e).fontSize);
 const small = [...document.querySelectorAll("svg text")].filter(e => size(e) < 11).length;
 parent.document.getElementById("found").textContent = JSON.stringify(
-  {scroll: root.scrollWidth, width: innerWidth, wide, heads, small, ink: getComputedStyle(document.body).color});
+  {scroll: root.scrollWidth, width: innerWidth, wide, heads, small, cut, ink: getComputedStyle(document.body).color});
 </script>"""
 
 
@@ -88,3 +89,10 @@ def test_dark_mode_turns_the_ink_light(tmp_path: Path) -> None:
     light = measured(tmp_path, 375, "--blink-settings=preferredColorScheme=1")
     dark = measured(tmp_path, 375, "--blink-settings=preferredColorScheme=0")
     assert (light["ink"], dark["ink"]) == ("rgb(27, 36, 48)", "rgb(231, 234, 238)")
+
+
+def test_a_list_of_five_digits_stands_whole_on_a_phone(tmp_path: Path) -> None:
+    rows = [sample.row(count, 198, origin=name) for name, count in (("EWR", 15_409), ("JFK", 12_070), ("LGA", 15_862))]
+    listed = sample.answer("flights", "number of rows by origin", "count", ["origin"], rows, noise=[])
+    page = report.html({"title": "Flights", "answers": [listed], "certificate": {}})
+    assert measured_page(page, tmp_path, 390)["cut"] == 0

@@ -46,7 +46,7 @@ def test_a_bounded_count_says_so_everywhere(answers):
     assert count.over == one.over.replace("3", "12") == "rows, at most 12 of one aircraft"
     assert total.over == "rows, at most 12 of one aircraft, 3 of them in one group"
     assert (count.rows_per_person, total.rows_per_group, one.rows_per_person) == (12, 3, 3)
-    assert any("no total of the whole table" in note for note in count.notes)
+    assert any("not of the whole table" in note for note in count.notes)
     assert any("rows_per_group = 3 bounds it" in note for note in one.notes)
     said = words(report.html(answers.result()))
     assert "How many records there are, over rows, at most 12 of one aircraft." in said
@@ -64,6 +64,7 @@ def test_only_a_human_is_addressed(answers, flights):
     assert "whether an aircraft is in the data" in said and "With the data of an aircraft or without it" in said
     assert "at most 12 rows an aircraft" in said
     assert not re.search(r"\byou\b|\byour\b|\bpeople\b|\bperson\b", said.partition("What this does not promise")[0])
+    assert not re.search(r"\byou\b|\byour\b|\bpeople\b", said)  # nor further down, where the curves are
     human = tr.Session(flights, person="tail", rows_per_person=12, budget=BUDGET).plan([tr.count()]).release()
     assert "whether you are in the data" in words(report.html(human.result()))
 

@@ -68,7 +68,8 @@ def explained(error: Exception) -> tuple[int, str]:
             return code, _flat(str(error))
     noted = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, OSError) and error.strerror:
-        return FAILED, _flat(f"{error.strerror}: {error.filename}{noted}")
+        where = "" if error.filename is None else f": {error.filename}"
+        return FAILED, _flat(f"{error.strerror}{where}{noted}")
     fault = f"a fault of Tightrope ({type(error).__name__}); try the same with --debug and report what it prints"
     return FAILED, _flat(f"{fault}{noted}")
 

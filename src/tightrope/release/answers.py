@@ -10,21 +10,27 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.document import plain, written
+from tightrope.certificates.printable import printable
 from tightrope.certificates.release import MEASURES, PAID, READER, AnswerDocument, ReleaseCertificate, ReleaseResult
 from tightrope.errors import InputError
 from tightrope.release.questions.node import Question
+from tightrope.release.wording import rounded_up
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Answer:
     """One question's records (keys, ``value``, ``lower``, ``upper``: a 95 % interval) and its error statement."""
 
     question: Question
     rows: list[dict[str, Any]]
     about: dict[str, Any]
+
+    def __repr__(self) -> str:
+        groups = f"{len(self.rows)} group{'s' if len(self.rows) != 1 else ''}" if self.question.by else "one value"
+        return f"<Answer {printable(self.name)!r}: {self.question}; {groups} in .frame>"
 
     @property
     def name(self) -> str:
@@ -47,12 +53,17 @@ class Answer:
         return READER.data({**self.about, "rows": rows}, AnswerDocument)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Answers:
     """All answers of a plan, by position or by name, and the certificate that holds for all of them together."""
 
     answers: tuple[Answer, ...]
     certificate_data: ReleaseCertificate
+
+    def __repr__(self) -> str:
+        held = self.certificate_data
+        promise = f"epsilon {rounded_up(held.epsilon, 3)} at delta {held.delta:.3g}"
+        return "\n".join([f"<Answers: {promise}, .certificate holds the proof>", *map(repr, self.answers)])
 
     def __len__(self) -> int:
         return len(self.answers)

@@ -147,9 +147,10 @@ def _refuse_again() -> NoReturn:
 
 
 def _refuse_share(share: Decimal, left: Decimal) -> NoReturn:
+    less = f"plan with share={left} or less, or open" if left > 0 else "the answers that were paid for are free: open"
     raise BudgetRefused(
-        f"this release needs a share of {share} of the budget and {left} is left; plan with share={left} or less, "
-        f"or open a session with a larger budget; nothing was spent"
+        f"this release needs a share of {share} of the budget and {left} is left; {less} a session with a larger "
+        f"budget; nothing was spent"
     )
 
 

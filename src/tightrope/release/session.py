@@ -130,6 +130,8 @@ class Session(Sealed):
         def read() -> Iterator[Callable[[], Answers]]:
             certificate = certificate_of(draft)
             with reading, table.snapshot([task.request for task in draft.tasks]) as rows:
+                for task in draft.tasks:
+                    rows.check(task.request)
                 yield lambda: answer_tasks(draft, rows, certificate)
 
         return read

@@ -64,3 +64,17 @@ def test_nonsense(run, folder):
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder nobody can write to")
 def test_a_folder_that_cannot_be_written_to(run, folder):
     run("init", folder / "visits.parquet", "--each-row", "--out", "/proc/self/x/plan.toml").refused_with("/proc/self/x")
+
+
+def test_a_csv_file_with_semicolons_and_decimal_commas(run, folder):
+    (folder / "semi.csv").write_text("id;x\n" + "".join(f"{i};{i % 7},5\n" for i in range(900)), encoding="utf-8")
+    words = ("init", folder / "semi.csv", "--each-row", "--out", folder / "semi.toml")
+    run(*words).refused_with("delimiter", "';'")
+    assert run(*words, "--dialect", "delimiter=;", "--dialect", "decimal=,").code == 0
+    run(*words, "--force", "--dialect", "delimeter=;").refused_with("KEY=MARK", "did you mean 'delimiter'?")
+    text = (folder / "semi.toml").read_text(encoding="utf-8")
+    typed = text.replace("# [source.types]", "[source.types]").replace('# "x" = "text"', 'x = "number"')
+    asked = typed + '[[question]]\nkind = "mean"\ncolumn = "x"\nbetween = [0, 10]\n'
+    (folder / "semi.toml").write_text(asked, encoding="utf-8")
+    result = json.loads(run("release", folder / "semi.toml", "--json").out)
+    assert result["answers"][1]["rows"][0]["value"] == pytest.approx(3.5, abs=0.5)

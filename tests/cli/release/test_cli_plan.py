@@ -44,6 +44,23 @@ def test_the_table_of_budgets(run, folder, monkeypatch):
     assert success == sorted(success)
 
 
+def test_the_words_agree_with_the_report(run, folder, monkeypatch):
+    """How much worse other noise is: as on the page, never × 1.01 for × 1.0000003."""
+    monkeypatch.setattr("tightrope.release.draft.EPSILONS", ("1",))
+    shown = run("plan", folder / "plan.toml", "--table").out
+    assert "chosen" in shown
+    assert "% more error" in shown
+    assert not [line for line in shown.splitlines() if "Laplace" in line and "×" in line]
+    assert "no noise keeps this budget" not in shown
+
+
+def test_keys_of_the_wrong_type_are_refused_before_they_are_paid(run, folder):
+    text = (folder / "plan.toml").read_text(encoding="utf-8")
+    (folder / "wrong.toml").write_text(text.replace("[false, true]", '["false"]'), encoding="utf-8")
+    for command in ("plan", "release"):
+        run(command, folder / "wrong.toml").refused_with("'member'", "true and false without quotes")
+
+
 def test_nonsense(run, folder):
     text = (folder / "plan.toml").read_text(encoding="utf-8")
     (folder / "wrong.toml").write_text(text.replace("between", "betwen"), encoding="utf-8")

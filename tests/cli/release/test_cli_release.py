@@ -160,3 +160,15 @@ def test_nonsense(run, folder):
     run("release", folder / "plan.toml").refused_with(code=1)
     (folder / "visits.parquet").unlink()
     run("release", folder / "plan.toml").refused_with("visits.parquet", "relative to the plan")
+
+
+def test_a_question_without_a_group_to_show_says_so(run, folder):
+    text = (folder / "plan.toml").read_text(encoding="utf-8").replace("epsilon = 1", "epsilon = 0.01")
+    (folder / "plan.toml").write_text(text, encoding="utf-8")
+    assert "No group is large enough to be shown." in run("release", folder / "plan.toml").out
+
+
+def test_a_file_that_must_be_unpacked_or_named_says_so(run, folder):
+    for name, word in (("a.csv.gz", "unpack it first"), ("a.tsv", "delimiter"), ("a.json", "convert it to Parquet")):
+        (folder / name).touch()
+        run("init", folder / name, "--each-row", "--out", folder / "new.toml").refused_with(word)

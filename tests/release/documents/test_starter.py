@@ -55,7 +55,8 @@ def test_no_range_is_made_up():
 def test_every_setting_is_explained():
     text = starter(SCHEMA, "people.parquet", "nr")
     for word in ("epsilon:", "delta:", "one over the number of people", "rows_per_group", "groups", "weight", "title",
-                 "attack_success", "expected_rows", "keys", "tightrope plan", "docs/plan-file.md"):  # fmt: skip
+                 "attack_success", "expected_rows", "keys", "tightrope plan", "result.json", "means",
+                 "docs/plan-file.md"):  # fmt: skip
         assert word in text
     assert max(map(len, text.splitlines())) <= 125
 
@@ -64,7 +65,14 @@ def test_each_row_csv_and_duckdb():
     alone = tomllib.loads(starter(SCHEMA, "a/people.csv", None))
     assert alone["person"] == {"each_row": True}
     assert alone["title"] == "people"
-    assert '# "income" = "number"' in starter(SCHEMA, "a/people.csv", None)
+    typed = (
+        starter(SCHEMA, "a/people.csv", None)
+        .replace('# "income"', '"income"')
+        .replace("# [source.types]", "[source.types]")
+    )
+    assert tomllib.loads(typed)["source"]["types"] == {"income": "text"}  # what it is until somebody says otherwise
+    marks = {"delimiter": ";", "decimal": ","}
+    assert tomllib.loads(starter(SCHEMA, "a/people.csv", None, dialect=marks))["source"]["dialect"] == marks
     assert tomllib.loads(starter(SCHEMA, "p.duckdb", "nr", table="t"))["source"] == {"path": "p.duckdb", "table": "t"}
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import tightrope as tr
 from tightrope import report
+from tightrope.report.words import wording
 
 
 class Cells(HTMLParser):
@@ -81,3 +82,20 @@ def test_the_budget_is_shown(page: str) -> None:
     said = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert "Budget δ(1) ≤ 0.000001 and δ(0) ≤ 0.4" in said
     assert "Certain failure at most 0.000001" in said
+
+
+def test_errors_by_size_are_listed_where_they_depend_on_it(page: str) -> None:
+    """As in the plan: where keys are found (a group may be withheld) and for means; not for a total."""
+    sections = re.findall(r'<section class="answer".*?</section>', page, re.DOTALL)
+    assert ["Errors by group size" in section for section in sections] == [True, True, False, False]
+
+
+def test_how_often_a_group_is_withheld_is_said_as_in_the_plan() -> None:
+    assert [wording.withheld(share) for share in (0, 1e-12, 0.00026, 0.4)] == ["never", "0.0001 %", "0.026 %", "40 %"]
+
+
+def test_a_page_without_a_group_says_so_in_the_words_of_the_terminal(page: str) -> None:
+    table = pd.DataFrame({"city": [f"city {i}" for i in range(50)]})
+    plan = tr.Session(table, person=None, budget=tr.Budget(epsilon=1, delta=1e-6)).plan([tr.count(by="city")])
+    assert wording.NOTHING_SHOWN in report.html(plan.release().result())
+    assert wording.NOTHING_SHOWN not in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 INIT_EXAMPLE = """\b
 Example:
   tightrope init visits.parquet --person user_id --out visits.toml
+  tightrope init visits.csv --person user_id --dialect 'delimiter=;' --dialect 'decimal=,'
 """
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
 Person = Annotated[
@@ -23,6 +25,11 @@ Person = Annotated[
 ]
 EachRow = Annotated[bool, typer.Option("--each-row", help="Each row is a person: nobody has two rows.")]
 TableName = Annotated[str | None, typer.Option(metavar="NAME", help="The table, in a .duckdb file.")]
+MARKS = ("delimiter", "quote", "decimal", "encoding", "date_format", "timestamp_format")
+Dialect = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=MARK", help=f"How a .csv file is written, such as 'delimiter=;': {', '.join(MARKS)}."),
+]
 Out = Annotated[str, typer.Option(metavar="PLAN", help="Where to write the plan.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace a plan that is already there.")]
 
@@ -32,6 +39,7 @@ def init(
     person: Person = None,
     each_row: EachRow = False,
     table: TableName = None,
+    dialect: Dialect = None,
     out: Out = "plan.toml",
     force: Force = False,
     as_json: AsJson = False,
@@ -46,8 +54,9 @@ def init(
 
     target = Path(out)
     _check(person, each_row, target, force)
-    schema = open_source(data, table=table).schema
-    text = starter(schema, _relative(data, target), person, table=table)
+    marks = _marks(dialect or ())
+    schema = open_source(data, table=table, dialect=marks or None).schema
+    text = starter(schema, _relative(data, target), person, table=table, dialect=marks)
     writable(target.parent)
     write(target, text)
     if as_json:
@@ -70,6 +79,24 @@ def _check(person: str | None, each_row: bool, target: Path, force: bool) -> Non
         raise InputError("person", got, "either --person COLUMN or --each-row", remedy)
     if target.exists() and not force:
         raise InputError("out", str(target), "a file that does not exist yet", "try --out, or --force to replace it")
+
+
+def _marks(given: Sequence[str]) -> dict[str, str]:
+    """How a CSV file is written, by key.
+
+    >>> _marks(["delimiter=;", "decimal=,"])
+    {'delimiter': ';', 'decimal': ','}
+    """
+    from tightrope.errors import InputError, listed, nearest
+
+    marks = {}
+    for entry in given:
+        key, equals, mark = entry.partition("=")
+        if key not in MARKS or not equals:
+            remedy = nearest(key, MARKS) or "say --dialect 'delimiter=;'"
+            raise InputError("dialect", entry, f"KEY=MARK with one of {listed(MARKS)}", remedy)
+        marks[key] = mark
+    return marks
 
 
 def _relative(data: str, plan: Path) -> str:

@@ -89,7 +89,8 @@ def _show_answer(answer: Json) -> None:
 
 def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:
     """Errors at each group size, and how likely the group is to be withheld."""
-    from tightrope.report.words.digits import UP, fixed, percent, significant
+    from tightrope.report.words.digits import UP, fixed, significant
+    from tightrope.report.words.wording import withheld
 
     columns = ["rows in a group", "expected error", "95 % within ±", "withheld"]
     rows = [
@@ -97,7 +98,7 @@ def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:
             fixed(size["rows"], 0),
             significant(size["expected_absolute_error"], 2, UP),
             significant(size["half_width_95"], 2, UP),
-            "never" if size["suppressed"] <= 0 else percent(max(size["suppressed"], 1e-6), UP),
+            withheld(size["suppressed"]),
         ]
         for size in answer["error"]["by_group_size"]
     ]
@@ -106,22 +107,23 @@ def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:
 
 def _show_alternatives(alternatives: Sequence[Json]) -> None:
     from tightrope.cli.output import print_table
-    from tightrope.report.words.digits import UP, significant
+    from tightrope.report.words.wording import more_error
 
     ordered = sorted(alternatives, key=lambda other: float(other["relative_error"]))
-    print_table(["family", "error"], [[a["family"], f"× {significant(a['relative_error'], 3, UP)}"] for a in ordered])
+    print_table(["family", "error"], [[a["family"], more_error(a["relative_error"])] for a in ordered])
 
 
 def _show_budgets(table: Sequence[Json]) -> None:
     """A column a budget; a line a question, and group size where the error depends on it."""
     from tightrope.cli.output import heading, print_table, say
-    from tightrope.report.words.digits import UP, percent, significant
+    from tightrope.report.words.digits import MISSING, UP, percent, significant
 
     heading("What other budgets buy: 95 % of answers within ± (rows in the group)")
     columns = ["epsilon", *(significant(row["epsilon"]) for row in table)]
     right = ["attacker right at most", *(percent(row["attack_success"], UP) for row in table)]
     print_table(columns, [right, *([label, *_widths(table, label)] for label in _labels(table))])
-    say("The attacker guesses whether somebody is in the data; a coin is right 50 % of the time. – is not possible.")
+    impossible = [f"{MISSING}: no noise keeps this budget."] if MISSING in right else []
+    say("The attacker guesses whether somebody is in the data; a coin is right 50 % of the time.", *impossible)
 
 
 def _lines(row: Json) -> dict[str, float]:

@@ -140,6 +140,9 @@ def _show_answer(answer: Answer, report: Path) -> None:
 
     heading(wording.heading(answer))
     say(wording.asked(answer))
+    if not answer.rows:
+        say(wording.NOTHING_SHOWN)
+        return
     texts = [(row.labels, shown(row, answer.decimals)) for row in answer.rows[:PRINTED_ROWS]]
     rows = [[*labels, text.value, text.within] for labels, text in texts]
     print_table([*answer.by, "value", "95 % within"], rows, left=len(answer.by))

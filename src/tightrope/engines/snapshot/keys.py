@@ -13,7 +13,7 @@ from uuid import UUID
 
 from tightrope.engines.backends.column_types import NANOSECONDS, is_wide, kind_of
 from tightrope.engines.guard import load
-from tightrope.engines.schema import Kind
+from tightrope.engines.schema import Kind, Schema
 from tightrope.errors import InputError, SchemaError
 
 if TYPE_CHECKING:
@@ -29,6 +29,15 @@ _FITS: dict[Kind, Callable[[object], bool]] = {
     "boolean": lambda value: isinstance(value, bool),
     "date": lambda value: isinstance(value, date) and not isinstance(value, datetime),
     "timestamp": lambda value: isinstance(value, datetime),
+}
+
+_SAID: dict[Kind, str] = {
+    "integer": "write whole numbers without quotes",
+    "number": "write numbers without quotes",
+    "text": "write texts in quotes; a column of a CSV file is text until its type is declared",
+    "boolean": "write true and false without quotes",
+    "date": "write dates as dates: 2024-12-31 in a plan file, datetime.date(2024, 12, 31) in Python",
+    "timestamp": "write instants as such: 2024-12-31T00:00:00 in a plan file, datetime.datetime(...) in Python",
 }
 
 
@@ -59,6 +68,14 @@ class GivenKeys:
         }
         columns["number"] = pyarrow.array([number for number, _ in present], pyarrow.int32())
         return load("ibis").memtable(pyarrow.table(columns))
+
+
+def check_kinds(keys: Iterable[Key], by: tuple[str, ...], schema: Schema) -> None:
+    """``SchemaError`` for a key of another kind than its column: the schema tells, before a row is read."""
+    kinds = tuple(schema.column(name).kind for name in by)
+    for key in keys:
+        for entry, name, kind in zip(key, by, kinds, strict=True):
+            _fitting(entry, name, kind)
 
 
 def given_keys(keys: Iterable[Key], by: tuple[str, ...], types: tuple[dt.DataType, ...]) -> GivenKeys:
@@ -125,18 +142,26 @@ def _canonical(entry: object, name: str, dtype: dt.DataType) -> object:
     Instants are in UTC: Python takes the two instants of the hour that autumn repeats for equal.
     """
     kind = kind_of(dtype)
-    value = _python(entry, kind)
-    if value is None or _is_nan(value) or value != value:  # noqa: PLR0124 - NaT is not itself
+    value = _fitting(entry, name, kind)
+    if value is None:
         return None
-    if not _FITS[kind](value):
-        expected = f"of kind {kind}, as column {name!r} is"
-        raise SchemaError("key", type(entry).__name__, expected, "None stands for the missing key")
     if kind == "timestamp" and (value.tzinfo is None) != (dtype.timezone is None):
         zone = "without a time zone" if dtype.timezone is None else "with a time zone"
         raise SchemaError("key", type(entry).__name__, f"a timestamp {zone}, as column {name!r} is")
     if kind == "timestamp" and value.tzinfo is not None:
         return value.astimezone(UTC)
     return _number(value, dtype) if kind == "number" else value
+
+
+def _fitting(entry: object, name: str, kind: Kind) -> Any:
+    """The entry as a Python value of this kind, None for the missing key; ``SchemaError`` when it is of another."""
+    value = _python(entry, kind)
+    if value is None or _is_nan(value) or value != value:  # noqa: PLR0124 - NaT is not itself
+        return None
+    if not _FITS[kind](value):
+        expected = f"of kind {kind}, as column {name!r} is"
+        raise SchemaError("key", type(entry).__name__, expected, f"{_SAID[kind]}; None stands for the missing key")
+    return value
 
 
 def _python(entry: object, kind: Kind) -> Any:

@@ -74,12 +74,16 @@ _OPTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
 """Where an option has a meaning."""
 
 
+_UNPACK, _LETTERS = "unpack it first", "call it .csv and declare its delimiter: dialect={'delimiter': '\\t'}"
+_REMEDIES = {**dict.fromkeys((".gz", ".zip", ".bz2", ".xz", ".zst"), _UNPACK), ".tsv": _LETTERS, ".txt": _LETTERS}
+
+
 def _open_file(path: Path, table: str | None, types: Mapping[str, str], dialect: Mapping[str, object]) -> Table:
     suffix = path.suffix.lower()
     if path.is_dir() and path != Path():  # not where an empty text leads
         return files.open_parts(path)
     if suffix not in (".parquet", ".csv", *DUCKDB_SUFFIXES):
-        raise InputError("source", str(path), SOURCES, "convert it to Parquet")
+        raise InputError("source", str(path), SOURCES, _REMEDIES.get(suffix, "convert it to Parquet"))
     if not path.is_file():
         raise InputError("source", str(path), "a file that exists", "check the path; it is relative to where you are")
     if suffix == ".parquet":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
+from types import MappingProxyType
 
 from tightrope.engines.schema import Column, Schema
 from tightrope.errors import SchemaError
@@ -18,7 +19,7 @@ MOST_COLUMNS, WIDE = 100, 110
 HEAD = """\
 # A plan for Tightrope. Lines that start with # are comments.
 #   tightrope plan FILE      how accurate every answer will be; reads no data, spends nothing
-#   tightrope release FILE   draws the noise, writes report.html and certificate.json
+#   tightrope release FILE   draws the noise, writes result.json, certificate.json and report.html
 # All settings: docs/plan-file.md
 
 title = {title}
@@ -30,9 +31,14 @@ path = {path}   # relative to this file
 
 TABLE = "table = {table}\n"
 
+DIALECT = """
+[source.dialect]
+# How the file is written: declared, never guessed. Also quote, encoding, header, date_format, timestamp_format.
+"""
+
 TYPES = """
-# A CSV file has no types: every column is text until you declare it
-# "integer", "number", "boolean", "date" or "timestamp". A field that does not fit counts as missing.
+# A CSV file has no types: every column is text until you declare it "integer", "number", "boolean", "date" or
+# "timestamp". A field that does not fit counts as missing. Columns that are not needed may be left out.
 # [source.types]
 {columns}
 """
@@ -41,6 +47,7 @@ PERSON = """
 [person]
 # The promise is made to a person: all rows with the same {column} are hidden together.
 column = {column}
+# means = "an aircraft"   # where a person is no human
 # At most this many rows of one person count, in each question. More rows: more of the data is used, and more noise.
 rows = 1
 # rows_per_group = 1   # at most this many of them in one group
@@ -89,11 +96,19 @@ RANGED = """
 """
 
 
-def starter(schema: Schema, path: str, person: str | None, *, table: str | None = None) -> str:
+def starter(
+    schema: Schema,
+    path: str,
+    person: str | None,
+    *,
+    table: str | None = None,
+    dialect: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """The text of a plan for the table with this schema at ``path``; no value of the table is read.
 
     It loads and runs as it is: one total. ``person`` is the column that says whose row it is, None where each row is
-    a person; ``table`` is needed for a DuckDB file. Groups and means are comments to fill in: no range is made up.
+    a person; ``table`` is needed for a DuckDB file, ``dialect`` for a CSV file written in another way. Groups and
+    means are comments to fill in: no range is made up.
     Raises ``SchemaError`` where the person column is missing or cannot name people.
 
     >>> print(starter(Schema((Column("age", "integer"),)), "a.parquet", None).splitlines()[5])
@@ -106,6 +121,8 @@ def starter(schema: Schema, path: str, person: str | None, *, table: str | None 
         "" if table is None else TABLE.format(table=quoted(table)),
     ]
     typed = not path.lower().endswith(".csv")
+    written = "".join(f"{key} = {quoted(mark)}\n" for key, mark in dialect.items())
+    parts += [DIALECT + written] if written else []
     parts += [_columns(others) if typed else _types(others)]
     parts += [EACH_ROW if column is None else PERSON.format(column=quoted(column)), BUDGET, *_examples(others, typed)]
     return "".join(parts)
@@ -128,7 +145,7 @@ def _person(schema: Schema, name: str) -> str:
 
 def _types(columns: list[Column]) -> str:
     """A line to declare the type of each column."""
-    lines = [f'# {quoted(column.name)} = "number"' for column in columns[:MOST_COLUMNS]]
+    lines = [f'# {quoted(column.name)} = "text"' for column in columns[:MOST_COLUMNS]]
     return TYPES.format(columns="\n".join(lines) + _more(columns))
 
 

@@ -55,12 +55,14 @@ class Accuracy:
 
     def notes(self) -> list[str]:
         """Rules that a reader must know."""
-        shown = [
-            f"a group is shown when its noisy count exceeds {self.threshold}: smaller ones are withheld",
+        if self.threshold is None:
+            return list(self.question.notes)
+        return [
+            f"a group is shown when its noisy count exceeds {self.threshold:,}: smaller ones are withheld",
             "a small group that is shown owes it to high noise: its value tends to be too high, and the interval of a "
             "count allows for that",
+            *self.question.notes,
         ]
-        return [*(shown if self.keys is not None else []), *self.question.notes]
 
     def record(self, integers: Mapping[Vector, int]) -> dict[str, float | None]:
         """The value and interval of a group, from its noisy integers by vector."""

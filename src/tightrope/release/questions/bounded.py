@@ -30,7 +30,8 @@ def bounded_notes(bounds: PersonBounds, person: Person, by: tuple[str, ...]) -> 
     """What is left out, and where a bound on groups is one on the whole table."""
     if bounds.person is None:
         return []
-    said = [f"where one {person.noun} has more rows, the others are left out: this is no total of the whole table"]
+    left_out = f"where one {person.noun} has more rows, the others are left out"
+    said = [f"{left_out}: this speaks of the rows that count, not of the whole table"]
     if not by and bounds.rows < person.rows:
         said.append(f"without groups, the whole table is one group: rows_per_group = {bounds.rows} bounds it")
     return said

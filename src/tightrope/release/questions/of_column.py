@@ -27,7 +27,7 @@ class OfColumn(Question, ABC):
 
     def __str__(self) -> str:
         low, high = self.between
-        return f"{self.kind} of {printable(self.column)} between {low:g} and {high:g}{self.asked.groups}"
+        return f"{self.kind} of {printable(self.column)} between {_end(low)} and {_end(high)}{self.asked.groups}"
 
     @classmethod
     def of(cls, column: object, between: object, asked: Asking) -> Self:
@@ -40,6 +40,19 @@ class OfColumn(Question, ABC):
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
         """The column and its range, besides what every question has."""
         return cls.of(entry.get("column"), entry.get("between"), asking(entry))
+
+
+def _end(number: float) -> str:
+    """The number as it was asked for, every digit of it.
+
+    >>> _end(1234567.0), _end(-0.0), _end(0.1)
+    ('1234567', '0', '0.1')
+    """
+    return str(int(number)) if number.is_integer() and abs(number) < _LONG else repr(number)
+
+
+_LONG = 1e15
+"""From here on a float is shown with its power of ten."""
 
 
 def _range(between: object) -> tuple[float, float]:

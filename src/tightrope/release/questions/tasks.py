@@ -13,6 +13,7 @@ from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Unit
 from tightrope.engines.request import PersonBounds, Request
 from tightrope.engines.schema import Schema
+from tightrope.engines.snapshot.keys import check_kinds
 from tightrope.errors import InputError, PlanError, SchemaError
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.vector import Vector, row_count
@@ -116,6 +117,7 @@ def tasks_of(questions: Sequence[Question], person: Person, schema: Schema) -> t
     gathered: dict[object, list[Question]] = {}
     for question in questions:
         _check(question, schema)
+        _check_keys(question, person, schema)
         keys = question.keys if question.by else ((),)
         gathered.setdefault((question.by, keys, person.bounds(question)), []).append(question)
     return tuple(_task(own, person) for own in gathered.values())
@@ -150,6 +152,15 @@ def _check(question: Question, schema: Schema) -> None:
         if measured is not None and (kind := schema.column(measured).kind) not in VALUES:
             expected = f"a column of numbers, not of {kind}"
             raise SchemaError("column", measured, expected, "cast it, or declare its type")
+
+
+def _check_keys(question: Question, person: Person, schema: Schema) -> None:
+    """Listed keys are of their columns' kinds; found ones are never those of one person, for none would be shown."""
+    if question.keys is not None:
+        check_kinds(question.keys, question.by, schema)
+    elif person.column is not None and person.column in question.by:
+        remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
+        raise PlanError("by", person.column, "not the column of the person where groups are discovered", remedy)
 
 
 def _task(questions: list[Question], person: Person) -> Task:

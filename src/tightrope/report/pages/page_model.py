@@ -105,7 +105,7 @@ def answer_view(answer: Answer, place: int) -> AnswerView:
         withheld=answer.withheld,
         statement=text(answer.error, "statement"),
         typical_error=wording.typical_error(answer.error),
-        costs=wording.costs(answer.error),
+        costs=wording.costs(answer),
         noise=wording.noise_lines(answer),
         notes=answer.notes,
     )
@@ -142,16 +142,9 @@ def _alternatives(certificate: Json) -> list[dict[str, str | float]]:
     if not known:
         return []
     scale = Scale(0.0, known[-1][0])
-    return [{"family": family, "length": scale.at(error), "error": _more(error)} for error, family in known]
-
-
-def _more(relative: float) -> str:
-    """How much more error than the chosen family.
-
-    >>> _more(1.0), _more(1.61)
-    ('chosen', '61 % more error')
-    """
-    return "chosen" if relative <= 1 else f"{significant(100 * (relative - 1), 2)} % more error"
+    return [
+        {"family": family, "length": scale.at(error), "error": wording.more_error(error)} for error, family in known
+    ]
 
 
 def _mechanism(source: Json) -> dict[str, str]:

@@ -23,6 +23,10 @@ _LIMITS = (
 class Promise:
     """The words at the top of the page. ``fill``: how far the bar goes from a coin flip to certainty, in percent."""
 
+    noun: str
+    """What a person is."""
+    human: bool
+    """Whether a reader may be one."""
     guess: str
     about: str
     success: str
@@ -43,6 +47,8 @@ def promise(certificate: Json) -> Promise:
     means = printable(text(neighbours, "means")) or A_PERSON
     human = means == A_PERSON
     return Promise(
+        noun=noun(means),
+        human=human,
         guess="whether you are in the data" if human else f"whether {means} is in the data",
         about="you or about everyone else" if human else f"it or about every other {noun(means)}",
         success=percent(success, UP) if success is not None else "",

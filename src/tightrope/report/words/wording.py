@@ -9,6 +9,10 @@ from tightrope.report.words.answers import Answer
 from tightrope.report.words.digits import MISSING, UP, percent, significant
 from tightrope.report.words.document import Json, number, parts, text
 
+NOTHING_SHOWN = "No group is large enough to be shown."
+LEAST_CHANCE, LEAST_MORE = 1e-6, 1e-3
+"""Shares below these are stated as these, or as less: nobody plans with them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -39,8 +43,11 @@ def asked(answer: Answer) -> str:
     return f"{printable(answer.meaning)}{each}{over}. {_keys(answer) if groups else ''}".strip()
 
 
-def costs(error: Json) -> list[Cost]:
-    """The table of errors by group size; empty where there is none."""
+def costs(answer: Answer) -> list[Cost]:
+    """The table of errors by group size; empty where they do not depend on it and no group is withheld."""
+    error = answer.error
+    if number(error, "half_width_95") is not None and not answer.discovered:
+        return []
     return [_cost(source) for source in parts(error, "by_group_size") if number(source, "rows") is not None]
 
 
@@ -73,6 +80,27 @@ def noise_lines(answer: Answer) -> list[dict[str, str]]:
     ]
 
 
+def withheld(share: float | None) -> str:
+    """How often a group is not shown.
+
+    >>> withheld(0.0), withheld(0.00026), withheld(1e-9), withheld(0.969), withheld(None)
+    ('never', '0.026 %', '0.0001 %', '96.9 %', '–')
+    """
+    return "never" if share is not None and share <= 0 else percent(share and max(share, LEAST_CHANCE), UP)
+
+
+def more_error(relative: float) -> str:
+    """How much more error than the chosen family.
+
+    >>> more_error(1.0), more_error(1.0000003), more_error(1.613)
+    ('chosen', '< 0.1 % more error', '61 % more error')
+    """
+    if relative <= 1:
+        return "chosen"
+    more = relative - 1
+    return "< 0.1 % more error" if more < LEAST_MORE else f"{significant(100 * more, 2)} % more error"
+
+
 def _keys(answer: Answer) -> str:
     if answer.discovered is None:
         return ""
@@ -87,14 +115,8 @@ def _cost(source: Json) -> Cost:
         rows=significant(number(source, "rows")),
         expected=significant(number(source, "expected_absolute_error"), 2, UP),
         half_width=significant(number(source, "half_width_95"), 2, UP),
-        suppressed=_rarely(suppressed),
+        suppressed=withheld(suppressed),
     )
-
-
-def _rarely(suppressed: float | None) -> str:
-    if suppressed is not None and suppressed < 0.001:
-        return "never" if suppressed <= 0 else "< 0.1 %"
-    return percent(suppressed, UP)
 
 
 def _listed(said: list[str]) -> str:
