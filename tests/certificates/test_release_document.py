@@ -10,7 +10,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.certificates.document import plain, written
-from tightrope.certificates.release import READER, ReleaseResult, read_certificate, read_result
+from tightrope.certificates.release import RELEASES, ReleaseResult, read_certificate, read_result
 from tightrope.errors import InputError
 
 
@@ -71,7 +71,7 @@ def test_what_is_wrong_is_named(result: ReleaseResult, place: Any, key: Any, val
 def test_nothing_may_be_missing(result: ReleaseResult, key: str) -> None:
     data = {name: value for name, value in plain(result).items() if name != key}
     with pytest.raises(InputError, match=f"expected release {key} to be given"):
-        READER.data(data, ReleaseResult)
+        RELEASES.data(data, ReleaseResult)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"a": 1, "a": 2}', "[" * 100_000])

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.document import plain, written
-from tightrope.certificates.release import MEASURES, PAID, READER, AnswerDocument, ReleaseCertificate, ReleaseResult
+from tightrope.certificates.release import MEASURES, PAID, RELEASES, AnswerDocument, ReleaseCertificate, ReleaseResult
 from tightrope.errors import InputError
 from tightrope.release.questions.node import Question
 
@@ -44,7 +44,7 @@ class Answer:
     def document(self) -> AnswerDocument:
         """The answer as it is written: dates as text, no NaN, no infinity."""
         rows = [{name: _written(name, value) for name, value in row.items()} for row in self.rows]
-        return READER.data({**self.about, "rows": rows}, AnswerDocument)
+        return RELEASES.data({**self.about, "rows": rows}, AnswerDocument)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

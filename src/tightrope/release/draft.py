@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import BudgetPart, plain
-from tightrope.certificates.planned import READER, PlannedRelease
+from tightrope.certificates.planned import PLANNED, PlannedRelease
 from tightrope.certificates.printable import printable
 from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.errors import BudgetRefused
@@ -112,7 +112,7 @@ class Draft:
             "alternatives": self.alternatives,
             "table": None if budgets is None else self.table(budgets),
         }
-        return READER.data(data, PlannedRelease)
+        return PLANNED.data(data, PlannedRelease)
 
     @property
     def alternatives(self) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import A_PERSON
 from tightrope.release.session import MEANS, Session
 
-READER = Reader(
+PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
 )
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
@@ -180,10 +180,10 @@ def load(path: str | Path) -> PlanFile:
 
 def read(path: Path) -> PlanDocument:
     """What a plan file says, whether or not its table is there; raises ``PlanError``."""
-    found = READER.tables(path)
+    found = PLAN_FILE.tables(path)
     # a section that is left out is an empty one: the error then says which of its keys is needed
     found |= {name: found.get(name, {}) for name in NEEDED}
-    return READER.data({key: _plain(found[key]) if key == "question" else found[key] for key in found}, PlanDocument)
+    return PLAN_FILE.data({key: _plain(found[key]) if key == "question" else found[key] for key in found}, PlanDocument)
 
 
 def _question(place: str, entry: Mapping[str, Any]) -> Question:
