@@ -51,7 +51,7 @@ def at(data: Any, *place: str | int) -> Any:
         (("certificate",), "epsilon", True, "release certificate epsilon"),
         (("certificate",), "total_variation", 1.5, "total_variation to be a number <= 1"),
         (("certificate", "budget"), "points", [], "release certificate budget points"),
-        (("certificate", "budget", "points", 0), 0, "NaN", "release certificate budget epsilon to be a finite number"),
+        (("certificate", "budget", "points", 0), 0, "NaN", "release certificate budget points to be a finite number"),
         (("certificate", "mechanisms", 0, "table"), "centre", 5, "mechanisms 1 table centre to be text"),
         (("certificate", "profile"), "delta", [0.5], "release certificate profile delta to be a list of 25"),
         (("certificate",), "version", 2, "release certificate version to be '?1'?, got .*=2"),

@@ -18,7 +18,7 @@ from tightrope.numerics.checks import whole
 from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
 from tightrope.release.questions.bounded import bounded_notes, rows_used
 from tightrope.release.questions.node import Question
-from tightrope.release.questions.tasks import Person, Task, large_delta
+from tightrope.release.questions.tasks import Person, Task, large_delta, large_epsilon
 from tightrope.release.questions.vector import Noise
 
 if TYPE_CHECKING:
@@ -151,9 +151,8 @@ class Draft:
         }
 
     def _warnings(self) -> list[str]:
-        """Words of warning for a large δ, and what a bound on many rows costs, where there is one."""
-        warning = large_delta(self.budget)
-        said = [] if warning is None else [warning]
+        """Words of warning for a large ε or δ, and what a bound on many rows costs, where there is one."""
+        said = [warning for warning in (large_epsilon(self.budget), large_delta(self.budget)) if warning is not None]
         if self.allocation.spare is None:
             return said
         percent = math.ceil(1000 * self.allocation.spare) / 10

@@ -11,7 +11,7 @@ from scipy import optimize
 from tightrope.certificates.budget import Budget
 from tightrope.design.allocation.size_search import ROUGH, Search
 from tightrope.design.allocation.units import Choice, Unit, all_spends, needs
-from tightrope.errors import BudgetRefused
+from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.families.family import Family, Shaped
 from tightrope.mechanisms.families.registry import offered
 from tightrope.mechanisms.families.truncated_laplace import TruncatedLaplace
@@ -56,7 +56,7 @@ def allocate(units: Sequence[Unit], budget: Budget, *, compare: bool = True) -> 
 def _refuse_hidden_keys(search: Search) -> None:
     if not search.delta > 0 and any(spend.bounded for spend in all_spends(search.units)):
         raise BudgetRefused(
-            "keys cannot be discovered at delta = 0: list them with keys=, or allow a delta such as 1e-12"
+            "keys cannot be discovered at delta = 0: list them with keys=[...], or allow a delta such as 1e-12"
         )
 
 
@@ -80,7 +80,9 @@ def _least(search: Search, trials: Sequence[Trial]) -> Allocation:
     """The trial with the least error, certified; among those as good as equal, the first."""
     least = min(trial.error for trial in trials)
     if not math.isfinite(least):
-        raise BudgetRefused(f"no noise keeps {search.budget} for {len(search.units)} answers; raise epsilon or delta")
+        raise BudgetRefused(
+            f"no noise keeps {search.budget} for {len(search.units)} answers; raise {' or '.join(search.budget.asked)}"
+        )
     best = next(trial for trial in trials if trial.error <= least * (1 + 2 * ROUGH))
     choices, loss = search.certify(best.families, best.size)
     ordered = sorted(trials, key=lambda trial: -trial.error)
@@ -102,7 +104,10 @@ def _optimum(search: Search) -> Allocation | None:
     capped = min(delta for _, delta in search.points) <= search.delta
     if others or not spend.whole_rows or need.parts != (1,) or not capped:
         return None
-    table = optimal_table(search.points)
+    try:
+        table = optimal_table(search.points)
+    except InputError:  # too long a table: the search refuses in words of the budget
+        return None
     if spend.bounded and not math.isfinite(table.worst):
         return None
     law = table.atoms(1)
