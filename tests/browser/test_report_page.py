@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.report import release_sample as sample
+from tests.report import released
 from tightrope import report
 
 FLAGS = [
@@ -49,7 +49,7 @@ def chromium() -> str:
 
 def measured(folder: Path, width: int, *flags: str) -> dict[str, Any]:
     """What a script inside the report of a release finds when the page is that wide."""
-    return measured_page(report.html(sample.everything()), folder, width, *flags)
+    return measured_page(report.html(released.everything()), folder, width, *flags)
 
 
 def measured_page(text: str, folder: Path, width: int, *flags: str) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_no_sideways_scrolling(tmp_path: Path, width: int) -> None:
 @pytest.mark.browser
 def test_every_heading_is_visible(tmp_path: Path) -> None:
     heads = measured(tmp_path, 375)["heads"]
-    questions = [answer["question"] for answer in sample.everything()["answers"]]
+    questions = [answer["question"] for answer in released.everything()["answers"]]
     assert heads[0] == "Census and wages"
     assert {question[0].upper() + question[1:] for question in questions} <= set(heads)
     assert {"How the privacy was computed", "What this does not promise"} <= set(heads)

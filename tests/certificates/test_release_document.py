@@ -10,7 +10,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.certificates.document import plain, written
-from tightrope.certificates.release import READER, ReleaseResult, read_certificate, read_result
+from tightrope.certificates.release import RELEASES, ReleaseResult, read_certificate, read_result
 from tightrope.errors import InputError
 
 
@@ -51,7 +51,7 @@ def at(data: Any, *place: str | int) -> Any:
         (("certificate",), "epsilon", True, "release certificate epsilon"),
         (("certificate",), "total_variation", 1.5, "total_variation to be a number <= 1"),
         (("certificate", "budget"), "points", [], "release certificate budget points"),
-        (("certificate", "budget", "points", 0), 0, "NaN", "release certificate budget epsilon to be a finite number"),
+        (("certificate", "budget", "points", 0), 0, "NaN", "release certificate budget points to be a finite number"),
         (("certificate", "mechanisms", 0, "table"), "centre", 5, "mechanisms 1 table centre to be text"),
         (("certificate", "profile"), "delta", [0.5], "release certificate profile delta to be a list of 25"),
         (("certificate",), "version", 2, "release certificate version to be '?1'?, got .*=2"),
@@ -71,7 +71,7 @@ def test_what_is_wrong_is_named(result: ReleaseResult, place: Any, key: Any, val
 def test_nothing_may_be_missing(result: ReleaseResult, key: str) -> None:
     data = {name: value for name, value in plain(result).items() if name != key}
     with pytest.raises(InputError, match=f"expected release {key} to be given"):
-        READER.data(data, ReleaseResult)
+        RELEASES.data(data, ReleaseResult)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"a": 1, "a": 2}', "[" * 100_000])

@@ -266,7 +266,7 @@ def test_what_stands_in_quotes_is_a_field(tmp_path):
 def test_blocks_end_where_records_do(tmp_path, monkeypatch, block):
     from tightrope.engines.sources import csv_lines
 
-    monkeypatch.setattr(csv_lines, "BLOCK", block)
+    monkeypatch.setattr(csv_lines, "CSV_BLOCK", block)
     lines = [f'"k{number},\n{number}",{number}\r\n' for number in range(40)]
     path = csv(tmp_path, "k,x\r\n" + "".join(lines))
     assert counted(path, dialect={"newlines": True}) == {f"k{number},\n{number}": 1 for number in range(40)}

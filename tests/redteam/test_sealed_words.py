@@ -12,7 +12,7 @@ import pytest
 
 import tightrope as tr
 from tightrope import report
-from tightrope.certificates.planned import READER, PlannedRelease
+from tightrope.certificates.planned import PLANNED, PlannedRelease
 from tightrope.errors import InputError, PlanError
 from tightrope.report.words.answers import Row
 from tightrope.report.words.digits import one_in, percent, significant
@@ -56,7 +56,7 @@ def test_a_bounded_count_says_so_everywhere(answers):
 def test_a_plan_says_the_same(flights):
     plan = tr.Session(flights, person="tail", rows_per_person=12, budget=BUDGET).plan([tr.count()])
     assert "over rows, at most 12 of one person" in str(plan)
-    assert READER.json(json.dumps(plan.to_data()), PlannedRelease) == plan.document()
+    assert PLANNED.json(json.dumps(plan.to_data()), PlannedRelease) == plan.document()
 
 
 def test_only_a_human_is_addressed(answers, flights):

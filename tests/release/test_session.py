@@ -203,7 +203,7 @@ def test_two_questions_of_one_name_are_refused(visits):
 
 def test_pure_privacy_needs_listed_keys(visits):
     opened = session(visits, budget=tr.Budget(epsilon=1, delta=0))
-    with pytest.raises(InputError, match="list the keys of count_by_city with keys=, or say delta=1e-12"):
+    with pytest.raises(InputError, match=r"list the keys of count_by_city with keys=\[...\], or say delta=1e-12"):
         opened.plan([tr.count(by="city")])
     assert opened.spent["share"] == "0"
 

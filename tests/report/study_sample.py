@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.report.release_sample import STATES, wobble
+from tests.report.states import STATES, wobble
 from tightrope.certificates.study import FINDINGS, FindingsDocument
 
 

@@ -9,7 +9,7 @@ from tightrope.certificates.document import Counted, Finite, Part, Positive, Pro
 from tightrope.certificates.reading import Reader
 from tightrope.certificates.steps import Step
 
-READER = Reader("account", "take the file as tightrope wrote it, or account again")
+ACCOUNTS = Reader("account", "take the file as tightrope wrote it, or account again")
 
 
 class EpsilonBracket(Part, frozen=True, kw_only=True):
@@ -114,12 +114,12 @@ def delta_bracket(epsilon: float, lower: float, upper: float) -> DeltaBracket:
 
 def read_account(text: str) -> Account:
     """The account in a JSON text; raises ``InputError`` that names the place of what is wrong."""
-    return READER.json(text, Account)
+    return ACCOUNTS.json(text, Account)
 
 
 def read_training_account(text: str) -> TrainingAccount:
     """The account of a training run in a JSON text; raises ``InputError`` that names the place of what is wrong."""
-    return READER.json(text, TrainingAccount)
+    return ACCOUNTS.json(text, TrainingAccount)
 
 
 def _relative_width(lower: float, upper: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation, Overflow, Underflow
 from fractions import Fraction
 from typing import Any
@@ -15,6 +15,7 @@ from tightrope.errors import InputError
 Number = int | float | str | Decimal
 Point = tuple[Decimal, Decimal]
 Tradeoff = Callable[[float], float]
+Names = tuple[str, ...]
 TYPICAL = "state how improbable a complete failure must be: well below one over the number of people, such as 1e-8"
 MOST_DIGITS = 1_000
 EXACT = Context(
@@ -22,6 +23,8 @@ EXACT = Context(
 )
 """Budgets are added and multiplied here, never in the context of the thread: that one may round, to one digit even."""
 ASKED = "an epsilon, a total_variation, an attack_success, points or a tradeoff"
+ASKED_BY = ("epsilon", "attack_success", "total_variation", "points", "delta")
+LARGEST_ASKED = 10_000
 STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
 
 
@@ -48,6 +51,8 @@ class Budget:
     points: tuple[Point, ...]
     delta: Decimal
     tradeoff: Tradeoff | None
+    asked: tuple[str, ...] = field(compare=False, repr=False)
+    """What it was asked for by, first what may be raised: a refusal names it."""
 
     def __init__(
         self,
@@ -61,21 +66,23 @@ class Budget:
     ) -> None:
         if tradeoff is not None:
             _alone(tradeoff, epsilon, delta, total_variation, attack_success, points)
-            self._set((), Decimal(0), tradeoff)
+            self._set((), Decimal(0), tradeoff, ("tradeoff",))
             return
         if all(given is None for given in (epsilon, delta, total_variation, attack_success, points)):
             raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
-        asked: list[Point] = [_point(pair) for pair in _listed(points)]
-        cap = _delta(delta, asked)
+        kept: list[Point] = [_point(pair) for pair in _listed(points)]
+        cap = _delta(delta, kept)
         if epsilon is not None:
-            asked.append((_epsilon(epsilon), cap))
-        asked += _at_zero(total_variation, attack_success)
-        if not asked:
+            kept.append((_epsilon(epsilon), cap))
+        kept += _at_zero(total_variation, attack_success)
+        if not kept:
             raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
-        self._set(tuple(asked), cap, None)
+        given = (epsilon, attack_success, total_variation, points, delta)
+        asked = tuple(name for name, value in zip(ASKED_BY, given, strict=True) if value is not None)
+        self._set(tuple(kept), cap, None, asked)
 
-    def _set(self, points: tuple[Point, ...], delta: Decimal, tradeoff: Tradeoff | None) -> None:
-        for name, value in (("points", points), ("delta", delta), ("tradeoff", tradeoff)):
+    def _set(self, points: tuple[Point, ...], delta: Decimal, tradeoff: Tradeoff | None, asked: Names) -> None:
+        for name, value in (("points", points), ("delta", delta), ("tradeoff", tradeoff), ("asked", asked)):
             object.__setattr__(self, name, value)
 
     def share(self, fraction: Number) -> Budget:
@@ -88,7 +95,9 @@ class Budget:
         """
         part = _fraction(fraction)
         pairs = [(product(epsilon, part), product(delta, part)) for epsilon, delta in self.stated]
-        return Budget(points=pairs, delta=product(self.delta, part))
+        shared = Budget(points=pairs, delta=product(self.delta, part))
+        shared._set(shared.points, shared.delta, None, self.asked)
+        return shared
 
     @property
     def stated(self) -> tuple[Point, ...]:
@@ -189,17 +198,17 @@ def _listed(points: Sequence[tuple[Number, Number]] | None) -> Sequence[tuple[Nu
 
 def _point(pair: object) -> Point:
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise InputError("point", pair, "a pair (epsilon, delta)")
-    epsilon = decimal("epsilon", pair[0])
-    if not 0 <= epsilon <= 10_000:
-        raise InputError("epsilon", pair[0], "a number in [0, 10000]")
-    return epsilon, _between("delta", pair[1], "0", "1")
+        raise InputError("points", pair, "pairs (epsilon, delta)")
+    epsilon = decimal("points", pair[0])
+    if not 0 <= epsilon <= LARGEST_ASKED:
+        raise InputError("points", pair[0], f"pairs whose epsilon is a number in [0, {LARGEST_ASKED}]")
+    return epsilon, _between("points", pair[1], "0", "1")
 
 
 def _epsilon(value: object) -> Decimal:
     exact = decimal("epsilon", value)
-    if not 0 < exact <= 10_000:
-        raise InputError("epsilon", value, "a number in (0, 10000]", "a typical value is 1")
+    if not 0 < exact <= LARGEST_ASKED:
+        raise InputError("epsilon", value, f"a number in (0, {LARGEST_ASKED}]", "a typical value is 1")
     return exact
 
 

@@ -16,7 +16,7 @@ SECRECY = {
     "public": "as public as the laws that it was given",
     "private": "no more secret than what was spent on it allows",
 }
-READER = Reader("coupling", AGAIN, secret=True)
+COUPLINGS = Reader("coupling", AGAIN, secret=True)
 
 Text = Annotated[str, Meta(min_length=1)]
 Names = Annotated[tuple[str | int, ...], Meta(min_length=1)]
@@ -148,4 +148,4 @@ def read_coupling(text: str) -> CouplingDocument:
 
     What the weights do is for ``transport.SavedCoupling`` to check.
     """
-    return READER.json(text, CouplingDocument)
+    return COUPLINGS.json(text, CouplingDocument)

@@ -11,7 +11,7 @@ from tightrope.certificates.guarantee import Guarantee
 from tightrope.certificates.reading import Reader
 from tightrope.errors import InputError
 
-READER = Reader(
+NOISES = Reader(
     "noise certificate", "take it as it was written: certificates.document.written(noise.certificate.document())"
 )
 
@@ -110,7 +110,7 @@ def read_noise(text: str) -> NoiseCertificate:
     Raises ``InputError`` that names the place of what is wrong, and for a gap or a total variation that does not follow
     from the other numbers. Whether ``lower`` holds is for whoever checks the argument.
     """
-    document = READER.json(text, NoiseDocument)
+    document = NOISES.json(text, NoiseDocument)
     same = {one.name: getattr(document, one.name) for one in fields(NoiseCertificate)}
     own = document.guarantee
     changed = {

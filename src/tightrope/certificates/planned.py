@@ -9,7 +9,7 @@ from tightrope.certificates.document import BudgetPart, Part, Probability, Size
 from tightrope.certificates.reading import Reader
 from tightrope.certificates.release import Alternative, Asked, Neighbours
 
-READER = Reader("planned release", "take what tightrope plan --json prints: planning anew costs nothing")
+PLANNED = Reader("planned release", "take what tightrope plan --json prints: planning anew costs nothing")
 
 
 class PlannedAnswer(Asked, frozen=True, kw_only=True):

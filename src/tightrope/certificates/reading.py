@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from tightrope.errors import InputError, PlanError, listed, nearest
+from tightrope.errors import InputError, listed, nearest
 
 D = TypeVar("D")
 Step = str | int
@@ -124,15 +123,6 @@ class Reader:
 def tip(remedy: str) -> msgspec.Meta:
     """What to try where a field is missing or wrong."""
     return msgspec.Meta(extra={"tip": remedy})
-
-
-@contextmanager
-def placed(place: str) -> Iterator[None]:
-    """Errors from within say where in a file they come from: they leave as ``PlanError``."""
-    try:
-        yield
-    except InputError as error:
-        raise PlanError(f"{place} {error.name}", error.value, error.expected, error.remedy) from None
 
 
 def _refused(constant: str) -> Any:

@@ -24,7 +24,7 @@ MEASURES = ("value", "lower", "upper")
 PAID = ("usable",)
 """What a record may hold besides: the noisy number of values that a mean was divided by."""
 Key = str | bool | int | float | None
-READER = Reader("release", "take the file as tightrope release wrote it: releasing again spends the budget again")
+RELEASES = Reader("release", "take the file as tightrope release wrote it: releasing again spends the budget again")
 
 
 class Neighbours(Part, frozen=True, kw_only=True):
@@ -230,12 +230,12 @@ class ReleaseResult(Part, frozen=True, kw_only=True):
 
 def read_certificate(text: str) -> ReleaseCertificate:
     """The certificate in a JSON text; raises ``InputError`` that names the place of what is wrong."""
-    return READER.json(text, ReleaseCertificate)
+    return RELEASES.json(text, ReleaseCertificate)
 
 
 def read_result(text: str) -> ReleaseResult:
     """The result in a JSON text; raises ``InputError`` that names the place of what is wrong."""
-    return READER.json(text, ReleaseResult)
+    return RELEASES.json(text, ReleaseResult)
 
 
 def _parallel(name: str, found: tuple[Any, ...], other: tuple[Any, ...]) -> None:

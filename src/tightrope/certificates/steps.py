@@ -14,7 +14,7 @@ from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.reading import Reader, tip
 from tightrope.errors import InputError, PlanError
 
-READER = Reader(
+STEPS_FILE = Reader(
     "the steps file",
     'write one like: [[step]] mechanism = "gaussian" scale = 20 count = 100 (one line each)',
     PlanError,
@@ -152,4 +152,4 @@ class StepsDocument(Part, frozen=True, kw_only=True):
 
 def read_steps(path: str | Path) -> StepsDocument:
     """The steps of a file; ``PlanError`` for anything that is not one."""
-    return READER.data(READER.tables(Path(path)), StepsDocument)
+    return STEPS_FILE.data(STEPS_FILE.tables(Path(path)), StepsDocument)

@@ -100,7 +100,7 @@ def with_cells(table: Table, axes: Sequence[Axis]) -> Table:
         rows = table._load(list(wanted))
         return rows.mutate(**{CELL: _numbered(rows, axes)})
 
-    return Table(schema, table.source_kind, table._backend, loaded)
+    return Table(schema, table.source_kind, table._connect, loaded)
 
 
 def _numbered(rows: ir.Table, axes: Sequence[Axis]) -> ir.Column:

@@ -6,7 +6,10 @@ Engine messages quote values ("Could not convert string 'Anna Schmidt' to INT64"
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
+import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +27,29 @@ def load(library: str, extra: str = "release") -> Any:
             return importlib.import_module(library)
     except ImportError:
         raise MissingExtraError(library.partition(".")[0], extra) from None
+
+
+def needed(*libraries: str) -> None:
+    """``MissingExtraError`` where one is not installed: said at once, though it is loaded when it is used."""
+    for library in libraries:
+        there = sys.modules[library] if library in sys.modules else importlib.util.find_spec(library)
+        if there is None:
+            raise MissingExtraError(library, "release")
+
+
+class Once:
+    """What is made when it is first asked for, and is the same from then on, in every thread."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make, self._turn = make, threading.Lock()
+        self._made: list[Any] = []
+
+    def __call__(self) -> Any:
+        """The thing; an error of the making passes, and the next call tries again."""
+        with self._turn:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
 
 
 def guarded(step: str, work: Callable[[], Result]) -> Result:

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tightrope.engines.backends.backend import Backend
-from tightrope.engines.backends.column_types import kind_of, portable
+from tightrope.engines.backends.column_types import arrow_kind, portable
 from tightrope.engines.backends.duckdb import connect
 from tightrope.engines.backends.known import of
-from tightrope.engines.guard import guarded, load
+from tightrope.engines.guard import Once, guarded, load, needed
 from tightrope.engines.request import Grouped, Request
-from tightrope.engines.schema import Column, Kind, Schema
+from tightrope.engines.schema import Column, Schema
 from tightrope.engines.snapshot.room import Rows, filled
 from tightrope.engines.snapshot.rows import check, used_columns
-from tightrope.engines.snapshot.settled import WIDEST_DECIMAL, settled, settled_schema, settled_type
+from tightrope.engines.snapshot.settled import settled, settled_schema, settled_type
 from tightrope.engines.snapshot.snapshot import Snapshot
 from tightrope.engines.work.job import ROWS
 from tightrope.errors import InputError, SchemaError
@@ -41,10 +41,15 @@ class Table:
 
     schema: Schema
     source_kind: str
-    _backend: Any = field(repr=False)
+    _connect: Callable[[], Any] = field(repr=False)
+    """The back end: the same one each time. One of ours is made when rows are asked for, for a plan needs none."""
     _load: Loader = field(repr=False)
     _stream: Stream | None = field(default=None, repr=False)
     """Where rows come as Arrow batches; otherwise they are read through _load."""
+
+    @property
+    def _backend(self) -> Any:
+        return self._connect()
 
     @property
     def engine(self) -> Backend:
@@ -109,8 +114,9 @@ _Entered = tuple["Mapping[str, dt.DataType]", Any, "ir.Table"]
 def streamed(kind: str, arrow: Any, stream: Stream) -> Table:
     """A table of Arrow batches. ``arrow`` is the schema of all its columns; types that nobody knows are ``other``."""
     check_names(arrow.names)
-    schema = Schema(tuple(Column(column.name, _kind(settled_type(column.type))) for column in arrow))
-    backend = connect()
+    schema = Schema(tuple(Column(column.name, arrow_kind(settled_type(column.type))) for column in arrow))
+    needed("ibis", "duckdb")
+    ours = Once(connect)
 
     def loaded(names: Sequence[str]) -> ir.Table:
         found = stream(list(names) or [_any_column(schema)])
@@ -118,19 +124,10 @@ def streamed(kind: str, arrow: Any, stream: Stream) -> Table:
         batches = (settled(batch, stored) for batch in found.batches())
         reader = load("pyarrow").RecordBatchReader.from_batches(stored, batches)
         name = f"tightrope_{uuid.uuid4().hex}"
-        guarded("read the rows", lambda: backend.con.register(name, reader))
-        return guarded("read the rows", lambda: backend.table(name))
+        guarded("read the rows", lambda: ours().con.register(name, reader))
+        return guarded("read the rows", lambda: ours().table(name))
 
-    return Table(schema, kind, backend, loaded, stream)
-
-
-def _kind(arrow_type: Any) -> Kind:
-    if str(arrow_type).startswith("decimal") and arrow_type.precision > WIDEST_DECIMAL:
-        return "other"
-    try:
-        return kind_of(load("ibis").dtype(arrow_type))
-    except Exception:  # ibis raises KeyError, ValueError, TypeError and its own for types it does not know
-        return "other"
+    return Table(schema, kind, ours, loaded, stream)
 
 
 def _any_column(schema: Schema) -> str:

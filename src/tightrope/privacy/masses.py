@@ -74,7 +74,8 @@ class Masses:
         lowered = float(np.max(losses[near] - nearest[near], initial=0.0))
         offsets, moved = split(np.where(near, nearest, losses), masses, window.step)
         reach = window.reach
-        gathered = np.bincount(np.clip(offsets, -reach, reach + 1) + reach, weights=moved, minlength=2 * reach + 2)
+        places = np.minimum(np.maximum(offsets, -reach), reach + 1)
+        gathered = np.bincount(places + reach, weights=moved, minlength=2 * reach + 2)
         return cls._inside(window, -reach, gathered.astype(np.float64), cells.infinite_mass, lowered)
 
     @classmethod

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.document import plain, written
 from tightrope.certificates.printable import printable
-from tightrope.certificates.release import MEASURES, PAID, READER, AnswerDocument, ReleaseCertificate, ReleaseResult
+from tightrope.certificates.release import MEASURES, PAID, RELEASES, AnswerDocument, ReleaseCertificate, ReleaseResult
 from tightrope.errors import InputError
 from tightrope.release.questions.node import Question
 from tightrope.release.wording import rounded_up
@@ -50,7 +50,7 @@ class Answer:
     def document(self) -> AnswerDocument:
         """The answer as it is written: dates as text, no NaN, no infinity."""
         rows = [{name: _written(name, value) for name, value in row.items()} for row in self.rows]
-        return READER.data({**self.about, "rows": rows}, AnswerDocument)
+        return RELEASES.data({**self.about, "rows": rows}, AnswerDocument)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -7,7 +7,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from tightrope.certificates.document import BudgetPart, plain
-from tightrope.certificates.release import READER, Profile, RanMechanism, Rates, ReleaseCertificate, TablePart
+from tightrope.certificates.release import RELEASES, Profile, RanMechanism, Rates, ReleaseCertificate, TablePart
 from tightrope.release.draft import guarantee_data, neighbours_data
 from tightrope.release.questions.vector import Noise
 
@@ -46,7 +46,7 @@ def certificate_of(draft: Draft) -> ReleaseCertificate:
         "versions": {name: metadata.version(name) for name in ("tightrope", "numpy", "scipy")},
         "ledger": "not recorded in a ledger",
     }
-    return READER.data(data, ReleaseCertificate)
+    return RELEASES.data(data, ReleaseCertificate)
 
 
 def _mechanisms(draft: Draft) -> list[RanMechanism]:
@@ -70,7 +70,7 @@ def _mechanism(task: Task, noise: Noise) -> RanMechanism:
         rows_per_group=contribution.rows_per_group,
         groups=contribution.groups,
         factor=str(noise.mechanism.factor),
-        table=READER.data(noise.table.to_data(), TablePart),
+        table=RELEASES.data(noise.table.to_data(), TablePart),
     )
 
 

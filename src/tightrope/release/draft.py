@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import BudgetPart, plain
-from tightrope.certificates.planned import READER, PlannedRelease
+from tightrope.certificates.planned import PLANNED, PlannedRelease
 from tightrope.certificates.printable import printable
 from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.errors import BudgetRefused
@@ -18,7 +18,7 @@ from tightrope.numerics.checks import whole
 from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
 from tightrope.release.questions.bounded import bounded_notes, rows_used
 from tightrope.release.questions.node import Question
-from tightrope.release.questions.tasks import Person, Task, large_delta
+from tightrope.release.questions.tasks import Person, Task, large_delta, large_epsilon
 from tightrope.release.questions.vector import Noise
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Draft:
             "alternatives": self.alternatives,
             "table": None if budgets is None else self.table(budgets),
         }
-        return READER.data(data, PlannedRelease)
+        return PLANNED.data(data, PlannedRelease)
 
     @property
     def alternatives(self) -> list[dict[str, Any]]:
@@ -151,9 +151,8 @@ class Draft:
         }
 
     def _warnings(self) -> list[str]:
-        """Words of warning for a large δ, and what a bound on many rows costs, where there is one."""
-        warning = large_delta(self.budget)
-        said = [] if warning is None else [warning]
+        """Words of warning for a large ε or δ, and what a bound on many rows costs, where there is one."""
+        said = [warning for warning in (large_epsilon(self.budget), large_delta(self.budget)) if warning is not None]
         if self.allocation.spare is None:
             return said
         percent = math.ceil(1000 * self.allocation.spare) / 10

@@ -3,11 +3,12 @@
 >>> from tightrope import report
 >>> report.html({"title": "census"}).startswith("<!doctype html>")
 True
+
+Importing is cheap: each name of the stub beside this file loads its module on first use.
 """
 
 from __future__ import annotations
 
-from tightrope.report.pages.page import html, study_html
-from tightrope.report.pictures import plots
+import lazy_loader
 
-__all__ = ["html", "plots", "study_html"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -10,7 +10,7 @@ import pytest
 import tightrope as tr
 from tightrope.certificates.account import read_account
 from tightrope.certificates.document import written
-from tightrope.certificates.steps import READER, Run, Step, StepsDocument, read_steps
+from tightrope.certificates.steps import STEPS_FILE, Run, Step, StepsDocument, read_steps
 from tightrope.cli.account.steps import composed
 
 STEPS = """
@@ -105,7 +105,7 @@ def test_every_mechanism_and_every_parameter(steps, kind):
     lines = [f"{parameter} = {VALUES[parameter]}" for parameter in own]
     path = steps("\n".join(["[[step]]", f'mechanism = "{kind.__struct_config__.tag}"', *lines, "count = 2"]))
     document = read_steps(path)
-    assert READER.json(written(document), StepsDocument) == document
+    assert STEPS_FILE.json(written(document), StepsDocument) == document
     assert list(document.step[0].parameters) == own
     assert 0 < composed(read_steps(path).step).total_variation() < 1
 

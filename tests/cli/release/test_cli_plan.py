@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 
 def test_it_says_what_is_promised_and_how_accurate_it_will_be(run, folder):
@@ -80,3 +82,15 @@ def test_a_title_commands_no_terminal(run, folder):
     assert shown.code == 0
     assert "Visits\N{REPLACEMENT CHARACTER}[2J" in shown.out
     assert "\x1b" not in shown.out
+
+
+def test_it_loads_no_engine_and_no_library_that_it_does_not_need(folder):
+    """Seconds of processor time before the first word: only the noise is computed, and the schema read."""
+    idle = ("ibis", "duckdb", "sqlglot", "pandas", "jinja2", "matplotlib", "scipy.signal", "scipy.stats")
+    code = (
+        "import sys; from tightrope.release.documents.plan_file import load;"
+        "load(sys.argv[1]).plan().document(); from tightrope.cli.release import plan; import tightrope.report;"
+        f"print([name for name in {idle!r} if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, folder / "plan.toml"], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"

@@ -138,8 +138,14 @@ def test_sizes_share_a_lattice():
 def test_the_impossible_is_refused():
     with pytest.raises(BudgetRefused, match="raise epsilon to"):
         allocate([Unit((KEYS,), Contribution(100_000, 1, 100_000))], tr.Budget(epsilon="1e-9", delta=1e-12))
-    with pytest.raises(BudgetRefused, match="protects nobody"):
-        allocate([Unit((KEYS, SUM), ONE)], tr.Budget(epsilon=1000, delta=1e-12))
+    with pytest.raises(BudgetRefused, match="raise attack_success, or ask"):
+        allocate([Unit((KEYS,), Contribution(100_000, 1, 100_000))], tr.Budget(attack_success="0.5000001", delta=1e-12))
+
+
+@pytest.mark.parametrize("delta", ["1e-12", "1e-3", "0.09"])
+def test_an_enormous_epsilon_gets_the_least_noise_that_is_made(delta):
+    choices = [allocate([Unit((KEYS, SUM), ONE)], tr.Budget(epsilon=e, delta=delta)).choices for e in (40, 10_000)]
+    assert choices[0] == choices[1]
 
 
 def test_units_that_are_alike_are_composed_once(monkeypatch):

@@ -15,7 +15,7 @@ from tightrope.certificates.document import written
 from tightrope.errors import InputError, PlanError
 from tightrope.release import count, mean
 from tightrope.release.documents.plan_file import (
-    READER,
+    PLAN_FILE,
     PersonSection,
     PlanDocument,
     SourceSection,
@@ -226,7 +226,7 @@ def test_the_examples_are_plans():
         document = read(path)
         assert document.questions()
         assert document.budget.budget().epsilon >= 1
-        assert READER.json(written(document), PlanDocument) == document
+        assert PLAN_FILE.json(written(document), PlanDocument) == document
 
 
 def test_the_documented_plan_loads(plan, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.report import release_sample as sample
+from tests.report import released
 from tightrope import report
+from tightrope.certificates.release import AnswerDocument, ReleaseCertificate
 from tightrope.errors import InputError, MissingExtraError
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -67,38 +69,50 @@ def words(page: str) -> str:
 
 
 def test_the_whole_sample_is_well_formed_and_self_contained() -> None:
-    page = report.html(sample.everything())
+    page = report.html(released.everything())
     assert {"header", "main", "nav", "footer", "table", "caption", "svg"} <= set(checked(page).seen)
     assert not {"script", "link", "img", "iframe"} & set(checked(page).seen)
     assert not re.search(r"https?:|url\(|@import|NaN|nan%|inf%|None", page)
 
 
 def test_the_typical_page_is_small_and_always_the_same() -> None:
-    page = report.html(sample.census())
+    page = report.html(released.typical())
     assert len(page.encode()) < 200_000
-    assert report.html(sample.census()) == page
+    assert report.html(released.typical()) == page
 
 
 def test_the_promise_in_plain_words() -> None:
-    said = words(report.html(sample.census()))
-    assert "right at most 65.7 % of the time" in said  # 0.6562, rounded up
+    said = words(report.html(released.typical()))
+    percent = math.ceil(released.certificate()["attack_success"] * 1000) / 10
+    assert f"right at most {percent:.1f} % of the time" in said
     assert "no result becomes more than 2.72 times as likely" in said
     assert "at most 1 in 100 million" in said
-    assert "Adding or removing one person with all their rows" in said
+    assert released.certificate()["neighbours"]["statement"] in said
 
 
 def test_answers_with_their_intervals() -> None:
-    said = words(report.html(sample.everything()))
-    assert "29,501 ± 14 95 % interval: 29,487 to 29,515" in said
-    assert "California 2,449 15 2,434 2,464" in said
-    assert "withheld – 2.000 10.000" in said
-    assert "keys are shown when their noisy count exceeds 37" in said
-    assert "540 groups" in said and "An arrow head marks" in said
+    said = words(report.html(released.everything()))
+    (total,), states = released.answer("people")["rows"], released.answer("states")["rows"]
+    half = total["upper"] - total["value"]
+    assert f"{total['value']:,} ± {half} 95 % interval: {total['lower']:,} to {total['upper']:,}" in said
+    texas = next(row for row in states if row["state"] == "Texas")
+    shown = (texas["value"], texas["upper"] - texas["value"], texas["lower"], texas["upper"])
+    assert "Texas " + " ".join(f"{number:,}" for number in shown) in said
+    assert any(row["state"] is None for row in states)
+    withheld = sum(row["value"] is None for row in released.answer("income")["rows"])
+    assert 0 < withheld == len(re.findall(r"withheld – 2\.0 10\.0", said))
+    assert released.answer("states")["notes"][0] in said
+    assert "2100 groups" in said
+
+
+def test_an_interval_that_leaves_the_axis_ends_in_an_arrow() -> None:
+    rows = [released.row(2000 + i, 2600 if i == 4 else 10, k=i) for i in range(8)]
+    assert "An arrow head marks" in words(report.html({"answers": [released.rows_by("k", rows)]}))
 
 
 def test_untrusted_text_is_escaped_everywhere() -> None:
     evil = "<script>alert(1)</script>\"'>"
-    document = _poisoned(sample.everything(), evil)
+    document = _poisoned(released.everything(), evil)
     page = report.html(document)
     assert "<script" not in page and page.count("&lt;script&gt;") > 100
     checked(page)
@@ -114,19 +128,19 @@ def _poisoned(value: Any, evil: str) -> Any:
     return evil if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("key", list(sample.certificate()))
+@pytest.mark.parametrize("key", ReleaseCertificate.__struct_fields__)
 @pytest.mark.parametrize("worth", ["missing", None, [], {}, "?", float("nan"), float("inf")])
 def test_any_field_of_the_certificate_may_fail(key: str, worth: Any) -> None:
-    document = sample.census()
+    document = released.typical()
     document["certificate"].pop(key) if worth == "missing" else document["certificate"].update({key: worth})
     assert not re.search(r"\bnan\b|\binf\b", words(report.html(document)))
 
 
-@pytest.mark.parametrize("key", list(sample.total()))
+@pytest.mark.parametrize("key", AnswerDocument.__struct_fields__)
 @pytest.mark.parametrize("worth", ["missing", None, [], {}, "?", float("nan"), [None], [{}], [[1]]])
 def test_any_field_of_an_answer_may_fail(key: str, worth: Any) -> None:
-    for made in (sample.means_by_education, sample.two_keys, sample.total):
-        broken = made()
+    for name in ("income", "sectors", "people"):
+        broken = released.answer(name)
         broken.pop(key) if worth == "missing" else broken.update({key: worth})
         checked(report.html({"answers": [broken]}))
 
@@ -134,21 +148,23 @@ def test_any_field_of_an_answer_may_fail(key: str, worth: Any) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.fixed_dictionaries({"k": JSON, "value": st.floats() | st.none(), "lower": JSON, "upper": JSON})))
 def test_any_rows_give_a_page_without_nan(rows: list[dict[str, Any]]) -> None:
-    page = report.html({"answers": [sample.answer("x", "x", "count", ["k"], rows)]})
+    page = report.html({"answers": [released.rows_by("k", rows)]})
     assert not re.search(r'"(-?nan|-?inf)', page)
     checked(page)
 
 
 def test_extreme_numbers_fit_on_an_axis() -> None:
     values = [1e300, -1e300, 5e-324, 0.0, 1e16, 1e16 + 2]
-    rows = [sample.row(value, half, k=i) for i, (value, half) in enumerate(zip(values, reversed(values), strict=True))]
+    rows = [
+        released.row(value, half, k=i) for i, (value, half) in enumerate(zip(values, reversed(values), strict=True))
+    ]
     for chosen in (rows, rows[2:4] * 3, rows[4:] * 3):
         named = [{**row, "k": i} for i, row in enumerate(chosen)]
-        assert "nan" not in report.html({"answers": [sample.answer("x", "x", "mean", ["k"], named)]})
+        assert "nan" not in report.html({"answers": [released.rows_by("k", named)]})
 
 
 def test_the_longest_tables_are_cut_and_say_so() -> None:
-    page = report.html({"answers": [sample.many_groups(2100)]})
+    page = report.html({"answers": [released.answer("areas")]})
     assert "The first 2000 of 2100 groups" in words(page)
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
-from tightrope.certificates.reading import placed
+from tightrope.certificates.places import placed
 
 if TYPE_CHECKING:
     from tightrope.certificates.steps import Run

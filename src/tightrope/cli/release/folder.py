@@ -13,7 +13,7 @@ from pathlib import Path
 from tightrope.cli.output import file_mode
 from tightrope.errors import InputError
 
-ROOM = 4 * 2**20
+FILE_ROOM = 4 * 2**20
 """Bytes set aside for each file: most are smaller, so that a full disk shows before anything is spent."""
 UNKNOWN = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
 """What a file system says that cannot set room aside."""
@@ -78,7 +78,7 @@ def _make_room(folder: Path, name: str, parts: dict[str, Path]) -> None:
     parts[name] = Path(part)
     try:
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(handle, 0, ROOM)
+            os.posix_fallocate(handle, 0, FILE_ROOM)
     except OSError as error:
         if error.errno not in UNKNOWN:
             raise
@@ -112,7 +112,7 @@ def _remove(parts: Mapping[str, Path]) -> None:
 
 
 def _no_room(folder: Path, error: OSError) -> InputError:
-    expected = f"a folder with room for {ROOM // 2**20} MiB a file ({error.strerror})"
+    expected = f"a folder with room for {FILE_ROOM // 2**20} MiB a file ({error.strerror})"
     return InputError("out", str(folder), expected, "nothing was spent; choose another one with --out")
 
 

@@ -11,7 +11,7 @@ from scipy import optimize
 from tightrope.certificates.budget import Budget
 from tightrope.design.allocation.size_search import ROUGH, Search
 from tightrope.design.allocation.units import Choice, Unit, all_spends, needs
-from tightrope.errors import BudgetRefused
+from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.families.family import Family, Shaped
 from tightrope.mechanisms.families.registry import offered
 from tightrope.mechanisms.families.truncated_laplace import TruncatedLaplace
@@ -49,29 +49,45 @@ def allocate(units: Sequence[Unit], budget: Budget, *, compare: bool = True) -> 
     Where δ = 0 no noise may end, so no keys are hidden. Raises ``BudgetRefused`` where no size will do.
     """
     search = Search(tuple(units), budget)
+    _refuse_hidden_keys(search)
+    return _optimum(search) or _least(search, _trials(search, compare=compare))
+
+
+def _refuse_hidden_keys(search: Search) -> None:
     if not search.delta > 0 and any(spend.bounded for spend in all_spends(search.units)):
         raise BudgetRefused(
-            "keys cannot be discovered at delta = 0: list them with keys=, or allow a delta such as 1e-12"
+            "keys cannot be discovered at delta = 0: list them with keys=[...], or allow a delta such as 1e-12"
         )
-    optimum = _optimum(search)
-    if optimum is not None:
-        return optimum
+
+
+def _trials(search: Search, *, compare: bool) -> list[Trial]:
+    """What each family comes to; those with a shape last, for they begin near what the others found."""
     planned = [family for family in offered() if family.planned and (search.delta > 0 or not family.bounded)]
     trials: list[Trial] = []
     for law in (law for family in planned if not isinstance(family, Shaped) for law in family.variants):
-        least = min((trial.size for trial in trials), default=math.inf)
-        beaten = not compare and math.isfinite(least) and not search.passes(_families(search, law), HOPELESS * least)
-        trials.append(Trial(law.name, (), math.inf, math.inf) if beaten else _trial(search, law))
-    trials += [_tuned(search, family, trials) for family in planned if isinstance(family, Shaped)]
+        trials.append(_rival(search, law, trials, compare=compare))
+    return trials + [_tuned(search, family, trials) for family in planned if isinstance(family, Shaped)]
+
+
+def _rival(search: Search, law: Family, trials: Sequence[Trial], *, compare: bool) -> Trial:
+    """The trial of one law; where nothing is compared, a hopeless one is not sized."""
+    least = min((trial.size for trial in trials), default=math.inf)
+    beaten = not compare and math.isfinite(least) and not search.passes(_families(search, law), HOPELESS * least)
+    return _none(law.name) if beaten else _trial(search, law)
+
+
+def _least(search: Search, trials: Sequence[Trial]) -> Allocation:
+    """The trial with the least error, certified; among those as good as equal, the first."""
     least = min(trial.error for trial in trials)
-    best = next(trial for trial in trials if trial.error <= least * (1 + 2 * ROUGH))
     if not math.isfinite(least):
-        raise BudgetRefused(f"no noise keeps {budget} for {len(search.units)} answers; raise epsilon or delta")
+        raise BudgetRefused(
+            f"no noise keeps {search.budget} for {len(search.units)} answers; raise {' or '.join(search.budget.asked)}"
+        )
+    best = next(trial for trial in trials if trial.error <= least * (1 + 2 * ROUGH))
     choices, loss = search.certify(best.families, best.size)
-    spare = _spare(search, best)
     ordered = sorted(trials, key=lambda trial: -trial.error)
     relative = {t.name: t.error / best.error for t in ordered if math.isfinite(t.error)}
-    return Allocation(choices, loss, relative, spare)
+    return Allocation(choices, loss, relative, _spare(search, best))
 
 
 def _spare(search: Search, best: Trial) -> float | None:
@@ -88,7 +104,10 @@ def _optimum(search: Search) -> Allocation | None:
     capped = min(delta for _, delta in search.points) <= search.delta
     if others or not spend.whole_rows or need.parts != (1,) or not capped:
         return None
-    table = optimal_table(search.points)
+    try:
+        table = optimal_table(search.points)
+    except InputError:  # too long a table: the search refuses in words of the budget
+        return None
     if spend.bounded and not math.isfinite(table.worst):
         return None
     law = table.atoms(1)
@@ -106,11 +125,16 @@ class Trial:
     error: float
 
 
+def _none(name: str) -> Trial:
+    """A family that no size was sought for."""
+    return Trial(name, (), math.inf, math.inf)
+
+
 def _tuned(search: Search, family: Shaped, trials: Sequence[Trial]) -> Trial:
     """The family's best shape; none (an error of ∞) where the family that it is near to is hopeless."""
     least, beside = min(trials, key=lambda trial: trial.error), {trial.name: trial.error for trial in trials}
     if not beside.get(family.near, least.error) < HOPELESS * least.error:
-        return Trial(family.name, (), math.inf, math.inf)
+        return _none(family.name)
     found: list[Trial] = []
 
     def error(shape: float) -> float:

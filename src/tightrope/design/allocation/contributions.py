@@ -94,16 +94,21 @@ def _any_groups(parts: list[Masses], rows: int, window: Window) -> Masses:
     """F_n = max over c of part c and F_{n−c}, n = 1..rows."""
     best = [Masses.certain(window)]
     for n in range(1, rows + 1):
-        best.append(worst([part * best[n - c] for c, part in enumerate(parts[:n], start=1)]))
+        best.append(_worst_last(parts, best, n))
     return best[rows]
 
 
 def _few_groups(parts: list[Masses], rows: int, groups: int, window: Window) -> Masses:
-    """The same with at most ``groups`` parts: F_{g,n} = max over c of part c and F_{g−1,n−c}."""
+    """The same with at most ``groups`` ≥ 2 parts: F_{g,n} = max over c of part c and F_{g−1,n−c}, F_{1,n} = part n."""
     certain = Masses.certain(window)
-    best = [certain] * (rows + 1)
-    for g in range(1, groups + 1):
+    best = [certain, *parts, *[parts[-1]] * (rows - len(parts))]
+    for g in range(2, groups):
         reachable = range(1, min(rows, g * len(parts)) + 1)
-        best = [certain, *(worst([part * best[n - c] for c, part in enumerate(parts[:n], start=1)]) for n in reachable)]
+        best = [certain, *(_worst_last(parts, best, n) for n in reachable)]
         best += [best[-1]] * (rows + 1 - len(best))
-    return best[rows]
+    return _worst_last(parts, best, rows)
+
+
+def _worst_last(parts: list[Masses], best: list[Masses], rows: int) -> Masses:
+    """The maximum over the size of the last part; the others are ``best`` with the rows that it leaves."""
+    return worst([part * best[rows - c] for c, part in enumerate(parts[:rows], start=1)])

@@ -24,7 +24,7 @@ from tightrope.privacy.masses import Masses, Window, least
 
 TRIMMED = 1e-28
 """Outcomes that a part has less often than this count as lost: there an integer table has too few digits."""
-SMALL = 8
+ONE_BY_ONE = 8
 """Sizes of parts up to here are gone through one by one."""
 RAISED = 1e-9
 """Relative margin for the rounding of sums and quantiles."""
@@ -57,7 +57,7 @@ class Sizes:
         below, largest = [most - 1], [most]
         while (size := below[-1]) > 0:
             largest.append(size)
-            below.append(size - 1 if size <= SMALL else min(size - 1, size**2 // most))
+            below.append(size - 1 if size <= ONE_BY_ONE else min(size - 1, size**2 // most))
         return cls(tuple(below), tuple(largest))
 
     def most(self, amounts: Sequence[float], contribution: Contribution) -> float:

@@ -47,8 +47,9 @@ SMALLEST, FARTHEST = 1e-3, 60
 """Least size searched, in shifts of one row; and the largest, in sizes at which Laplace noise would do."""
 FIRST_WIDTH, NEXT_WIDTH = 0.3, 0.02
 """How far apart, in logarithms, the first two sizes of a search are: at a guess, and beside a law that is alike."""
-MOST_EPSILON = 50
-"""Releases above this ε are refused: one output could be e^50 times as likely."""
+MOST_EPSILON = 40.0
+"""The largest ε that noise is made for: a budget that allows more is kept by what keeps this. Further on there is next
+to no noise, and a total variation that doubles cannot tell from one."""
 MOST_NOISE = 20_000
 """Noise of more rows than this in every answer is refused: it would be of no use, and its tables too long."""
 LONGEST_LATTICE = 2000
@@ -72,12 +73,12 @@ class Search:
     @property
     def points(self) -> list[tuple[float, float]]:
         """The budget's points as floats, rounded to the private side."""
-        return [(math.nextafter(float(e), 0.0), math.nextafter(float(d), 0.0)) for e, d in self.budget.points]
+        return [(min(e, MOST_EPSILON), math.nextafter(d, 0.0)) for e, d in self.budget.rounded]
 
     @property
     def scale(self) -> float:
-        """The largest ε; for a total variation alone, the ε that Gaussian noise would have."""
-        return max(float(e) or _gaussian_epsilon(float(d), self.delta) for e, d in self.budget.points)
+        """The largest ε that is used; for a total variation alone, the ε that Gaussian noise would have."""
+        return min(MOST_EPSILON, max(e or _gaussian_epsilon(d, self.delta) for e, d in self.budget.rounded))
 
     def window(self, size: float, resolution: int) -> Window:
         """A lattice on which the losses of all exponential laws of this common size lie exactly."""
@@ -100,14 +101,17 @@ class Search:
         return self._excess(families, size, COARSE) <= 0
 
     def _refuse(self, most: float) -> None:
-        """Raises ``BudgetRefused`` where no noise would be of any use, or of any protection."""
-        if self.scale > MOST_EPSILON:
-            raise BudgetRefused(f"epsilon {self.scale:g} protects nobody; release with epsilon <= {MOST_EPSILON}")
+        """Raises ``BudgetRefused`` where no noise would be of any use."""
         if most > MOST_NOISE:
             raise BudgetRefused(
                 f"{self.budget} needs noise of about {most:.3g} rows in each answer; "
-                f"raise epsilon to {float(self.scale) * most / MOST_NOISE:.2g} or more, or ask fewer questions"
+                f"{self._raised(most / MOST_NOISE)}, or ask fewer questions"
             )
+
+    def _raised(self, factor: float) -> str:
+        """Which number of the budget to raise, as it was asked for, and how far an ε."""
+        name = self.budget.asked[0]
+        return f"raise epsilon to {self.scale * factor:.2g} or more" if name == "epsilon" else f"raise {name}"
 
     def _adding_up(self) -> float:
         """The size at which Laplace noise keeps the largest ε by adding up losses."""

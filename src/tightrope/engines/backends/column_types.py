@@ -29,6 +29,17 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     ("is_timestamp", "timestamp"),
 )
 
+_ARROW_KINDS: tuple[tuple[str, Kind], ...] = (
+    ("is_boolean", "boolean"),
+    ("is_integer", "integer"),
+    ("is_floating", "number"),
+    ("is_string", "text"),
+    ("is_large_string", "text"),
+    ("is_null", "text"),
+    ("is_date", "date"),
+    ("is_timestamp", "timestamp"),
+)
+WIDEST_DECIMAL = 38
 NANOSECONDS = 9
 
 
@@ -42,6 +53,15 @@ def kind_of(dtype: dt.DataType) -> Kind:
     if is_wide(dtype):
         return "integer"
     return next((kind for test, kind in _KINDS if getattr(dtype, test)()), "other")
+
+
+def arrow_kind(given: Any) -> Kind:
+    """The kind of an Arrow type as it is stored: that of the ibis type that it becomes, without loading ibis."""
+    types = load("pyarrow").types
+    if types.is_decimal(given):
+        held = given.precision <= WIDEST_DECIMAL and given.scale >= 0
+        return "other" if not held else "integer" if given.scale == 0 else "number"
+    return next((kind for test, kind in _ARROW_KINDS if getattr(types, test)(given)), "other")
 
 
 def is_wide(dtype: dt.DataType) -> bool:

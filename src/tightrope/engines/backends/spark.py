@@ -66,12 +66,13 @@ def held(backend: Any, rows: ir.Table) -> Iterator[tuple[Any, ir.Table]]:
     """
     frame = _frame(backend, rows)
     _refuse_speculation(frame.sparkSession)
+    second = _second(frame.sparkSession)
     kept = guarded("hold the rows", lambda: _binary(frame).localCheckpoint(eager=True))
     first = _fingerprint(kept)
     name = f"tightrope_{uuid.uuid4().hex}"
     guarded("name the rows", lambda: kept.createGlobalTempView(name))
     try:
-        ours = guarded("open a session of our own", lambda: _session(frame.sparkSession, name))
+        ours = guarded("open a session of our own", lambda: _session(second, name))
         yield ours, guarded("find the rows", lambda: ours.table(name))
         if _fingerprint(kept) != first:
             raise EngineError("Spark gave other rows at the second look than at the first; nothing was answered")
@@ -79,9 +80,27 @@ def held(backend: Any, rows: ir.Table) -> Iterator[tuple[Any, ir.Table]]:
         guarded("drop a temporary table", lambda: frame.sparkSession.catalog.dropGlobalTempView(name))
 
 
-def _session(session: Any, name: str) -> Any:
-    """A session beside the user's: functions, settings and views of its own, the same workers, and the held rows."""
-    ours = session.newSession()
+def _second(session: Any) -> Any:
+    """A session beside the user's: functions, settings and views of its own, and the same workers.
+
+    Raises ``InputError`` where there is none (older Spark Connect): the user's functions and settings would decide.
+    """
+
+    def opened() -> Any:
+        try:
+            return session.newSession()
+        except (AttributeError, NotImplementedError):
+            return None
+
+    second = guarded("open a session of our own", opened)
+    if second is None:
+        expected = "a frame of a Spark session that can open a second one (newSession)"
+        raise InputError("source", type(session), expected, "use a classic session, or write the rows to Parquet parts")
+    return second
+
+
+def _session(ours: Any, name: str) -> Any:
+    """The held rows, seen from a session of ours."""
     ours.table(f"global_temp.{name}").createOrReplaceTempView(name)
     return load("ibis").pyspark.connect(ours)
 

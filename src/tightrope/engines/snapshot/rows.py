@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
 
-REMEDY = "cast times of day, intervals, bytes and lists to text first; of pandas objects, say types={...: 'text'}"
+CAST_FIRST = "cast times of day, intervals, bytes and lists to text first; of pandas objects, say types={...: 'text'}"
 WIDE_TOTAL = "decimal(38, 0)"
 """Totals are 128 bits wide always: a width taken from the number of rows would tell it."""
 
@@ -52,7 +52,7 @@ def check(schema: Schema, request: Request) -> None:
     for name in (*keys, *request.by):
         if schema.column(name).kind == "other":
             expected = "a number, text, boolean, date or timestamp to serve as a person or key"
-            raise SchemaError("column", name, expected, REMEDY)
+            raise SchemaError("column", name, expected, CAST_FIRST)
     for measure in request.measures:
         if measure.column is None:
             continue

@@ -16,7 +16,6 @@ from tightrope.engines.guard import load
 A_DAY = 86_400_000
 _TICKS = {"s": 1_000_000, "ms": 1_000}
 """Microseconds in a tick."""
-WIDEST_DECIMAL = 38
 
 
 def settled_schema(schema: Any) -> Any:

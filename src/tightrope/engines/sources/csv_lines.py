@@ -19,7 +19,7 @@ from tightrope.engines.guard import guarded
 from tightrope.engines.sources.dialect import Dialect
 from tightrope.errors import InputError
 
-BLOCK = 1 << 22
+CSV_BLOCK = 1 << 22
 LONGEST = 1 << 26
 """Bytes of one record, at most."""
 NEWLINE, RETURN = 10, 13
@@ -140,10 +140,10 @@ def _regular(ends: NDArray[np.bool_]) -> bool:
 def _blocks(file: BinaryIO, encoding: str) -> Iterator[bytes]:
     """The bytes of the file in UTF-8, without a byte order mark."""
     convert = _CONVERT[encoding]
-    block = guarded("read the CSV file", lambda: file.read(BLOCK)).removeprefix(BOM if encoding == "utf-8" else b"")
+    block = guarded("read the CSV file", lambda: file.read(CSV_BLOCK)).removeprefix(BOM if encoding == "utf-8" else b"")
     while block:
         yield convert(block)
-        block = guarded("read the CSV file", lambda: file.read(BLOCK))
+        block = guarded("read the CSV file", lambda: file.read(CSV_BLOCK))
 
 
 def _from_windows(block: bytes) -> bytes:

@@ -55,7 +55,7 @@ def open_duckdb(path: Path, name: str) -> Table:
         stamped.check()
         return table
 
-    return Table(schema_of(table.schema()), "duckdb", backend, loaded)
+    return Table(schema_of(table.schema()), "duckdb", lambda: backend, loaded)
 
 
 def _parquet(parts: tuple[Path, ...]) -> Table:

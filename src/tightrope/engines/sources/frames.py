@@ -78,7 +78,7 @@ def open_spark(frame: Any) -> Table:
     name = f"tightrope_{uuid.uuid4().hex}"
     guarded("name the Spark frame", lambda: frame.createOrReplaceTempView(name))
     table = guarded("read the schema of the Spark frame", lambda: backend.table(name))
-    return Table(schema_of(table.schema()), "spark", backend, lambda _: table)
+    return Table(schema_of(table.schema()), "spark", lambda: backend, lambda _: table)
 
 
 def _of(table: Any, names: Sequence[str]) -> Any:

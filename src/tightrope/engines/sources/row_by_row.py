@@ -24,7 +24,7 @@ SINGLE = (
     "SearchedCase", "SimpleCase", "TypeOf", "Hash", "HashBytes", "HexDigest", "Pi", "E", "Constant",
 )  # fmt: skip
 """Operations of other modules that do. Not among them: functions of the user or of the engine, ``rowid``, ``now()``."""
-NEVER = ("Impure", "Reduction", "Analytic", "Subquery")
+BEYOND_A_ROW = ("Impure", "Reduction", "Analytic", "Subquery")
 
 
 def not_by_row(expression: Any) -> list[str]:
@@ -37,6 +37,6 @@ def not_by_row(expression: Any) -> list[str]:
 
 def _of_one_row(node: Any) -> bool:
     operations = load("ibis.expr.operations")
-    if isinstance(node, tuple(getattr(operations, kind) for kind in NEVER)):
+    if isinstance(node, tuple(getattr(operations, kind) for kind in BEYOND_A_ROW)):
         return False
     return type(node).__name__ in SINGLE or type(node).__module__.rpartition(".")[2] in ROOMS

@@ -101,7 +101,7 @@ def _open_ibis(expression: Any, _: Mapping[str, str]) -> Table:
         raise InputError("source", stray, "an ibis table that treats rows one by one", "create the table first")
     check_names(expression.columns)
     backend = guarded("find the back end of the ibis table", expression.get_backend)
-    return Table(schema_of(expression.schema()), "ibis", backend, lambda _: expression)
+    return Table(schema_of(expression.schema()), "ibis", lambda: backend, lambda _: expression)
 
 
 PANDAS = ("pandas", "DataFrame")

@@ -25,7 +25,7 @@ RADII = 250
 GAMMAS = 1 + np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 80)])
 SMALLEST_RADIUS = 1e-6
 """The smallest radius, relative to the spread of the prior."""
-CELLS = 32
+CELLS_A_WINDOW = 32
 """Cells a window."""
 WIDTHS = (0.25, 0.5, 1.0, 2.0)
 """Windows tried, times √(nκ)."""
@@ -76,7 +76,7 @@ class Bayes(Limit):
         known = whole("people", people) * self.constraint.kl_contraction
         found = [0.0]
         for count in windows_for(known):
-            cells = self.problem.cut(count * CELLS)
+            cells = self.problem.cut(count * CELLS_A_WINDOW)
             if cells is not None:
                 found.append(risk_within(cells, count, known, self.cost))
         return falls_to(max(found))

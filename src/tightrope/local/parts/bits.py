@@ -17,7 +17,7 @@ from tightrope.local.parts.values import Integers
 from tightrope.randomness.source import Words
 
 LANES = 64
-ROWS = 1 << 12
+BITS_AT_ONCE = 1 << 12
 """Rows counted at once."""
 
 
@@ -89,8 +89,8 @@ def column_counts(rows: Words, k: int) -> NDArray[np.int64]:
     [1, 3, 1]
     """
     total = np.zeros(width(k) * LANES, dtype=np.int64)
-    for start in range(0, len(rows), ROWS):
-        level, weight = rows[start : start + ROWS], 1
+    for start in range(0, len(rows), BITS_AT_ONCE):
+        level, weight = rows[start : start + BITS_AT_ONCE], 1
         while len(level):
             level, last = _carried(level)
             total += weight * _added(last)

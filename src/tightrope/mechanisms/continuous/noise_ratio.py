@@ -14,7 +14,7 @@ from tightrope.privacy.loss import PrivacyLoss
 
 LEAST = 1e-300
 """What loses less than this is left out of an account: its formulas would leave double precision."""
-REMEDY = "so little is lost that doubles hardly hold it: leave this release out of the account"
+LEFT_OUT = "so little is lost that doubles hardly hold it: leave this release out of the account"
 
 
 def checked(scale: object, sensitivity: object) -> tuple[float, float]:
@@ -25,14 +25,14 @@ def checked(scale: object, sensitivity: object) -> tuple[float, float]:
     """
     size, most = non_negative("scale", scale), positive("sensitivity", sensitivity)
     if not ratio(size, most) >= LEAST:
-        raise InputError("scale", size, f"at most 1e300 times the sensitivity, {most:g}", REMEDY)
+        raise InputError("scale", size, f"at most 1e300 times the sensitivity, {most:g}", LEFT_OUT)
     return size, most
 
 
 def not_faint(epsilon: float) -> float:
     """An ε that is 0 or at least 10⁻³⁰⁰; raises ``InputError`` for one between."""
     if not (epsilon == 0 or epsilon >= LEAST):
-        raise InputError("epsilon", epsilon, "at least 1e-300", REMEDY)
+        raise InputError("epsilon", epsilon, "at least 1e-300", LEFT_OUT)
     return epsilon
 
 

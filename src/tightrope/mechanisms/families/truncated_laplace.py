@@ -82,7 +82,7 @@ def _ended(end: float) -> Indices:
 
 def _largest(listed: Floats, need: Need, allowed: float) -> int:
     """Least N for which the parts' top masses P(X > N − shift) together stay within ``allowed``."""
-    total = 2 * math.fsum(listed) - 1.0
+    total = 2 * math.fsum(listed.tolist()) - 1.0
     reach = len(listed) - 1
     below = np.concatenate([[0.0], np.cumsum(listed)])
     lost = np.zeros(reach + 1)

@@ -19,7 +19,7 @@ DEEPER = 25.0
 """Float weights are listed until e^{−25} of the mass that may be lost."""
 MOST_ATOMS = 1024
 """Losses of a longer law are gathered in cells, about so many: searches need no more."""
-NARROWEST = 1e-12
+NARROWEST_CELL = 1e-12
 """Nats between the ends of a cell below which it is one atom."""
 LONGEST_SIDE = 1 << 17
 """Cells of one side at most."""
@@ -61,7 +61,7 @@ class Weights:
 
     @cached_property
     def _shares(self) -> Floats:
-        return self.half / (2 * math.fsum(self.half) - float(self.half[0]))
+        return self.half / (2 * float(np.sum(self.half)) - float(self.half[0]))
 
     @property
     def mean_absolute(self) -> float:
@@ -90,7 +90,7 @@ class Weights:
     @cached_property
     def _concave(self) -> bool:
         """Whether the logarithms are concave, but for rounding."""
-        return bool(np.all(np.diff(self._sides[1], 2) <= NARROWEST))
+        return bool(np.all(np.diff(self._sides[1], 2) <= NARROWEST_CELL))
 
     @cached_property
     def _sides(self) -> tuple[Floats, Floats]:
@@ -103,9 +103,9 @@ class Weights:
 def _gathered(lower: Floats, upper: Floats, p: Floats, q: Floats, lost: float) -> Cells:
     """Cells that keep both masses; where no loss of a cell differs, all of it is at the end."""
     upper = np.maximum(lower, upper)
-    width = np.maximum(upper - lower, NARROWEST)
-    high = p * np.clip(np.expm1(np.log(q / p) + lower) / np.expm1(-width), 0.0, 1.0)
-    high = np.where(upper - lower < NARROWEST, p, high)
+    width = np.maximum(upper - lower, NARROWEST_CELL)
+    high = p * np.minimum(np.maximum(np.expm1(np.log(q / p) + lower) / np.expm1(-width), 0.0), 1.0)
+    high = np.where(upper - lower < NARROWEST_CELL, p, high)
     return Cells(lower, upper, p - high, high, lost, lost)
 
 

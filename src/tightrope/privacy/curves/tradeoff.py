@@ -20,7 +20,7 @@ APART = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 5.0, 20.0)
 """Distances in ε at which convexity is used for the coarse bound; the best is taken."""
 SPLIT, FARTHEST = 700.0, 1400.0
 """Beyond the first e^ε is two factors; beyond the second, e^ε t is more than one for every t that is a double."""
-SMALL = 1e-300
+FAINT_GAIN = 1e-300
 LOWEST, FAINTEST = -40.0, -744.0
 """Below the first ε the sum is one; below the second e^ε is no double."""
 
@@ -89,7 +89,7 @@ def type_two_error(ahead: Order, back: Order, rate: float) -> Interval:
         low, high = _met(ahead, rate, epsilon) if epsilon >= 0 else _mirrored(back, (rate, kept), epsilon)
         return -high, -low
 
-    found = least(gained, -1.0, lambda value: math.asinh(value / SMALL), FAINTEST)
+    found = least(gained, -1.0, lambda value: math.asinh(value / FAINT_GAIN), FAINTEST)
     high = min(-found.low, _beyond(gained, found.epsilon) * kept[1] * (1 + 1e-15), 1.0)
     return max(0.0, -found.high), max(high, math.ulp(0.0))
 

@@ -18,7 +18,7 @@ from scipy import linalg, special
 from tightrope.numerics.arrays import Floats
 from tightrope.privacy.sampled.shifted_line import TAIL, Power
 
-CELLS = 2000
+PATH_CELLS = 2000
 FARTHEST = 1.5
 """Where the path levels off."""
 SLOPES = (0.125, 0.5, 1.0)
@@ -80,7 +80,7 @@ class LiftedPath:
         low, high = power.ends()
         if len(powers) > 1:
             low, high = power.mu / 2, max(high, TAIL + power.mu)
-        x = np.linspace(low, high, CELLS + 1)
+        x = np.linspace(low, high, PATH_CELLS + 1)
         loss, cut = power.log_g(x), power.cut < math.inf
         share = np.asarray(
             special.expit(power.mu * x - power.mu**2 / 2 + math.log(power.rate) - math.log1p(-power.rate))

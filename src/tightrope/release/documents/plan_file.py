@@ -15,22 +15,37 @@ from msgspec import Meta
 
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import Counted, Part
-from tightrope.certificates.reading import Reader, placed, tip
+from tightrope.certificates.places import Names, placed
+from tightrope.certificates.reading import Reader, tip
 from tightrope.engines import open_source
 from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.release.plan import Plan
-from tightrope.release.questions.asked import ENTRIES
+from tightrope.release.questions.asked import ENTRIES, RENAMED
 from tightrope.release.questions.kinds import KINDS
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import A_PERSON
 from tightrope.release.session import MEANS, Session
 
-READER = Reader(
+PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
 )
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
 ELSEWHERE = "median", "quantile", "variance", "standard_deviation", "histogram", "count_distinct", "ratio", "max", "min"
 NOT_YET = "this kind is not offered; counts by a column are a histogram, and sums and means are the other kinds"
+KEYS: Names = {
+    "source": "[source] path",
+    "table": "[source] table",
+    "types": "[source] types",
+    "dialect": "[source.dialect]",
+    "person": "[person] column",
+    "rows_per_person": "[person] rows",
+    "rows_per_group": "[person] rows_per_group",
+    "groups_per_person": "[person] groups",
+    "budget": "[budget]",
+    **{name: f"[budget] {name}" for name in ("epsilon", "delta", "attack_success", "points", "share")},
+    "questions": "question",
+}
+"""Where the parameters of ``open_source``, ``Session`` and its ``plan`` stand in a plan file."""
 NEEDED = "source", "person", "budget"
 Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A number as it is typed: 0.1 is one tenth."""
@@ -152,20 +167,22 @@ class PlanFile:
         """The table with its person and budget; reads the schema only."""
         source, person = self.document.source, self.document.person
         dialect = None if source.dialect is None else source.dialect.entries()
-        opened = open_source(self.source, table=source.table, types=source.types, dialect=dialect)
-        return Session(
-            opened,
-            person=(person.column, person.means),
-            budget=self.document.budget.budget(),
-            rows_per_person=person.rows,
-            rows_per_group=person.rows_per_group,
-            groups_per_person=person.groups,
-        )
+        with placed("", KEYS):
+            opened = open_source(self.source, table=source.table, types=source.types, dialect=dialect)
+            return Session(
+                opened,
+                person=(person.column, person.means),
+                budget=self.document.budget.budget(),
+                rows_per_person=person.rows,
+                rows_per_group=person.rows_per_group,
+                groups_per_person=person.groups,
+            )
 
     def plan(self) -> Plan:
         """The least noise for the questions; reads the schema only, spends nothing."""
         share, rows = self.document.budget.share, self.document.expected_rows
-        return self.session().plan(self.document.questions(), share=share, expected_rows=rows)
+        with placed("", KEYS):
+            return self.session().plan(self.document.questions(), share=share, expected_rows=rows)
 
 
 def load(path: str | Path) -> PlanFile:
@@ -180,10 +197,10 @@ def load(path: str | Path) -> PlanFile:
 
 def read(path: Path) -> PlanDocument:
     """What a plan file says, whether or not its table is there; raises ``PlanError``."""
-    found = READER.tables(path)
+    found = PLAN_FILE.tables(path)
     # a section that is left out is an empty one: the error then says which of its keys is needed
     found |= {name: found.get(name, {}) for name in NEEDED}
-    return READER.data({key: _plain(found[key]) if key == "question" else found[key] for key in found}, PlanDocument)
+    return PLAN_FILE.data({key: _plain(found[key]) if key == "question" else found[key] for key in found}, PlanDocument)
 
 
 def _question(place: str, entry: Mapping[str, Any]) -> Question:
@@ -196,7 +213,7 @@ def _question(place: str, entry: Mapping[str, Any]) -> Question:
     for key in entry:
         if key not in known:
             raise PlanError(f"key in {place}, a {kind}", key, f"one of {listed(known)}", nearest(key, known))
-    with placed(place):
+    with placed(place, RENAMED):
         return node.from_entry(entry)
 
 

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypedDict, TypeVar, Unpack, get_type_hints
+from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 from tightrope.certificates.printable import printable
 from tightrope.errors import PlanError
@@ -22,6 +22,8 @@ RESERVED = ("value", "lower", "upper", "usable")
 """Names of the columns of an answer: no key may be called so."""
 ENTRIES = ("by", "keys", "weight", "name", "rows_per_group", "groups")
 """The keys of a plan file that every question has."""
+RENAMED = {"groups_per_person": "groups"}
+"""The keywords that are called otherwise there."""
 
 
 class Asking(TypedDict, total=False):
@@ -97,12 +99,10 @@ def spelled_out(maker: Maker) -> Maker:
 
 
 def asking(entry: Mapping[str, Any]) -> Asking:
-    """The keywords in an entry of a plan file (plain values), where a person's groups are called ``groups``."""
-    named: Any = {key: entry[key] for key in ENTRIES if key in entry and key != "groups"}
-    if "groups" in entry:
-        named["groups_per_person"] = whole("groups", entry["groups"])
-    keywords: Asking = named
-    return keywords
+    """The keywords in an entry of a plan file (plain values)."""
+    named = {name: RENAMED.get(name, name) for name in Asking.__annotations__}
+    keywords: Any = {name: entry[key] for name, key in named.items() if key in entry}
+    return cast(Asking, keywords)
 
 
 def _columns(by: object) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ def _keys(keys: object, by: tuple[str, ...]) -> Keys | None:
     if keys is None:
         return None
     if not by:
-        raise PlanError("keys", keys, "left out when by= is", "say by= which column they are of")
+        raise PlanError("keys", keys, "left out where by is", 'say which column they are of: by="city"')
     listed = _product(keys, by) if isinstance(keys, Mapping) else _listed(keys, by)
     if not all(isinstance(value, Hashable) and not isinstance(value, NESTED) for key in listed for value in key):
         expected = f"a list of {'values' if len(by) == 1 else f'lists of {len(by)} values'}, none of them a list itself"

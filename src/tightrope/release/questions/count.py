@@ -10,7 +10,7 @@ from tightrope.release.questions.asked import Asked, Asking, asking, spelled_out
 from tightrope.release.questions.node import Integers, Noises, Question, Record
 from tightrope.release.questions.vector import Vector, row_count
 
-ROWS = "rows"
+ROW_COUNT = "rows"
 
 
 @final
@@ -34,21 +34,21 @@ class Count(Question):
 
     def vectors(self) -> tuple[Vector, ...]:
         """One."""
-        return (row_count(ROWS, self.asked.size),)
+        return (row_count(ROW_COUNT, self.asked.size),)
 
     def record(self, integers: Integers, noises: Noises) -> Record:
         """The noisy integer; where it shows its group, the interval holds given that."""
-        lower, upper = noises[ROWS].interval(integers[ROWS])
-        return {"value": integers[ROWS], "lower": lower, "upper": upper}
+        lower, upper = noises[ROW_COUNT].interval(integers[ROW_COUNT])
+        return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
 
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:
         """Those of the noise."""
         del people
-        return noises[ROWS].mean_absolute, noises[ROWS].half_width()
+        return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width()
 
     def worst(self, noises: Noises) -> float:
         """That of the noise."""
-        return noises[ROWS].worst
+        return noises[ROW_COUNT].worst
 
 
 @spelled_out

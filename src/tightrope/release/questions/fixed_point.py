@@ -10,7 +10,7 @@ from tightrope.errors import PlanError
 
 RANGE_DIGITS = 8
 """Decimal digits of half the range that a value keeps: rounding to the grid is below 1e−8 of it."""
-NARROWEST = 1e-250
+NARROWEST_RANGE = 1e-250
 """Below it, a step that is fine enough is too small for a double."""
 WIDEST_GRID = 2.0**60
 """Grid points from zero to the farther bound, at most."""
@@ -25,8 +25,8 @@ def grid(between: tuple[float, float], *, centred: bool) -> FixedPoint:
     reach = (high - low) / 2 if centred else max(abs(low), abs(high))
     if not math.isfinite(high - low):
         raise PlanError("between", between, "a range that a double can hold", "use smaller bounds")
-    if not reach >= NARROWEST:
-        expected = f"a range that reaches to {NARROWEST:g} at least"
+    if not reach >= NARROWEST_RANGE:
+        expected = f"a range that reaches to {NARROWEST_RANGE:g} at least"
         raise PlanError("between", between, expected, "measure in smaller units, so that the numbers are larger")
     finest = math.ceil(math.log10(max(abs(low), abs(high)) / WIDEST_GRID))
     step = Decimal(1).scaleb(max(math.floor(math.log10(reach)) - RANGE_DIGITS, finest))

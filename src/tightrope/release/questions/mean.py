@@ -28,7 +28,11 @@ class Mean(OfColumn):
     meaning = "The average"
     additive = False
     uniform = False
-    notes = ("where the noisy count is below 1 the mean is withheld and the interval is the whole range",)
+    notes = (
+        "where the noisy count is below 1 the mean is withheld and the interval is the whole range",
+        "the 95 % of a mean are over all that may happen, withholding it included: a small group has no promise of its "
+        "own for the case that its mean is shown",
+    )
 
     @property
     def grid(self) -> FixedPoint:

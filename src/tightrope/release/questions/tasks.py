@@ -10,6 +10,7 @@ from types import MappingProxyType
 from tightrope.certificates.budget import TYPICAL, Budget
 from tightrope.certificates.printable import noun
 from tightrope.design.allocation.contributions import Contribution
+from tightrope.design.allocation.size_search import MOST_EPSILON
 from tightrope.design.allocation.units import Unit
 from tightrope.engines.request import PersonBounds, Request
 from tightrope.engines.schema import Schema
@@ -108,7 +109,7 @@ def tasks_of(questions: Sequence[Question], person: Person, schema: Schema) -> t
     if isinstance(questions, Question) or not all(isinstance(q, Question) for q in questions) or len(questions) == 0:
         raise PlanError("questions", questions, "a list of tr.count, tr.sum and tr.mean questions")
     if len(questions) > MOST_QUESTIONS:
-        remedy = "by= asks for many groups in one question; or make several plans, each with a share"
+        remedy = 'by="city" asks for many groups in one question; or make several plans, each with a share'
         raise PlanError("questions", len(questions), f"at most {MOST_QUESTIONS} of them", remedy)
     names = [question.name for question in questions]
     for name in names:
@@ -130,7 +131,7 @@ def usable_delta(budget: Budget, tasks: Sequence[Task]) -> None:
         raise InputError("delta", budget.delta, f"below {LARGEST_DELTA} for a release", remedy)
     discovered = [question.name for task in tasks if task.key_count is not None for question in task.questions]
     if discovered and not budget.delta > 0:
-        remedy = f"list the keys of {discovered[0]} with keys=, or say delta=1e-12: it costs next to nothing"
+        remedy = f"list the keys of {discovered[0]} with keys=[...], or say delta=1e-12: it costs next to nothing"
         raise InputError("delta", budget.delta, "above 0 where keys are discovered", remedy)
 
 
@@ -141,6 +142,17 @@ def large_delta(budget: Budget) -> str | None:
     return (
         f"delta {float(budget.delta):g} is large: with {int(1 / budget.delta):,} people the promise allows to publish "
         "one of them, picked at random; it should be far below one over the number of people"
+    )
+
+
+def large_epsilon(budget: Budget) -> str | None:
+    """Words of warning for an ε beyond every noise that is made."""
+    largest = max(epsilon for epsilon, _ in budget.stated)
+    if largest <= MOST_EPSILON:
+        return None
+    return (
+        f"epsilon {float(largest):g} protects nobody, and the noise is that of epsilon {MOST_EPSILON:g}: next to none; "
+        "a typical value is 1"
     )
 
 

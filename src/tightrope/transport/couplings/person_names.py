@@ -13,7 +13,7 @@ from tightrope.errors import InputError
 EQUAL_TYPES = frozenset({int, str, bytes, UUID})
 """Equal where they are the same, and only there."""
 EXPECTED = "made of whole numbers, strings, bytes, UUIDs or tuples of them"
-REMEDY = "1, 1.0 and True are equal, NaN is not even equal to itself: give every value a name of its own"
+OWN_NAMES = "1, 1.0 and True are equal, NaN is not even equal to itself: give every value a name of its own"
 
 
 def people(person: Any, count: int) -> list[Any]:
@@ -54,7 +54,7 @@ def _checked(found: list[Any]) -> list[Any]:
     if tuple in odd and all(_is_whole(name) for name in found if isinstance(name, tuple)):
         odd.remove(tuple)
     if odd:
-        raise InputError("types in person", sorted(kind.__name__ for kind in odd), EXPECTED, REMEDY)
+        raise InputError("types in person", sorted(kind.__name__ for kind in odd), EXPECTED, OWN_NAMES)
     return found
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import signal
 from scipy.special import logsumexp
 
 from tightrope.numerics.arrays import Floats
@@ -58,6 +57,8 @@ def three_point(step: float, masses: tuple[float, float], missing: float, count:
 
     The total mass (1 − missing)^count is known exactly, so it fixes the scale.
     """
+    from scipy import signal  # slow to load, and used here alone
+
     top, middle = masses
     bottom = top * math.exp(-step)
     positive = _upper_half(top, middle, bottom, count)[::-1]

@@ -1,0 +1,3 @@
+from .pages.page import html as html
+from .pages.page import study_html as study_html
+from .pictures import plots as plots
