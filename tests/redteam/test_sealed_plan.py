@@ -38,10 +38,10 @@ def failing(monkeypatch):
     """Makes the work after the charge end with this exception."""
 
     def fail(error: BaseException) -> None:
-        def collect(*_: object) -> None:
+        def noisy(*_: object) -> None:
             raise error
 
-        monkeypatch.setattr("tightrope.engines.Snapshot.collect", collect)
+        monkeypatch.setattr("tightrope.release.answering._noisy", noisy)
 
     return fail
 

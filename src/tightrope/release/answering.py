@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +12,6 @@ from tightrope.release.answers import Answer, Answers
 
 if TYPE_CHECKING:
     from tightrope.certificates.release import ReleaseCertificate
-    from tightrope.engines import Snapshot
     from tightrope.engines.request import Grouped
     from tightrope.release.draft import Draft
     from tightrope.release.questions.accuracy import Accuracy
@@ -22,17 +23,25 @@ Group = tuple[Key, dict["Vector", int]]
 """A key, and the noisy integers of its group."""
 
 
-def answer_tasks(draft: Draft, rows: Snapshot, certificate: ReleaseCertificate) -> Answers:
-    """Add noise, withhold, and compute every answer from noisy integers only."""
+def answering(draft: Draft, certificate: ReleaseCertificate) -> Callable[[Sequence[Grouped]], Answers]:
+    """What turns exact integers, task by task, into answers: add noise, withhold, compute from noisy integers only.
+
+    Whatever can be computed without the integers is computed now, and the answers are written out once without a
+    record: what no document can hold fails here, before it is paid for. What is left draws and adds up.
+    """
     accuracies = {accuracy.question: accuracy for accuracy in draft.accuracies()}
-    answers: list[Answer] = []
-    for task, noises in zip(draft.tasks, draft.noises(), strict=True):
-        groups = _noisy(task, noises, rows.collect(task.request))
-        answers += [
-            Answer(question, _rows(accuracies[question], groups), draft.answer_data(accuracies[question]))
-            for question in task.questions
-        ]
-    return Answers(tuple(answers), certificate)
+    blank = {question: Answer(question, [], draft.answer_data(accuracies[question])) for question in draft.questions}
+    Answers(tuple(blank.values()), certificate).result()
+    noises = draft.noises()
+
+    def answers(exact: Sequence[Grouped]) -> Answers:
+        found: list[Answer] = []
+        for task, own, integers in zip(draft.tasks, noises, exact, strict=True):
+            groups = _noisy(task, own, integers)
+            found += [replace(blank[question], rows=_rows(accuracies[question], groups)) for question in task.questions]
+        return Answers(tuple(found), certificate)
+
+    return answers
 
 
 def _noisy(task: Task, noises: tuple[Noise, ...], exact: Grouped) -> list[Group]:

@@ -13,7 +13,7 @@ from tightrope.design.allocation.allocation import allocate
 from tightrope.engines import open_source
 from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
-from tightrope.release.answering import answer_tasks
+from tightrope.release.answering import answering
 from tightrope.release.certificate import certificate_of
 from tightrope.release.draft import Draft, group_sizes
 from tightrope.release.plan import Plan
@@ -120,19 +120,20 @@ class Session(Sealed):
         return Plan(draft, issue(self._charges, draft.share, self._answering(draft)))
 
     def _answering(self, draft: Draft) -> Callable[[], AbstractContextManager[Callable[[], Answers]]]:
-        """Certify and read the rows once; what is then left to do is paid for: to count and to draw.
+        """Certify, read the rows once and count them; what is then left to do is paid for: to draw.
 
-        A source that cannot be read costs nothing. One release at a time, for they share a connection.
+        So no file, no engine, no full disk and no short memory can fail at a cost. One release reads at a time, for
+        they share a connection.
         """
         table, reading = self._table, self._reading
 
         @contextmanager
         def read() -> Iterator[Callable[[], Answers]]:
-            certificate = certificate_of(draft)
-            with reading, table.snapshot([task.request for task in draft.tasks]) as rows:
-                for task in draft.tasks:
-                    rows.check(task.request)
-                yield lambda: answer_tasks(draft, rows, certificate)
+            answer = answering(draft, certificate_of(draft))
+            requests = [task.request for task in draft.tasks]
+            with reading, table.snapshot(requests) as rows:
+                exact = [rows.collect(request) for request in requests]
+            yield lambda: answer(exact)
 
         return read
 

@@ -130,7 +130,7 @@ def nothing_may_be_spent(monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("the budget was spent")
 
-    monkeypatch.setattr("tightrope.release.session.answer_tasks", refuse)
+    monkeypatch.setattr("tightrope.release.session.answering", refuse)
 
 
 def test_a_folder_that_cannot_be_written_to_costs_nothing(run, folder, nothing_may_be_spent):
@@ -149,7 +149,7 @@ def test_refusals_end_with_three(run, folder, monkeypatch):
     def refuse(*_: object) -> None:
         raise BudgetRefused("0.5 of the budget is left; plan with share=0.5")
 
-    monkeypatch.setattr("tightrope.release.session.answer_tasks", refuse)
+    monkeypatch.setattr("tightrope.release.session.answering", refuse)
     run("release", folder / "plan.toml").refused_with("share=0.5", code=3)
 
 

@@ -66,7 +66,8 @@ def test_nan_is_found_where_statistics_hide_it(opened, other):
         "sum": (sum(min(x, 10) for x in usable),),
     }
     assert table.collect(ask("k")).keys == ((None,), *((x,) for x in usable))
-    assert table.collect(ask(bounds=per_person(1))).values["rows"] == (len(usable),)
+    people = [x for x in usable if x != INF]
+    assert table.collect(ask(bounds=per_person(1))).values["rows"] == (len(people),)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ KEY_COLUMNS = {
     "dictionary": (pa.array(["b", "b", None, "a"]).dictionary_encode(), [None, "a", "b"]),
     "large": (pa.array(["b", "b", None, "a"], pa.large_string()), [None, "a", "b"]),
     "boolean": (pa.array([True, True, None, False]), [None, False, True]),
-    "float32": (pa.array([0.5, 0.5, None, -1.0], pa.float32()), [None, -1.0, 0.5]),
+    "float32": (pa.array([3.0, 3.0, None, -1.0], pa.float32()), [None, -1.0, 3.0]),
     "decimal": (
         pa.array([Decimal("1.50"), Decimal("1.50"), None, Decimal("-0.25")], pa.decimal128(10, 2)),
         [None, Decimal("-0.25"), Decimal("1.50")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def two_steps(scale, rate, epsilon):
         return density * float(law.profile(epsilon - law.loss(np.array([x])))[0])
 
     edges = np.linspace(-12, 12 + mu, 200)
-    parts = [integrate.quad(integrand, a, b, epsabs=0, epsrel=1e-12)[0] for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [integrate.quad(integrand, a, b, epsabs=0, epsrel=1e-12)[0] for a, b in pairwise(edges)]
     return math.fsum(parts)
 
 

@@ -103,6 +103,19 @@ def comparable(column: ir.Column) -> ir.Column:
     return _within_calendar(column) if dtype.is_date() else column  # nanoseconds end in 2262
 
 
+def identity(column: ir.Column) -> ir.Column:
+    """``comparable`` for persons: a float that is no whole number, or too large to differ from the next, is NULL.
+
+    Two people whose numbers were rounded to one float would be bounded as one, and who leaves could bring back rows of
+    the other.
+    """
+    made = comparable(column)
+    if not column.type().is_floating():
+        return made
+    end = 2.0**24 if column.type().is_float32() or column.type().is_float16() else 2.0**53
+    return load("ibis").ifelse((made.abs() < end) & (made == made.floor()), made, None)
+
+
 def _within_calendar(column: ir.Column) -> ir.Column:
     """Days outside the years 1 to 9999, and infinite ones, are NULL: a row with one must not stop the others."""
     dtype = column.type()

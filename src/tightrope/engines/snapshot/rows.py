@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tightrope.engines.backends.column_types import comparable
+from tightrope.engines.backends.column_types import comparable, identity
 from tightrope.engines.guard import load
 from tightrope.engines.request import FixedPoint, Measure, Request
 from tightrope.engines.schema import Schema
@@ -73,7 +73,7 @@ def narrow(
     names = tuple(f"key{place}" for place in range(len(request.by)))
     columns = {name: comparable(table[column]) for name, column in zip(names, request.by, strict=True)}
     if request.bounds.person is not None:
-        columns["person"] = comparable(table[request.bounds.person])
+        columns["person"] = identity(table[request.bounds.person])
     values = _contributions(table, request, wide)
     if not columns and not values:
         columns["row"] = load("ibis").literal(1)  # SQL has no table without columns

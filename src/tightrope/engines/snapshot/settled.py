@@ -16,6 +16,8 @@ from tightrope.engines.guard import load
 A_DAY = 86_400_000
 _TICKS = {"s": 1_000_000, "ms": 1_000}
 """Microseconds in a tick."""
+NO_TIME = np.iinfo(np.int64).min
+"""What numpy and pandas take for no instant: it equals nothing, itself included, and has no place in an order."""
 
 
 def settled_schema(schema: Any) -> Any:
@@ -83,6 +85,7 @@ def _decoded(entry: bytes | None) -> str | None:
 def _instants(column: Any, wanted: Any) -> Any:
     """In microseconds and UTC; what does not fit in 64 bits is missing."""
     ticks, missing = _whole(column)
+    gone = ticks == NO_TIME
     factor = _TICKS.get(column.type.unit)
     if factor is not None:
         reach = np.iinfo(np.int64).max // factor
@@ -90,9 +93,9 @@ def _instants(column: Any, wanted: Any) -> Any:
         ticks = np.where(missing, 0, ticks) * factor
     elif column.type.unit == "ns" and wanted.unit == "us":
         ticks = ticks // 1_000
-    elif column.type.unit == wanted.unit:
+    elif column.type.unit == wanted.unit and not np.any(gone):
         return column.view(wanted)
-    return _of(ticks, missing, wanted)
+    return _of(ticks, missing | gone, wanted)
 
 
 def _days(column: Any) -> Any:

@@ -42,7 +42,8 @@ class Snapshot:
         Adding or removing one person changes each integer by exactly what that person's own bounded rows add. The
         answer depends neither on the order of rows nor on threads. Rules:
 
-        - a row whose person is NULL or NaN is dropped; with ``person=None`` each row is a person;
+        - a row whose person is NULL is dropped, and so is one whose person is a float but no whole number below 2^53
+          (of 32 bits: 2^24), for rounding may have made one of two; with ``person=None`` each row is a person;
         - a NULL key is a key of its own, ``None``; a NaN key is NULL; -0.0 equals 0.0;
         - values that are NULL or NaN are not usable; infinities are clamped; booleans are 0 and 1.
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 FIELDS = "fields"
+_TO_18_PLACES = "decimal(38, 18)"
+"""Holds every integer of 64 bits, and what stands behind its point: a cast to an integer rounds that away."""
 _OTHER_DELIMITERS = (";", "\t", "|")
 
 
@@ -31,9 +33,9 @@ def open_csv(path: Path, types: Mapping[str, str], dialect: Mapping[str, object]
     """A CSV file, by default in UTF-8 with commas, double quotes and a header line; ``Dialect`` says what else can be.
 
     Types are declared, never guessed from the data: a column without a type is text. A field that does not cast is
-    NULL, as DuckDB's TRY_CAST decides (blanks around a number are ignored, "1.7" declared integer is rounded, booleans
-    true/false/1/0). An empty field without quotes is NULL for every type, ``""`` is the empty text. A file with a
-    record that is not as declared is an ``InputError`` before anything else is done.
+    NULL, as DuckDB's TRY_CAST decides (blanks around a number are ignored, booleans true/false/1/0); "1.0" is an
+    integer, "1.7" is none. An empty field without quotes is NULL for every type, ``""`` is the empty text. A file with
+    a record that is not as declared is an ``InputError`` before anything else is done.
     """
     file, stamped = CsvFile(path, Dialect.of(dialect)), Stamped.now(path)
     names = _names(file)
@@ -141,10 +143,13 @@ def _field(text: ir.Column, kind: str, dialect: Dialect) -> ir.Column:
         return text
     if kind == "number" and dialect.decimal == ",":
         return ibis.ifelse(text.contains("."), None, text.replace(",", ".")).try_cast("float64")
+    if kind == "integer":
+        whole = text.try_cast("int64")
+        return ibis.ifelse(text.try_cast(_TO_18_PLACES) == whole, whole, None)
     said = {"date": dialect.date_format, "timestamp": dialect.timestamp_format}.get(kind)
     if said is not None:
         return _parsed()(text, said).cast(kind)
-    return text.try_cast({"integer": "int64", "number": "float64", "timestamp": "timestamp(6)"}.get(kind, kind))
+    return text.try_cast({"number": "float64", "timestamp": "timestamp(6)"}.get(kind, kind))
 
 
 def _parsed() -> Any:

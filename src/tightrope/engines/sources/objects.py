@@ -47,8 +47,17 @@ def column(column: Any, wanted: Any, kind: str | None) -> Any:
     arrow = load("pyarrow")
     if kind is not None:
         return guarded("read the frame's columns", lambda: arrow.array(map(_FITTED[kind], column), wanted))
-    made = guarded("read the frame's columns", lambda: arrow.Array.from_pandas(column))
+    made = guarded("read the frame's columns", lambda: _made(column))
     return made if made.type == wanted else guarded("read the frame's columns", lambda: made.cast(wanted))
+
+
+def _made(column: Any) -> Any:
+    """Text in which some letter is no character (a lone half of a pair) is missing, not an error."""
+    made_of = load("pyarrow").Array.from_pandas
+    try:
+        return made_of(column)
+    except UnicodeEncodeError:
+        return made_of(column.map(_text).astype(object), type=load("pyarrow").large_string())
 
 
 def check_types(types: Mapping[str, str], open_to: Collection[str], names: Sequence[str]) -> None:

@@ -12,6 +12,8 @@ RANGE_DIGITS = 8
 """Decimal digits of half the range that a value keeps: rounding to the grid is below 1e−8 of it."""
 NARROWEST_RANGE = 1e-250
 """Below it, a step that is fine enough is too small for a double."""
+WIDEST = 1e290
+"""Beyond it, sums of many rows and their errors are too large for a double."""
 WIDEST_GRID = 2.0**60
 """Grid points from zero to the farther bound, at most."""
 
@@ -23,8 +25,9 @@ def grid(between: tuple[float, float], *, centred: bool) -> FixedPoint:
     """
     low, high = between
     reach = (high - low) / 2 if centred else max(abs(low), abs(high))
-    if not math.isfinite(high - low):
-        raise PlanError("between", between, "a range that a double can hold", "use smaller bounds")
+    if not max(abs(low), abs(high)) <= WIDEST:
+        expected = f"a range within {WIDEST:g} of zero"
+        raise PlanError("between", between, expected, "measure in larger units, so that the numbers are smaller")
     if not reach >= NARROWEST_RANGE:
         expected = f"a range that reaches to {NARROWEST_RANGE:g} at least"
         raise PlanError("between", between, expected, "measure in smaller units, so that the numbers are larger")
