@@ -68,6 +68,13 @@ def test_one_row_falls_in_at_most_one_group(name, data):
         assert sum(alone.collect(ask("k", keys=[(candidates[key],) for key in keys])).values["rows"]) <= 1
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_both_hours_that_autumn_repeats_are_groups_of_their_own(number):
+    column, (first, second, *_) = COLUMNS["zoned"]
+    alone = open_source(pa.table({"k": column.slice(number, 1)}))
+    assert sum(alone.collect(ask("k", keys=[(first,), (second,)])).values["rows"]) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "first", "second"),
     [("micro", 0, 1), ("micro", 1, 2), ("decimal", 0, 1), ("double", 0, 1), ("double", 5, 6), ("zoned", 0, 2),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tightrope.engines.backends.column_types import decoded
 from tightrope.engines.backends.known import of
@@ -30,7 +30,9 @@ def collect(
     narrow, given = guarded("prepare the columns of a question", lambda: rows.narrow(table, types, request, wide=wide))
     found = (_all if request.bounds.person is None else _bounded)(backend, narrow, request)
     if given is not None:
-        return _answer(given.keys, {given.keys[cast(int, number)]: found[number,] for (number,) in found}, request)
+        # by place: Python takes both instants of the hour that autumn repeats for one key
+        counted = _answer([(number,) for number in range(len(given.keys))], found, request)
+        return Grouped(given.keys, counted.values)
     kinds = [schema.column(name).kind for name in request.by]
     named = {tuple(map(decoded, key, kinds)): values for key, values in found.items()}
     return _answer(sorted(named, key=rank), named, request)
