@@ -41,14 +41,12 @@ CLOSE = {
 def test_two_people_whose_numbers_are_near_are_never_one(tmp_path: Path, kind: str):
     """As one, they would have one row; when one of them leaves, the other's row would come in its place."""
     types, moves = {"person": kind.strip()}, []
-    for number, keys in enumerate(itertools.product("abc", repeat=4)):
+    for number, keys in enumerate(itertools.islice(itertools.product("abc", repeat=4), 5, None, 8)):
         rows = list(zip(CLOSE[kind] * 2, keys, strict=True))
         both, alone = tmp_path / f"both{number}.csv", tmp_path / f"alone{number}.csv"
         both.write_text("person,k\n" + "".join(f"{person},{key}\n" for person, key in rows))
         alone.write_text("person,k\n" + "".join(f"{person},{key}\n" for person, key in rows[::2]))
         moves.append(moved(counted(both, types), counted(alone, types)))
-        if number == 30:
-            break
     assert max(moves) <= 1
 
 

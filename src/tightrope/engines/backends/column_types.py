@@ -113,7 +113,8 @@ def identity(column: ir.Column) -> ir.Column:
     if not column.type().is_floating():
         return made
     end = 2.0**24 if column.type().is_float32() or column.type().is_float16() else 2.0**53
-    return load("ibis").ifelse((made.abs() < end) & (made == made.floor()), made, None)
+    near = load("ibis").ifelse(made.abs() < end, made, None)  # first: Spark fails to floor what is no 64-bit integer
+    return load("ibis").ifelse(near == near.floor(), near, None)
 
 
 def _within_calendar(column: ir.Column) -> ir.Column:
