@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from tightrope.engines.request import Grouped, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.collect import collect
-from tightrope.engines.snapshot.keys import given_keys
 from tightrope.engines.snapshot.rows import check
 from tightrope.errors import InputError
 
@@ -29,12 +28,6 @@ class Snapshot:
     types: Mapping[str, dt.DataType] = field(repr=False)
     _backend: Any = field(repr=False)
     _rows: ir.Table = field(repr=False)
-
-    def check(self, request: Request) -> None:
-        """Raises what ``collect`` would, of columns and given keys: a release that cannot be counted costs nothing."""
-        check(self.schema, request)
-        if request.keys is not None and request.by:
-            given_keys(request.keys, request.by, tuple(self.types[name] for name in request.by))
 
     def collect(self, request: Request) -> Grouped:
         """The exact integers that a request asks for, by group: private data, to be noised before anyone sees them.
