@@ -81,7 +81,7 @@ def _agree(parts: Sequence[Path], schemas: Sequence[Any]) -> None:
 
 def _batches(parts: Sequence[Path], names: Sequence[str]) -> Iterator[Any]:
     for part in parts:
-        file = guarded("open the Parquet file", partial(load("pyarrow.parquet").ParquetFile, part))
+        file = guarded("open the Parquet file", partial(load("pyarrow.parquet").ParquetFile, part, pre_buffer=False))
         try:
             batches = guarded("read the rows", partial(file.iter_batches, ROWS // 4, columns=list(names)))
             while (batch := guarded("read the rows", partial(next, batches, None))) is not None:
