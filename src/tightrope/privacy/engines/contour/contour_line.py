@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 
 def planned(axis: RealAxis, epsilon: float, saddle: int, log_value: float) -> Plan:
     """The line with the longest step among those that keep enough digits, ``log_value`` being about log δ."""
-    candidates = saddle - np.arange(0, DEEPEST, COARSE)
+    candidates = saddle - np.arange(0, DEEPEST, 2)
     axis.learn_alone(np.concatenate([candidates, _around(saddle)]))
     lost = axis.heights(candidates, epsilon)
     candidates = candidates[lost - lost[0] <= DEAR]
