@@ -17,9 +17,9 @@ import pyarrow as pa
 from tests.engines.questions import ask, per_person
 from tightrope.engines import open_source
 from tightrope.engines.backends import duckdb as facts
-from tightrope.engines.work import private_folder
+from tightrope.engines.ground import private_folder
 
-HOLD = "from tightrope.engines.work.private_folder import spill; print(spill().parent, flush=True); "
+HOLD = "from tightrope.engines.ground.private_folder import spill; print(spill().parent, flush=True); "
 
 
 WAIT = "import time; time.sleep(60)"
@@ -43,7 +43,8 @@ def test_the_folder_is_ours_alone_and_goes_with_the_process(tmp_path):
         assert ours.parent == tmp_path
         assert stat.S_IMODE(ours.stat().st_mode) == 0o700
         assert stat.S_IMODE((ours / "lock").stat().st_mode) == 0o600
-    for code in ("pass", "raise SystemExit(3)", "1 / 0", "import os, signal; os.kill(os.getpid(), signal.SIGINT)"):
+    interrupted = "import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler); os.kill(os.getpid(), 2)"
+    for code in ("pass", "raise SystemExit(3)", "1 / 0", interrupted):
         with started(tmp_path, code) as (process, ours):
             process.wait()
             assert not ours.exists()

@@ -299,6 +299,7 @@ def test_a_real_interrupt_of_a_query_is_no_failure_of_the_engine():
     import os, signal, threading, time
     from tightrope.engines import guard
     import duckdb
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     def later():
         time.sleep(1)
         os.kill(os.getpid(), signal.SIGINT)

@@ -57,6 +57,20 @@ class BudgetPart(Part, frozen=True, kw_only=True):
         return Budget(delta=self.delta, points=self.points)
 
 
+class Promised(Part, frozen=True, kw_only=True):
+    """What a release promises: the numbers as shown, and the exact ones that they were rounded up from."""
+
+    epsilon: Size
+    epsilon_exact: Decimal
+    delta: Probability
+    delta_exact: Decimal
+    total_variation: Probability
+    total_variation_exact: Decimal
+    attack_success: Probability
+    budget: BudgetPart
+    share: Decimal
+
+
 def plain(part: Struct) -> dict[str, Any]:
     """The part as dictionaries, tuples, text and numbers; decimals are text. What a document is comes first."""
     data: dict[str, Any] = to_builtins(part)

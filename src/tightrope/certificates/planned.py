@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Literal
 
-from tightrope.certificates.document import BudgetPart, Part, Probability, Size
+from tightrope.certificates.document import Part, Probability, Promised, Size
 from tightrope.certificates.reading import Reader
 from tightrope.certificates.release import Alternative, Asked, Neighbours
 
@@ -28,22 +27,13 @@ class BudgetRow(Part, frozen=True, kw_only=True):
     answers: dict[str, Size | dict[str, Size]] | None
 
 
-class PlannedRelease(Part, frozen=True, kw_only=True):
+class PlannedRelease(Promised, frozen=True, kw_only=True):
     """What would be spent, what it would promise, and how accurate each answer would be. Nothing has been spent."""
 
     document: Literal["planned release"]
     version: Literal[1]
     title: str | None
-    epsilon: Size
-    epsilon_exact: Decimal
-    delta: Probability
-    delta_exact: Decimal
-    total_variation: Probability
-    total_variation_exact: Decimal
-    attack_success: Probability
     attacker: str
-    budget: BudgetPart
-    share: Decimal
     neighbours: Neighbours
     answers: tuple[PlannedAnswer, ...]
     alternatives: tuple[Alternative, ...]

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from tightrope.certificates.document import (
-    BudgetPart,
     Counted,
     Digits,
     Finite,
     Part,
     Positive,
     Probability,
+    Promised,
     Size,
 )
 from tightrope.certificates.reading import Reader
@@ -115,20 +115,11 @@ class Computed(Part, frozen=True, kw_only=True):
     rounding: str
 
 
-class ReleaseCertificate(Part, frozen=True, kw_only=True):
+class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     """What holds for all answers of a release together, and all that is needed to compute it again."""
 
     document: Literal["release certificate"]
     version: Literal[1]
-    epsilon: Size
-    epsilon_exact: Decimal
-    delta: Probability
-    delta_exact: Decimal
-    total_variation: Probability
-    total_variation_exact: Decimal
-    attack_success: Probability
-    budget: BudgetPart
-    share: Decimal
     neighbours: Neighbours
     mechanisms: tuple[RanMechanism, ...]
     profile: Profile

@@ -9,11 +9,13 @@ from tightrope.engines.labels import Labels
 from tightrope.engines.request import FixedPoint, Grouped, Measure, PersonBounds, Request
 from tightrope.engines.schema import Column, Kind, Schema
 from tightrope.engines.snapshot.snapshot import Snapshot
+from tightrope.engines.sources.dialect import Dialect
 from tightrope.engines.sources.source import open_source
 from tightrope.engines.table import Table
 
 __all__ = [
     "Column",
+    "Dialect",
     "FixedPoint",
     "Grouped",
     "Kind",

@@ -12,6 +12,7 @@ from tightrope.engines.backends.backend import Backend
 from tightrope.engines.backends.column_types import arrow_kind, portable
 from tightrope.engines.backends.duckdb import connect
 from tightrope.engines.backends.known import of
+from tightrope.engines.ground.job import ROWS
 from tightrope.engines.guard import Once, guarded, load, needed
 from tightrope.engines.request import Grouped, Request
 from tightrope.engines.schema import Column, Schema
@@ -19,7 +20,6 @@ from tightrope.engines.snapshot.room import Rows, filled
 from tightrope.engines.snapshot.rows import check, used_columns
 from tightrope.engines.snapshot.settled import settled, settled_schema, settled_type
 from tightrope.engines.snapshot.snapshot import Snapshot
-from tightrope.engines.work.job import ROWS
 from tightrope.errors import InputError, SchemaError
 
 if TYPE_CHECKING:

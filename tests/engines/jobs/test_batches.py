@@ -18,7 +18,7 @@ import pytest
 
 from tests.engines.every_engine import spark
 from tightrope.engines import Table, folded, open_source, written
-from tightrope.engines.work.whole_file import _publish, whole_file
+from tightrope.engines.ground.whole_file import _publish, whole_file
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
 
 Opened = Callable[[pa.Table], Table]
@@ -156,7 +156,7 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def link(*_: Any) -> None:
         raise PermissionError
 
-    monkeypatch.setattr("tightrope.engines.work.whole_file.os.link", link)
+    monkeypatch.setattr("tightrope.engines.ground.whole_file.os.link", link)
     path = tmp_path / "out.parquet"
     assert written(open_source(PEOPLE), ["id"], double, DOUBLED, path) == ROWS == pq.read_metadata(path).num_rows
     with pytest.raises(InputError, match="does not exist yet"):

@@ -13,10 +13,10 @@ import pytest
 
 import tightrope as tr
 from tightrope.certificates.budget import ASKED_BY
-from tightrope.engines import open_source
+from tightrope.engines import Dialect, open_source
 from tightrope.errors import BudgetRefused, InputError, TightropeError
 from tightrope.release import Session
-from tightrope.release.documents.plan_file import KEYS, BudgetSection, DialectSection, PlanDocument, load
+from tightrope.release.documents.plan_file import KEYS, BudgetSection, PlanDocument, load
 from tightrope.release.questions.asked import ENTRIES, RENAMED, Asking
 
 TABLE = pyarrow.table({"nr": [1, 2], "x": [0.5, 1.5], "k": ["a", "b"]})
@@ -111,7 +111,7 @@ def _fields(kind):
 
 
 def _has(sections, table: str, name: str) -> bool:
-    kinds = {**sections, "source.dialect": DialectSection}
+    kinds = {**sections, "source.dialect": Dialect}
     return table in kinds and (not name or name in {field.encode_name for field in _fields(kinds[table])})
 
 

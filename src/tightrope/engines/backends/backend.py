@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tightrope.engines.backends import streamed
+from tightrope.engines.ground.job import Folding, Progress, Totals, Writing
 from tightrope.engines.guard import guarded
-from tightrope.engines.work.job import Folding, Progress, Totals, Writing
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

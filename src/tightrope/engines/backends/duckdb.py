@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tightrope.engines.backends.backend import Backend, sql
+from tightrope.engines.ground.private_folder import spill
 from tightrope.engines.guard import guarded, load
-from tightrope.engines.work.private_folder import spill
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.engines.backends.backend import Backend, sql
+from tightrope.engines.ground.job import Folding, Totals, Writing, portions, record_batch
 from tightrope.engines.guard import guarded, load
-from tightrope.engines.work.job import Folding, Totals, Writing, portions, record_batch
 from tightrope.errors import EngineError, InputError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from tightrope.engines.ground.job import Folding, Progress, Totals, Writing, portions, record_batch
+from tightrope.engines.ground.whole_file import RowGroups, whole_file
 from tightrope.engines.guard import guarded, load
-from tightrope.engines.work.job import Folding, Progress, Totals, Writing, portions, record_batch
-from tightrope.engines.work.whole_file import RowGroups, whole_file
 from tightrope.errors import InputError
 
 Stream = AbstractContextManager[Any]

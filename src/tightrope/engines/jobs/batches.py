@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tightrope.engines.backends.known import of
-from tightrope.engines.work.job import ROWS, Folding, Progress, Totals, Work, Writing
-from tightrope.engines.work.whole_file import taken
+from tightrope.engines.ground.job import ROWS, Folding, Progress, Totals, Work, Writing
+from tightrope.engines.ground.whole_file import taken
 from tightrope.errors import InputError, SchemaError
 from tightrope.numerics.checks import whole
 

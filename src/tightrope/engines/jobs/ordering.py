@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.engines.backends.streamed import check_destination
+from tightrope.engines.ground.job import ROWS, Progress, Work
+from tightrope.engines.ground.whole_file import RowGroups, taken, whole_file
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.jobs.batches import written
 from tightrope.engines.table import Table
-from tightrope.engines.work.job import ROWS, Progress, Work
-from tightrope.engines.work.whole_file import RowGroups, taken, whole_file
 
 MEMORY = "400MB"
 """What sorting may hold; the rest waits on disk."""

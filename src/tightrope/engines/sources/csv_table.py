@@ -29,7 +29,7 @@ _TO_18_PLACES = "decimal(38, 18)"
 _OTHER_DELIMITERS = (";", "\t", "|")
 
 
-def open_csv(path: Path, types: Mapping[str, str], dialect: Mapping[str, object]) -> Table:
+def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
     """A CSV file, by default in UTF-8 with commas, double quotes and a header line; ``Dialect`` says what else can be.
 
     Types are declared, never guessed from the data: a column without a type is text. A field that does not cast is
@@ -37,7 +37,7 @@ def open_csv(path: Path, types: Mapping[str, str], dialect: Mapping[str, object]
     integer, "1.7" is none. An empty field without quotes is NULL for every type, ``""`` is the empty text. A file with
     a record that is not as declared is an ``InputError`` before anything else is done.
     """
-    file, stamped = CsvFile(path, Dialect.of(dialect)), Stamped.now(path)
+    file, stamped = CsvFile(path, dialect), Stamped.now(path)
     names = _names(file)
     check_types(types, names, names)
     arrow = load("pyarrow")

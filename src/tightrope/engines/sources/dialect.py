@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Self
+
+from msgspec import Struct
 
 from tightrope.errors import InputError, listed, nearest
 
@@ -13,8 +13,7 @@ ENCODINGS = ("utf-8", "latin-1", "windows-1252")
 _DIRECTIVES = re.compile(r"(?:[^%]|%[YmdHMSfyjbBpIz%-])*")
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One line is one record; a field is plain, or in quotes from its first to its last letter, quotes doubled.
 
     ``header`` is True where the first line names the columns, or the names where no line does. ``quote=""``: quotes
@@ -36,15 +35,20 @@ class Dialect:
     newlines: bool = False
 
     @classmethod
-    def of(cls, entries: Mapping[str, object]) -> Self:
+    def of(cls, entries: Mapping[str, object] | Dialect) -> Dialect:
         """From declared entries; ``InputError`` for one that is unknown or cannot be."""
-        known = tuple(field.name for field in fields(cls))
+        if isinstance(entries, Dialect):
+            return entries
+        known = cls.__struct_fields__
         for name in entries:
             if name not in known:
                 raise InputError("dialect", name, f"one of {listed(known)}", nearest(name, known))
         header = entries.get("header", True)
         names = tuple(header) if isinstance(header, Sequence) and not isinstance(header, str) else header
-        return cls(**{**entries, "header": names})  # type: ignore[arg-type]
+        try:
+            return cls(**{**entries, "header": names})  # type: ignore[arg-type]
+        except InputError as error:
+            raise InputError(f"dialect {error.name}", error.value, error.expected, error.remedy) from None
 
     def __post_init__(self) -> None:
         _check("delimiter", self.delimiter, _is_mark(self.delimiter), "one letter such as ',', ';' or '\\t'")
@@ -63,7 +67,7 @@ class Dialect:
 
 def _check(name: str, value: object, fits: bool, expected: str) -> None:
     if not fits:
-        raise InputError(f"dialect {name}", value, expected)
+        raise InputError(name, value, expected)
 
 
 def _is_mark(mark: object) -> bool:

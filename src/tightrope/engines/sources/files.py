@@ -9,11 +9,11 @@ from typing import Any
 
 from tightrope.engines.backends.column_types import schema_of
 from tightrope.engines.backends.duckdb import connect
+from tightrope.engines.ground.job import ROWS
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.snapshot.room import Rows
 from tightrope.engines.sources.stamp import Stamped
 from tightrope.engines.table import Table, check_names, streamed
-from tightrope.engines.work.job import ROWS
 from tightrope.errors import InputError, SchemaError, listed, nearest
 
 HIDDEN = (".", "_")

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tightrope.engines.backends.column_types import schema_of
+from tightrope.engines.ground.job import ROWS
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.snapshot.room import Rows
 from tightrope.engines.sources import objects
 from tightrope.engines.table import Table, check_names, streamed
-from tightrope.engines.work.job import ROWS
 from tightrope.errors import InputError, SchemaError
 
 

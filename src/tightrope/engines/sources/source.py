@@ -9,6 +9,7 @@ from typing import Any
 from tightrope.engines.backends.column_types import schema_of
 from tightrope.engines.guard import guarded
 from tightrope.engines.sources import csv_table, files, frames
+from tightrope.engines.sources.dialect import Dialect
 from tightrope.engines.sources.row_by_row import not_by_row
 from tightrope.engines.table import Table, check_names
 from tightrope.errors import InputError
@@ -25,7 +26,7 @@ def open_source(
     *,
     table: str | None = None,
     types: Mapping[str, str] | None = None,
-    dialect: Mapping[str, object] | None = None,
+    dialect: Mapping[str, object] | Dialect | None = None,
 ) -> Table:
     """The table in a source, of which only the schema is read now.
 
@@ -55,7 +56,11 @@ def open_source(
     path = Path(source) if isinstance(source, (str, Path)) else None
     suffix = None if path is None else path.suffix.lower()
     _refuse_misplaced(source, suffix, {"table": table, "types": types, "dialect": dialect})
-    return _open_frame(source, types or {}) if path is None else _open_file(path, table, types or {}, dialect or {})
+    return (
+        _open_frame(source, types or {})
+        if path is None
+        else _open_file(path, table, types or {}, Dialect.of(dialect or {}))
+    )
 
 
 def _refuse_misplaced(source: object, suffix: str | None, given: Mapping[str, object]) -> None:
@@ -78,7 +83,7 @@ _UNPACK, _LETTERS = "unpack it first", "call it .csv and declare its delimiter: 
 _REMEDIES = {**dict.fromkeys((".gz", ".zip", ".bz2", ".xz", ".zst"), _UNPACK), ".tsv": _LETTERS, ".txt": _LETTERS}
 
 
-def _open_file(path: Path, table: str | None, types: Mapping[str, str], dialect: Mapping[str, object]) -> Table:
+def _open_file(path: Path, table: str | None, types: Mapping[str, str], dialect: Dialect) -> Table:
     suffix = path.suffix.lower()
     if path.is_dir() and path != Path():  # not where an empty text leads
         return files.open_parts(path)

@@ -17,7 +17,7 @@ from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.places import Names, placed
 from tightrope.certificates.reading import Reader, tip
-from tightrope.engines import open_source
+from tightrope.engines import Dialect, open_source
 from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES, RENAMED
@@ -52,30 +52,13 @@ Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]}
 Text = Annotated[str, Meta(min_length=1), tip("put it in quotes")]
 
 
-class DialectSection(Part, frozen=True, kw_only=True):
-    """How a CSV file is written, where it is not UTF-8 with commas, double quotes and a header line."""
-
-    delimiter: str = ","
-    quote: str = '"'
-    decimal: str = "."
-    encoding: str = "utf-8"
-    header: bool | tuple[str, ...] = True
-    date_format: str | None = None
-    timestamp_format: str | None = None
-    newlines: bool = False
-
-    def entries(self) -> dict[str, object]:
-        """By name, as ``open_source`` takes them."""
-        return {name: getattr(self, name) for name in self.__struct_fields__}
-
-
 class SourceSection(Part, frozen=True, kw_only=True):
     """Which table: a path relative to the plan, a name in a DuckDB file, a CSV file's kinds of columns and dialect."""
 
     path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')]
     table: Text | None = None
     types: dict[str, Annotated[str, tip('say "number", in quotes')]] | None = None
-    dialect: DialectSection | None = None
+    dialect: Dialect | None = None
 
 
 class PersonSection(Part, frozen=True, kw_only=True):
@@ -166,9 +149,8 @@ class PlanFile:
     def session(self) -> Session:
         """The table with its person and budget; reads the schema only."""
         source, person = self.document.source, self.document.person
-        dialect = None if source.dialect is None else source.dialect.entries()
         with placed("", KEYS):
-            opened = open_source(self.source, table=source.table, types=source.types, dialect=dialect)
+            opened = open_source(self.source, table=source.table, types=source.types, dialect=source.dialect)
             return Session(
                 opened,
                 person=(person.column, person.means),
