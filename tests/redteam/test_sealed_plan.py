@@ -295,6 +295,7 @@ def test_an_interrupt_at_any_line_charges_once_or_not_at_all_and_says_which():
 
 
 def test_a_real_interrupt_of_a_query_is_no_failure_of_the_engine():
+    """Seconds of work: DuckDB stops at once or, where another of its threads has the only task, when that is done."""
     code = """
     import os, signal, threading, time
     from tightrope.engines import guard
@@ -304,13 +305,13 @@ def test_a_real_interrupt_of_a_query_is_no_failure_of_the_engine():
         time.sleep(1)
         os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=later).start()
-    query = "select sum(sqrt(a.range * b.range)) from range(1000000) a, range(1000000) b"
+    query = "select sum(sqrt(a.range * b.range)) from range(100000) a, range(10000) b"
     try:
         guard.guarded("read", lambda: duckdb.connect().sql(query).fetchall())
     except KeyboardInterrupt:
         print("interrupted")
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False, timeout=300
     )
     assert done.stdout == "interrupted\n", done.stderr
