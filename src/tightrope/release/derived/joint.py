@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tightrope.numerics.arrays import Floats
 from tightrope.release.questions.intervals import OUTSIDE, half_width
 from tightrope.release.questions.tails import Tails
 
-CELLS, REACH = 240, 4
-"""Cells of the lattice for a first guess of the width, and how many such guesses far it reaches."""
-LEVELS = 64
+CELLS, REACH = 160, 4
+"""Cells of the lattice for the width of the heaviest noise, and how many widths of all together it reaches."""
+LEVELS = 48
 """What each noise weighs is rounded up to so many parts of the heaviest: widths serve all groups that are alike."""
 ROUNDING = 1e-11
 """What sums of probabilities in floats may be off by."""
@@ -47,31 +47,29 @@ class Joint:
 @lru_cache(maxsize=1 << 14)
 def _width(joint: Joint, levels: tuple[int, ...], outside: float) -> float:
     """On a lattice: each c (X + V), V uniform on (−½, ½), evened out inside its cells, which makes none more peaked."""
-    every = zip(joint.tails, joint.halves, levels, strict=True)
-    parts = [(tails, level / LEVELS / half) for tails, half, level in every if level]
-    guess = math.hypot(*levels) / LEVELS
-    cell = guess * max(1.0, math.log(OUTSIDE / outside) / 3) / CELLS
-    inside = _sum([_cells(tails, weight, cell) for tails, weight in parts])
+    many, used = sum(level > 0 for level in levels), [place for place, level in enumerate(levels) if level]
+    far = math.ceil(CELLS * REACH * math.sqrt(many))
+    cell = max(1.0, math.log(OUTSIDE / outside) / 3) / CELLS
+    laws = [_transformed(joint, place, levels[place], far, cell, many) for place in used]
+    inside = np.maximum(np.fft.irfft(np.prod(laws, axis=0), _size(many, far)), 0.0)
     # the sum lies in (s, s + k) cells for k parts and a whole s: it is inside ± n where −n ≤ s ≤ n − k
-    many, middle = len(parts), len(parts) * CELLS * REACH
-    sums = np.concatenate([[0.0], np.cumsum(inside)])
+    middle, sums = many * far, np.concatenate([[0.0], np.cumsum(inside)])
     n = np.arange(many, middle + 1)
     held = sums[middle + n - many + 1] - sums[middle - n]
     enough = np.flatnonzero(1 - held <= outside * (1 - ROUNDING) - ROUNDING)
     wide = math.inf if len(enough) == 0 else float(n[enough[0]]) * cell
-    return (wide + sum(weight for _, weight in parts) / 2) * (1 + 1e-12)
+    return (wide + math.fsum(levels[place] / LEVELS / joint.halves[place] for place in used) / 2) * (1 + 1e-12)
 
 
-def _cells(tails: Tails, weight: float, cell: float) -> Floats:
-    """The mass of c (X + V) in every cell to both sides; what is further counts as outside."""
-    beyond = tails.smooth(np.arange(CELLS * REACH + 1, dtype=np.float64) * (cell / weight))
+@lru_cache(maxsize=256)
+def _transformed(joint: Joint, place: int, level: int, far: int, cell: float, many: int) -> NDArray[np.complex128]:
+    """The transform of the mass of c (X + V) in so many cells to both sides; what is further counts as outside."""
+    width = cell * LEVELS / level * joint.halves[place]
+    beyond = joint.tails[place].smooth(np.arange(far + 1, dtype=np.float64) * width)
     half = np.maximum(beyond[:-1] - beyond[1:], 0.0)
-    return np.concatenate([half[::-1], half])
+    return np.fft.rfft(np.concatenate([half[::-1], half]), _size(many, far))
 
 
-def _sum(parts: Sequence[Floats]) -> Floats:
-    """The mass of the sum of the left ends of the cells, from the least on."""
-    length = sum(len(part) for part in parts)
-    size = 1 << (length - 1).bit_length()
-    product = np.prod([np.fft.rfft(part, size) for part in parts], axis=0)
-    return np.maximum(np.fft.irfft(product, size)[:length], 0.0)
+def _size(many: int, far: int) -> int:
+    """A power of two that holds the sum of so many laws of 2 · ``far`` cells."""
+    return 1 << (2 * many * far).bit_length()

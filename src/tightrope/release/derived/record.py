@@ -28,3 +28,8 @@ def expected(record: Record) -> tuple[float, float]:
 def withheld_below(usable: Noise, people: int) -> float:
     """P(the noisy count is below 1)."""
     return usable.at_most(-people)
+
+
+def finite(number: float) -> float | None:
+    """The number; nothing where it has no limit."""
+    return number if math.isfinite(number) else None
