@@ -23,6 +23,7 @@ SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "o
 AN_URL = "a URL such as 'postgresql://role@host/database'"
 SETTINGS = {
     "search_path": "pg_catalog, pg_temp",
+    "client_encoding": "UTF8",
     "TimeZone": "UTC",
     "DateStyle": "ISO, YMD",
     "extra_float_digits": "3",
@@ -70,11 +71,13 @@ def transaction(url: str) -> Iterator[Any]:
 
 
 def _begin(connection: Any) -> None:
-    """Text comes in the server's own encoding: one letter that cannot be converted would stop all rows."""
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-    encoding = connection.info.parameter_status("server_encoding")
-    for name, value in {**SETTINGS, "client_encoding": encoding}.items():
-        connection.execute("SELECT pg_catalog.set_config(%s, %s, true)", (name, value))
+    for name, value in SETTINGS.items():
+        _set(connection, name, value)
+
+
+def _set(connection: Any, name: str, value: str) -> None:
+    connection.execute("SELECT pg_catalog.set_config(%s, %s, true)", (name, value))
 
 
 def columns(connection: Any, relation: Relation, only: Sequence[str] | None = None) -> dict[str, Form]:
@@ -99,8 +102,9 @@ def copied(connection: Any, relation: Relation, names: Sequence[str]) -> Iterato
 
     Raises ``EngineError`` where PostgreSQL says at the end that it sent another number of rows.
     """
-    codec = guarded("find the database's encoding", lambda: connection.info.encoding)
-    query = load("psycopg.sql").SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(_select(relation, names))
+    codec = guarded("find the database's encoding", lambda: _unconverted(connection))
+    text = load("psycopg.sql").SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(_select(relation, names))
+    query = guarded("name the columns", lambda: text.as_string(connection).encode(codec))
     came = 0
     with connection.cursor() as cursor, _copying(cursor, query) as reader:
         while rows := guarded("read the rows", lambda: _block(reader)):
@@ -108,6 +112,13 @@ def copied(connection: Any, relation: Relation, names: Sequence[str]) -> Iterato
             yield _in_utf8(b"".join(rows), codec), len(rows)
         if cursor.rowcount != came:
             raise EngineError("PostgreSQL sent another number of rows than it says; nothing was answered")
+
+
+def _unconverted(connection: Any) -> str:
+    """From here on text comes as it is stored: one letter that PostgreSQL cannot convert would stop all rows."""
+    stored = connection.info.parameter_status("server_encoding")
+    _set(connection, "client_encoding", stored)
+    return "utf-8" if stored == "SQL_ASCII" else str(connection.info.encoding)  # the first is any bytes
 
 
 @contextmanager
@@ -133,9 +144,7 @@ def _block(reader: Any) -> list[bytes]:
 
 def _in_utf8(block: bytes, codec: str) -> bytes:
     """Bytes that are no letter become such as are none in UTF-8 either: the field will be missing."""
-    if codec in ("utf-8", "ascii"):  # of a database without an encoding: any bytes
-        return block
-    return block.decode(codec, "surrogateescape").encode("utf-8", "surrogatepass")
+    return block if codec == "utf-8" else block.decode(codec, "surrogateescape").encode("utf-8", "surrogatepass")
 
 
 def _select(relation: Relation, names: Sequence[str]) -> Any:
