@@ -62,13 +62,15 @@ class TablePart(Part, frozen=True, kw_only=True):
 class RanMechanism(Part, frozen=True, kw_only=True):
     """One noisy vector: value · unit + noise, noise = factor · Y + U − U', Y from the table, U, U' below factor.
 
-    ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys.
+    ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys. ``column``
+    and ``by`` are columns or expressions; ``where`` is the condition that a row must meet to count.
     """
 
     answers: Annotated[tuple[str, ...], Meta(min_length=1)]
     statistic: str
     column: str | None
     by: tuple[str, ...]
+    where: str | None = None
     family: str
     unit: Decimal
     sensitivity_per_row: Digits

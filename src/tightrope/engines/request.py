@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
+from tightrope.engines.expressions.terms import Term
 from tightrope.errors import InputError
 from tightrope.numerics import checks
 
@@ -85,12 +86,12 @@ class FixedPoint:
 class Measure:
     """One integer per group.
 
-    ``column=None``: the number of rows. A column without ``fixed_point``: the number of usable values (neither NULL
-    nor NaN). With both: the sum of ``R(x)`` over the usable values.
+    ``column=None``: the number of rows. A column, or an expression, without ``fixed_point``: the number of usable
+    values (neither NULL nor NaN). With both: the sum of ``R(x)`` over the usable values.
     """
 
     name: str
-    column: str | None
+    column: Term | None
     fixed_point: FixedPoint | None
 
     def __post_init__(self) -> None:
@@ -103,16 +104,18 @@ class Request:
     """What to count and sum, by which keys, and how much of one person to use.
 
     ``keys=None``: the groups are discovered: those that hold a row after bounding. ``keys`` given: rows of other
-    groups are dropped *before* bounding, so that they take nothing from a person's allowance.
+    groups are dropped *before* bounding, so that they take nothing from a person's allowance. So are rows for which
+    ``where`` is not true.
     """
 
-    by: tuple[str, ...]
+    by: tuple[Term, ...]
     keys: tuple[tuple[object, ...], ...] | None
     bounds: PersonBounds
     measures: tuple[Measure, ...]
+    where: Term | None = None
 
     def __post_init__(self) -> None:
-        _distinct("by", self.by)
+        _distinct("by", tuple(map(str, self.by)))
         checks.filled("measures", self.measures)
         _distinct("measures", tuple(measure.name for measure in self.measures))
         if self.keys is None:

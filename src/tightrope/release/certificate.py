@@ -60,8 +60,9 @@ def _mechanism(task: Task, noise: Noise) -> RanMechanism:
     return RanMechanism(
         answers=tuple(question.name for question in task.answered_by(noise.vector)),
         statistic=noise.vector.spend.statistic,
-        column=measure.column,
-        by=task.by,
+        column=None if measure.column is None else str(measure.column),
+        by=tuple(map(str, task.by)),
+        where=None if task.where is None else str(task.where),
         family=noise.family,
         unit=measure.fixed_point.step if measure.fixed_point else Decimal(1),
         sensitivity_per_row=str(noise.vector.sensitivity),

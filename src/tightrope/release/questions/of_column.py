@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from tightrope.certificates.printable import printable
+from tightrope.engines import Expression
+from tightrope.engines.expressions.facts import NUMBERS
+from tightrope.engines.expressions.terms import Term, facts_of, term_of
+from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError
 from tightrope.numerics.checks import finite
-from tightrope.release.questions.asked import Asked, Asking, asking
+from tightrope.release.questions.asked import Asked, Asking, Given, asking, unwrapped
 from tightrope.release.questions.node import Question
 
 PUBLIC = "say between = (lowest, highest), from what is publicly known and not from the data"
@@ -18,28 +23,60 @@ PUBLIC = "say between = (lowest, highest), from what is publicly known and not f
 
 @dataclass(frozen=True, slots=True)
 class OfColumn(Question, ABC):
-    """A statistic of the values of ``column``, clamped to ``between``."""
+    """A statistic of the values of ``column``, clamped to ``between``.
 
-    column: str
-    between: tuple[float, float]
+    A column's name, or an expression, also as text; ``limits`` None: the range that the expression has by itself.
+    """
+
+    column: Term
+    limits: tuple[float, float] | None
 
     entries = ("column", "between")
 
     def __str__(self) -> str:
-        low, high = self.between
-        return f"{self.kind} of {printable(self.column)} between {_end(low)} and {_end(high)}{self.asked.groups}"
+        between = "" if self.limits is None else f" between {_end(self.limits[0])} and {_end(self.limits[1])}"
+        return f"{self.kind} of {printable(str(self.column))}{between}{self.asked.groups}"
+
+    @property
+    def between(self) -> tuple[float, float]:
+        """The range. Raises ``PlanError`` where it is not known yet."""
+        if self.limits is None:
+            raise PlanError("between", None, "a pair of numbers", PUBLIC)
+        return self.limits
+
+    def settled(self, schema: Schema, where: Term | None = None) -> Self:
+        """The range of an expression is known from its parts."""
+        asked, term = self.asked.settled(schema, where), term_of(self.column, schema)
+        return replace(self, asked=asked, column=term, limits=self.limits or _derived(term, schema))
 
     @classmethod
     def of(cls, column: object, between: object, asked: Asking) -> Self:
         """The question, checked; raises ``PlanError`` naming what is wrong."""
-        if not (isinstance(column, str) and column):
-            raise PlanError("column", column, "the name of a column", "it is needed, for example 'income'")
-        return cls(Asked.of(cls.kind, column, **asked), column, _range(between))
+        if not (isinstance(column, (str, Expression)) and str(column)):
+            expected = "the name of a column or an expression"
+            raise PlanError("column", column, expected, "it is needed, for example 'income'")
+        limits = None if between is None and _may_be_known(column) else _range(between)
+        return cls(Asked.of(cls.kind, str(column), **asked), unwrapped(column), limits)
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
         """The column and its range, besides what every question has."""
         return cls.of(entry.get("column"), entry.get("between"), asking(entry))
+
+
+def _may_be_known(column: Given) -> bool:
+    """Whether it looks like an expression: the range of a column is never known."""
+    return isinstance(column, Expression) or not column.isidentifier()
+
+
+def _derived(term: Term, schema: Schema) -> tuple[float, float]:
+    """The range of an expression's values; raises ``PlanError`` where it has none that a sum can be bounded by."""
+    facts = facts_of(term, schema)
+    found = facts.lower, facts.upper
+    if facts.kind not in (*NUMBERS, "boolean") or not (all(map(math.isfinite, found)) and found[0] < found[1]):
+        remedy = f"{PUBLIC}; or clip(..., lowest, highest)"
+        raise PlanError("between", None, f"given, for {printable(str(term))} has no range of its own", remedy)
+    return found
 
 
 def _end(number: float) -> str:
