@@ -18,6 +18,8 @@ import tightrope as tr
 from tightrope.cli.main import app
 from tightrope.engines import Request, open_source
 from tightrope.errors import InputError, PlanError, SchemaError
+from tightrope.release.derived.regression import regression
+from tightrope.release.derived.share import share
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import Person, tasks_of
 
@@ -61,7 +63,7 @@ def test_a_condition_counts_only_the_rows_for_which_it_is_true(flights: pd.DataF
 
 def test_few_known_groups_are_listed_by_themselves(flights: pd.DataFrame) -> None:
     plan = session(flights).plan([tr.count(by={"month": "month(departed)"})])
-    (unit,) = (task.unit for task in plan._draft.tasks)
+    (unit,) = plan._draft.tasks[0].units
     assert [spend.statistic for spend in unit.spends] == ["count"]
     answer = plan.release()[0]
     assert [row["month"] for row in answer.rows] == [None, *range(1, 13)]
@@ -114,10 +116,14 @@ def test_derived_columns_are_measured(flights: pd.DataFrame) -> None:
             tr.mean(hours, between=(0, 1), name="hours"),
             tr.sum("delay > 30", name="late"),
             tr.mean("clip(delay, 10, 20)", name="clipped"),
+            share("delay > 30", name="share"),
+            regression("delay / 60", "distance / 1000", between=(0, 1), of=(0, 1), name="slope"),
         ])
         .release()
     )  # fmt: skip
     truth = (flights.delay / 60).mean(), (flights.delay > 30).sum(), flights.delay.clip(10, 20).mean()
+    known = flights.dropna()
+    truth = (*truth, (known.delay > 30).mean(), np.polyfit(known.distance / 1000, known.delay / 60, 1)[0])
     for answer, exact in zip(answers, truth, strict=True):
         row = answer.rows[0]
         assert near(row["value"], float(exact), row["upper"] - row["value"])

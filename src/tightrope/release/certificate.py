@@ -56,11 +56,12 @@ def _mechanisms(draft: Draft) -> list[RanMechanism]:
 
 
 def _mechanism(task: Task, noise: Noise) -> RanMechanism:
-    measure, contribution = noise.vector.measure, task.unit.contribution
+    measure, label = noise.vector.measure, noise.vector.exclusive
+    contribution = task.contribution(sum(vector.exclusive == label for vector in task.vectors) if label else 1)
     return RanMechanism(
         answers=tuple(question.name for question in task.answered_by(noise.vector)),
         statistic=noise.vector.spend.statistic,
-        column=None if measure.column is None else str(measure.column),
+        column=" and ".join(map(str, measure.columns)) or None,
         by=tuple(map(str, task.by)),
         where=None if task.where is None else str(task.where),
         family=noise.family,
@@ -72,6 +73,7 @@ def _mechanism(task: Task, noise: Noise) -> RanMechanism:
         groups=contribution.groups,
         factor=str(noise.mechanism.factor),
         table=RELEASES.data(noise.table.to_data(), TablePart),
+        exclusive=label,
     )
 
 

@@ -15,7 +15,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
 from tightrope.release.answering import answering
 from tightrope.release.certificate import certificate_of
-from tightrope.release.draft import Draft, group_sizes
+from tightrope.release.draft import Draft, group_sizes, units_of
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import unwrapped
 from tightrope.release.questions.tasks import A_PERSON, Person, tasks_of, usable_delta
@@ -124,7 +124,7 @@ class Session(Sealed):
             raise InputError("budget", str(budget), "one that lets answers depend on the data", remedy)
         tasks = tasks_of(questions, self._person, self.schema, None if where is None else unwrapped(where))
         usable_delta(budget, tasks)
-        allocation = allocate([task.unit for task in tasks], budget)
+        allocation = allocate(units_of(tasks), budget)
         sizes = group_sizes(expected_rows)
         draft = Draft(tasks, allocation, budget, decimal("share", share), self._person, sizes)
         return Plan(draft, issue(self._charges, draft.share, self._answering(draft)))

@@ -6,15 +6,17 @@ value1, ...``: users' column names end here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
 from tightrope.engines.backends.column_types import comparable, identity
 from tightrope.engines.expressions.facts import Rows as Source
 from tightrope.engines.expressions.terms import Term, computed, facts_of, reads
 from tightrope.engines.guard import load
-from tightrope.engines.request import FixedPoint, Measure, Request
+from tightrope.engines.request import Factor, FixedPoint, FixedProduct, Measure, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import GivenKeys, given_keys
 from tightrope.errors import SchemaError
@@ -44,7 +46,8 @@ class Rows:
 def used_columns(request: Request) -> tuple[str, ...]:
     """The columns of the user's table that a request reads, each once, in a fixed order."""
     person = () if request.bounds.person is None else (request.bounds.person,)
-    return reads(*person, *request.by, request.where, *(measure.column for measure in request.measures))
+    measured = (term for measure in request.measures for term in measure.columns)
+    return reads(*person, *request.by, request.where, *measured)
 
 
 def check(schema: Schema, request: Request) -> None:
@@ -56,13 +59,11 @@ def check(schema: Schema, request: Request) -> None:
             raise SchemaError("column", str(name), expected, CAST_FIRST)
     if request.where is not None and (kind := facts_of(request.where, schema).kind) != "boolean":
         raise SchemaError("where", str(request.where), f"a condition, but it is {kind}", "such as distance > 500")
-    for measure in request.measures:
-        if measure.column is None:
-            continue
-        kind = facts_of(measure.column, schema).kind
+    for term in (term for measure in request.measures for term in measure.columns):
+        kind = facts_of(term, schema).kind
         if kind not in ("integer", "number", "boolean"):
             remedy = "cast it first; for CSV and pandas objects declare types={...: 'number'}"
-            raise SchemaError("column", str(measure.column), f"numeric to be measured, but it is {kind}", remedy)
+            raise SchemaError("column", str(term), f"numeric to be measured, but it is {kind}", remedy)
 
 
 def narrow(
@@ -108,20 +109,27 @@ def _where(source: Source, condition: Term) -> Source:
 
 def _contributions(source: Source, request: Request, wide: bool) -> dict[str, ir.Column]:
     values = {
-        f"value{place}": _contribution(computed(measure.column, source), measure)
+        f"value{place}": _contribution(source, measure)
         for place, measure in enumerate(request.measures)
         if measure.column is not None
     }
     return {name: value.cast(WIDE_TOTAL) for name, value in values.items()} if wide else values
 
 
-def _contribution(column: ir.Column, measure: Measure) -> ir.Column:
-    """What a row adds to a measure: 1 or R(x), and NULL where the value is NULL or NaN."""
-    ibis = load("ibis")
-    usable = column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull()
+def _contribution(source: Source, measure: Measure) -> ir.Column:
+    """What a row adds to a measure: 1, R(x) or a product, and NULL where a value is NULL or NaN."""
+    ibis, columns = load("ibis"), [computed(term, source) for term in measure.columns]
+    usable = reduce(and_, map(_usable, columns))
     if measure.fixed_point is None:
         return ibis.ifelse(usable, ibis.literal(1, "int8"), ibis.null("int8"))
-    return ibis.ifelse(usable, units(column.cast("float64"), measure.fixed_point), ibis.null("int64"))
+    values = [column.cast("float64") for column in columns]
+    fixed = measure.fixed_point
+    found = units(values[0], fixed) if isinstance(fixed, FixedPoint) else products(values, fixed)
+    return ibis.ifelse(usable, found, ibis.null("int64"))
+
+
+def _usable(column: ir.Column) -> ir.BooleanColumn:
+    return column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull()
 
 
 def units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
@@ -130,7 +138,16 @@ def units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
     return ((clamped(x, fixed_point) / step) + 0.5).floor().cast("int64") - fixed_point.centre
 
 
-def clamped(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
+def products(values: Sequence[ir.Column], fixed: FixedProduct) -> ir.Column:
+    """``FixedProduct.to_units`` in the engine; values without a factor only decide which rows are usable."""
+    first, *second = (
+        clamped(x, factor) - _double(factor.middle) for x, factor in zip(values, fixed.factors, strict=False)
+    )
+    product = first * (first if fixed.squared else second[0]) if fixed.squared or second else first
+    return ((product / _double(float(fixed.step))) + 0.5).floor().cast("int64") - fixed.centre
+
+
+def clamped(x: ir.Column, fixed_point: FixedPoint | Factor) -> ir.Column:
     """``min(max(x, lower), upper)``."""
     ibis = load("ibis")
     return ibis.least(ibis.greatest(x, _double(fixed_point.lower)), _double(fixed_point.upper))

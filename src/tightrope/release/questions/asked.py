@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 from tightrope.certificates.printable import printable
+from tightrope.certificates.release import MEASURES, PAID
 from tightrope.engines import Expression
 from tightrope.engines.expressions.conditions import logic
 from tightrope.engines.expressions.leaves import Column
@@ -28,7 +29,7 @@ MOST_KEYS = 1_000_000
 """So many keys are planned at most: each is a row of the answer."""
 MOST_KNOWN = 10_000
 """So many groups are listed without being asked for at most; more are discovered."""
-RESERVED = ("value", "lower", "upper", "usable")
+RESERVED = (*MEASURES, *PAID)
 """Names of the columns of an answer: no key may be called so."""
 ENTRIES = ("where", "by", "keys", "weight", "name", "rows_per_group", "groups")
 """The keys of a plan file that every question has."""

@@ -12,10 +12,11 @@ from tightrope.certificates.printable import printable
 from tightrope.engines import Expression
 from tightrope.engines.expressions.facts import NUMBERS
 from tightrope.engines.expressions.terms import Term, facts_of, term_of
+from tightrope.engines.expressions.tree import Tree
 from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError
 from tightrope.numerics.checks import finite
-from tightrope.release.questions.asked import Asked, Asking, Given, asking, unwrapped
+from tightrope.release.questions.asked import Asked, Asking, asking, unwrapped
 from tightrope.release.questions.node import Question
 
 PUBLIC = "say between = (lowest, highest), from what is publicly known and not from the data"
@@ -34,7 +35,8 @@ class OfColumn(Question, ABC):
     entries = ("column", "between")
 
     def __str__(self) -> str:
-        between = "" if self.limits is None else f" between {_end(self.limits[0])} and {_end(self.limits[1])}"
+        ends = self.limits
+        between = "" if ends is None else f" between {shown_end(ends[0])} and {shown_end(ends[1])}"
         return f"{self.kind} of {printable(str(self.column))}{between}{self.asked.groups}"
 
     @property
@@ -52,11 +54,9 @@ class OfColumn(Question, ABC):
     @classmethod
     def of(cls, column: object, between: object, asked: Asking) -> Self:
         """The question, checked; raises ``PlanError`` naming what is wrong."""
-        if not (isinstance(column, (str, Expression)) and str(column)):
-            expected = "the name of a column or an expression"
-            raise PlanError("column", column, expected, "it is needed, for example 'income'")
-        limits = None if between is None and _may_be_known(column) else _range(between)
-        return cls(Asked.of(cls.kind, str(column), **asked), unwrapped(column), limits)
+        term = column_term("column", column)
+        limits = None if between is None and _may_be_known(term) else value_range("between", between)
+        return cls(Asked.of(cls.kind, str(term), **asked), term, limits)
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
@@ -64,9 +64,9 @@ class OfColumn(Question, ABC):
         return cls.of(entry.get("column"), entry.get("between"), asking(entry))
 
 
-def _may_be_known(column: Given) -> bool:
+def _may_be_known(term: Term) -> bool:
     """Whether it looks like an expression: the range of a column is never known."""
-    return isinstance(column, Expression) or not column.isidentifier()
+    return isinstance(term, Tree) or not term.isidentifier()
 
 
 def _derived(term: Term, schema: Schema) -> tuple[float, float]:
@@ -79,10 +79,18 @@ def _derived(term: Term, schema: Schema) -> tuple[float, float]:
     return found
 
 
-def _end(number: float) -> str:
+def column_term(name: str, column: object) -> Term:
+    """A column's name, or an expression; raises ``PlanError``, which calls it ``name``, for anything else."""
+    if not (isinstance(column, (str, Expression)) and str(column)):
+        expected = "the name of a column or an expression"
+        raise PlanError(name, column, expected, "it is needed, for example 'income'")
+    return unwrapped(column)
+
+
+def shown_end(number: float) -> str:
     """The number as it was asked for, every digit of it.
 
-    >>> _end(1234567.0), _end(-0.0), _end(0.1)
+    >>> shown_end(1234567.0), shown_end(-0.0), shown_end(0.1)
     ('1234567', '0', '0.1')
     """
     return str(int(number)) if number.is_integer() and abs(number) < _LONG else repr(number)
@@ -92,10 +100,11 @@ _LONG = 1e15
 """From here on a float is shown with its power of ten."""
 
 
-def _range(between: object) -> tuple[float, float]:
+def value_range(name: str, between: object) -> tuple[float, float]:
+    """A declared range; raises ``PlanError``, which calls it ``name``, for anything else."""
     if not isinstance(between, (tuple, list)) or len(between) != 2:
-        raise PlanError("between", between, "a pair of numbers", PUBLIC)
-    low, high = finite("between[0]", between[0], PUBLIC), finite("between[1]", between[1], PUBLIC)
+        raise PlanError(name, between, "a pair of numbers", PUBLIC)
+    low, high = finite(f"{name}[0]", between[0], PUBLIC), finite(f"{name}[1]", between[1], PUBLIC)
     if not low < high:
-        raise PlanError("between", between, "a pair (lowest, highest) with lowest < highest", PUBLIC)
+        raise PlanError(name, between, "a pair (lowest, highest) with lowest < highest", PUBLIC)
     return low, high
