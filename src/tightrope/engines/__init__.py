@@ -4,6 +4,7 @@
 by batch. Importing this package loads no engine.
 """
 
+from tightrope.engines.expressions.written import Expression, case, column, expression
 from tightrope.engines.jobs.batches import folded, written
 from tightrope.engines.labels import Labels
 from tightrope.engines.request import Factor, FixedPoint, FixedProduct, Grouped, Measure, PersonBounds, Request
@@ -16,6 +17,7 @@ from tightrope.engines.table import Table
 __all__ = [
     "Column",
     "Dialect",
+    "Expression",
     "Factor",
     "FixedPoint",
     "FixedProduct",
@@ -28,6 +30,9 @@ __all__ = [
     "Schema",
     "Snapshot",
     "Table",
+    "case",
+    "column",
+    "expression",
     "folded",
     "open_source",
     "written",

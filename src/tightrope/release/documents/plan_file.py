@@ -44,6 +44,7 @@ KEYS: Names = {
     "budget": "[budget]",
     **{name: f"[budget] {name}" for name in ("epsilon", "delta", "attack_success", "points", "share")},
     "questions": "question",
+    "where": "where",
 }
 """Where the parameters of ``open_source``, ``Session`` and its ``plan`` stand in a plan file."""
 NEEDED = "source", "person", "budget"
@@ -114,6 +115,7 @@ class PlanDocument(Part, frozen=True, kw_only=True):
     version: Literal[1] = 1
     title: Text | None = None
     expected_rows: Counted | None = None
+    where: Annotated[Text, tip('say where = "distance > 500"')] | None = None
     source: SourceSection
     person: PersonSection
     budget: BudgetSection
@@ -164,7 +166,8 @@ class PlanFile:
         """The least noise for the questions; reads the schema only, spends nothing."""
         share, rows = self.document.budget.share, self.document.expected_rows
         with placed("", KEYS):
-            return self.session().plan(self.document.questions(), share=share, expected_rows=rows)
+            where, questions = self.document.where, self.document.questions()
+            return self.session().plan(questions, where=where, share=share, expected_rows=rows)
 
 
 def load(path: str | Path) -> PlanFile:
