@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from sqlalchemy import Connection
@@ -12,7 +13,7 @@ from tightrope.errors import BudgetRefused, InputError
 from tightrope.ledger.claim import Claim, SeriesClaim
 from tightrope.ledger.identity import Identity
 from tightrope.ledger.limits import Limit
-from tightrope.ledger.rules import after
+from tightrope.ledger.rules import after, taken
 from tightrope.ledger.state import State
 from tightrope.ledger.storage import chain
 from tightrope.ledger.storage.book import Book, Written
@@ -47,6 +48,14 @@ class Account:
                 has = next((str(limit.budget) for limit in self.limits if limit.name == name), "no such limit")
                 remedy = "say the same budget and plan with a share of it; a promise to people is not changed later"
                 raise InputError(f"budget {name!r}", _said(limits, name), f"as the ledger has it ({has})", remedy)
+
+    def after(self, entry: Entry) -> State:
+        """What was spent and reserved after an entry of the dataset."""
+        return State.from_data(entry.after)
+
+    def taken(self, entry: Entry) -> Fraction:
+        """What a charge took of the whole budget."""
+        return taken(self.after(entry), self.limits, entry.said)
 
     def state(self) -> State:
         """What is spent and reserved now."""
@@ -160,9 +169,6 @@ class Account:
 
     def _next(self, connection: Connection, claim: Claim, series: str | None) -> Entry | BudgetRefused:
         said: dict[str, Any] = {**_said_of(claim, self.book.now(connection)), "series": series}
-        if series is not None:
-            running = self._state(connection).series.get(series)
-            said["position"] = 0 if running is None else running.done + 1
         return self._drafted(connection, CHARGED, claim.key, said)
 
     def _drafted(self, connection: Connection, kind: str, key: str, said: dict[str, Any]) -> Entry | BudgetRefused:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Self
 
@@ -23,18 +23,23 @@ class Recipe:
     """Units with the table of every noisy vector, and the lattice on which their losses were composed.
 
     ``window`` is None for a single count that one row of a person enters: its loss is that of its table.
+    ``alternatives`` and ``spare`` are what the plan says of other noise.
     """
 
     units: tuple[Unit, ...]
     choices: tuple[tuple[Choice, ...], ...]
     window: Window | None
+    alternatives: Mapping[str, float] = field(default_factory=dict)
+    spare: float | None = None
 
     @property
     def text(self) -> str:
         """As canonical JSON."""
         window = None if self.window is None else [repr(self.window.step), self.window.reach]
         pairs = zip(self.units, self.choices, strict=True)
-        return canonical({"window": window, "units": [_unit_data(unit, choices) for unit, choices in pairs]})
+        units = [_unit_data(unit, choices) for unit, choices in pairs]
+        said = {"alternatives": dict(self.alternatives), "spare": self.spare}
+        return canonical({"window": window, "units": units, **said})
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -43,7 +48,8 @@ class Recipe:
         pairs = [_unit(unit) for unit in data["units"]]
         step_reach = data["window"]
         window = None if step_reach is None else Window(float(step_reach[0]), int(step_reach[1]))
-        return cls(tuple(unit for unit, _ in pairs), tuple(choices for _, choices in pairs), window)
+        units, choices = (tuple(parts) for parts in zip(*pairs, strict=True))
+        return cls(units, choices, window, data["alternatives"], data["spare"])
 
     def masses(self, window: Window, times: int = 1) -> Masses:
         """The composed law of ``times`` such releases on a lattice: an upper bound whatever the lattice is."""

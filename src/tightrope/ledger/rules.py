@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from tightrope.certificates.budget import Budget
 from tightrope.errors import BudgetRefused
-from tightrope.ledger.limits import Limit
+from tightrope.ledger.limits import TOTAL, Limit
 from tightrope.ledger.state import Shares, State, costs_of
 from tightrope.ledger.storage.entry import CHARGED, DATASET, RESERVED
 
@@ -33,6 +34,14 @@ def after(state: State, limits: Sequence[Limit], kind: str, key: str | None, sai
     if kind == CHARGED:
         return state.charged(costs, slots)
     return state.reserved(str(key), said["times"], costs, slots)
+
+
+def taken(state: State, limits: Sequence[Limit], said: Mapping[str, Any]) -> Fraction:
+    """What a charged release took of the whole budget: a date of a series its part."""
+    if said["series"] is not None:
+        running = state.series[said["series"]]
+        return running.costs[TOTAL] / running.times
+    return _costs(tuple(limits), _kept(said), said["audience"])[TOTAL]
 
 
 def _kept(said: Mapping[str, Any]) -> tuple[Any, ...]:

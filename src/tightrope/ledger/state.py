@@ -52,10 +52,11 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All balances of a dataset by slot, and its series by key."""
+    """All balances of a dataset by slot, its series by key, and how many releases were charged."""
 
     balances: Mapping[str, Balance] = field(default_factory=dict)
     series: Mapping[str, Running] = field(default_factory=dict)
+    releases: int = 0
 
     def balance(self, slot: str) -> Balance:
         """The balance of a slot; one that was never used is full."""
@@ -64,7 +65,8 @@ class State:
     def charged(self, costs: Shares, slots: Mapping[str, str]) -> State:
         """After a charge; raises ``BudgetRefused`` where a limit has not enough left."""
         self._room(costs, slots)
-        return self._moved({slots[name]: (cost, Fraction(0)) for name, cost in costs.items()})
+        moved = self._moved({slots[name]: (cost, Fraction(0)) for name, cost in costs.items()})
+        return replace(moved, releases=self.releases + 1)
 
     def reserved(self, key: str, times: int, costs: Shares, slots: Mapping[str, str]) -> State:
         """After a series was declared: limits for good set its cost aside, those that renew pay it now."""
@@ -88,7 +90,7 @@ class State:
         moves = {slots[n]: (c, Fraction(0)) for n, c in new.items()} | {n: (c, -c) for n, c in part.items()}
         paid = tuple(sorted({*running.paid, *(slots[name] for name in new)}))
         after = replace(running, done=running.done + 1, paid=paid)
-        return replace(self._moved(moves), series={**self.series, key: after})
+        return replace(self._moved(moves), series={**self.series, key: after}, releases=self.releases + 1)
 
     def _moved(self, moves: Mapping[str, tuple[Fraction, Fraction]]) -> State:
         """Each slot with more spent and more reserved."""
@@ -107,13 +109,15 @@ class State:
     def to_data(self) -> dict[str, Any]:
         """As JSON can hold it."""
         balances = {slot: [str(b.spent), str(b.reserved)] for slot, b in self.balances.items()}
-        return {"balances": balances, "series": {key: running.to_data() for key, running in self.series.items()}}
+        series = {key: running.to_data() for key, running in self.series.items()}
+        return {"balances": balances, "series": series, "releases": self.releases}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         """The state that ``to_data`` wrote."""
         balances = {slot: Balance(Fraction(s), Fraction(r)) for slot, (s, r) in data["balances"].items()}
-        return cls(balances, {key: Running.from_data(running) for key, running in data["series"].items()})
+        series = {key: Running.from_data(running) for key, running in data["series"].items()}
+        return cls(balances, series, data["releases"])
 
 
 def costs_of(limits: Iterable[Limit], kept: Budget, audience: str | None) -> dict[str, Fraction]:

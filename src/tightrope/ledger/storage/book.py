@@ -119,7 +119,7 @@ class Book:
         if found is None or found.hash != seen[1]:
             raise LedgerError(
                 f"the ledger {self.name} is not the one that had come to entry {seen[0]}: a copy was put back, or the "
-                f"file was changed; nothing was spent; put the newest copy back, with its -wal file if there is one "
+                f"file was changed; put the newest copy back, with its -wal file if there is one "
                 f"(docs/ledger.md says what to do where it is lost; {self._witness.path.name} says how far it had come)"
             )
 

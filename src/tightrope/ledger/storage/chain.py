@@ -13,7 +13,7 @@ from tightrope.ledger.storage.entry import Entry, beginning, canonical, digest
 from tightrope.ledger.storage.tables import DOCUMENTS, ENTRIES, LEDGER, VERSION
 
 AT_ONCE = 10_000
-CORRUPT = "run tightrope ledger check, and put the newest copy back; nothing was spent"
+CORRUPT = "run tightrope ledger check, and put the newest copy back"
 
 
 def begun(connection: Connection) -> None:
@@ -25,7 +25,7 @@ def ledger_id(connection: Connection) -> str:
     """The ledger's name; ``LedgerError`` for one of another version."""
     rows = connection.execute(select(LEDGER)).all()
     if len(rows) != 1 or rows[0].version != VERSION:
-        raise LedgerError(f"this is no ledger of version {VERSION}; nothing was spent; name another one")
+        raise LedgerError(f"this is no ledger of version {VERSION}; name another one")
     return str(rows[0].id)
 
 

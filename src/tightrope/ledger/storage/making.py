@@ -26,10 +26,10 @@ def file(path: Path) -> None:
             os.link(part, path)
         _sync(path.parent)
     except sqlite3.Error as error:
-        raise LedgerError(f"no ledger could be made at {path} ({error}); nothing was spent") from None
+        raise LedgerError(f"no ledger could be made at {path} ({error})") from None
     except OSError as error:
         expected = f"in a folder that can be written to ({error.strerror})"
-        raise InputError("ledger", str(path), expected, "nothing was spent; name another file") from None
+        raise InputError("ledger", str(path), expected, "name another file") from None
     finally:
         for name in (part.name, f"{part.name}-wal", f"{part.name}-shm", f"{part.name}-journal"):
             part.with_name(name).unlink(missing_ok=True)
@@ -72,6 +72,6 @@ def _sync(folder: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        raise LedgerError(f"{folder} cannot be written ({error.strerror}); nothing was spent") from None
+        raise LedgerError(f"{folder} cannot be written ({error.strerror})") from None
     finally:
         os.close(handle)

@@ -108,6 +108,5 @@ class Witness:
         else:
             return
         raise LedgerError(
-            f"the ledger {self._ledger} {what}; nothing was spent; put the newest copy back, with its -wal file if "
-            f"there is one"
+            f"the ledger {self._ledger} {what}; put the newest copy back, with its -wal file if there is one"
         )

@@ -96,12 +96,12 @@ class Store:
         if isinstance(error, DBAPIError) and (error.connection_invalidated or _is_lost(origin)):
             return LostError(f"the connection to the ledger {self.name} was lost")
         why = type(origin or error).__name__
-        return LedgerError(f"the ledger {self.name} cannot be used ({why}); nothing was spent")
+        return LedgerError(f"the ledger {self.name} cannot be used ({why})")
 
     def _told_lite(self, error: sqlite3.Error) -> LedgerError:
         why = str(error).partition(":")[0]
         remedy = next((said for part, said in REMEDIES.items() if part in why), "see docs/ledger.md")
-        return LedgerError(f"the ledger {self.name} cannot be used ({why}); nothing was spent; {remedy}")
+        return LedgerError(f"the ledger {self.name} cannot be used ({why}); {remedy}")
 
 
 REMEDIES = {
