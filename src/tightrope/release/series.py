@@ -57,11 +57,14 @@ class Series(Sealed):
         """How many were charged so far."""
         return self._account.state().series[self._key].done
 
-    def next(self) -> Plan:
+    def next(self, key: str | None = None) -> Plan:
         """The plan of the next date; of one that was charged and has no answers yet, where there is one.
 
+        With the ``key`` of a date (its certificate names it) the plan is that date's: released again it is free.
         Raises ``BudgetRefused`` where all are released.
         """
+        if key is not None:
+            return self._plan(self._known(key))
         done = self.released
         waiting = (place for place in range(1, done + 1) if self._account.stored(self._name(place)) is None)
         place = next(waiting, done + 1)
@@ -70,8 +73,17 @@ class Series(Sealed):
                 f"all {self._times} releases of the series {self._key!r} were released; declare another series, or "
                 f"plan with what is left"
             )
+        return self._plan(self._name(place))
+
+    def _known(self, key: str) -> str:
+        names = [self._name(place) for place in range(1, self.released + 1)]
+        if key not in names:
+            raise InputError("key", key, f"one of {names}", "leave it out for the next date")
+        return key
+
+    def _plan(self, key: str) -> Plan:
         audience, answering = self._how
-        claim = claim_of(self._draft, self._name(place), audience)
+        claim = claim_of(self._draft, key, audience)
         return Plan(self._draft, recorded(self._account, claim, self._draft, answering(self._draft), self._key))
 
     def _name(self, place: int) -> str:

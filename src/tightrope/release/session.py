@@ -111,14 +111,16 @@ class Session(Sealed):
         dataset: str,
         limits: Sequence[Limit] = (),
         audience: str | None = None,
+        note: str = "",
         **session: Unpack[Settings],
     ) -> Self:
         """A session that is charged in a ledger: a file, made here where there is none, or ``postgresql://...``.
 
         ``dataset`` is the table's name in the ledger: all sessions of one name share one budget, in every process and
         for good. ``limits`` bound it further, a year or an audience each; ``audience`` says who sees the answers
-        (None: everybody). ``session`` is what ``Session`` takes. Raises ``InputError`` where the ledger has the dataset
-        with another person, bounds, columns or promise, ``LedgerError`` where the ledger cannot be used.
+        (None: everybody); ``note`` is written down where the dataset is declared. ``session`` is what ``Session``
+        takes. Raises ``InputError`` where the ledger has the dataset with another person, bounds, columns or promise,
+        ``LedgerError`` where the ledger cannot be used.
         """
         from tightrope.ledger import Ledger, Limit
         from tightrope.release.claims import identity_of
@@ -126,10 +128,18 @@ class Session(Sealed):
         opened = cls(source, **session)
         declared = (Limit("total", opened.budget), *limits)
         identity = identity_of(dataset, opened.schema, opened.person)
-        account = Ledger(ledger, create=True).declare(identity, declared)
+        account = Ledger(ledger, create=True).declare(identity, declared, note=note)
         object.__setattr__(opened, "_account", account)
         object.__setattr__(opened, "_audience", audience)
         return opened
+
+    def unanswered(self, plan: Plan) -> str | None:
+        """The key of an equal plan that was charged and never answered: under it, the answers cost nothing more."""
+        if self._account is None:
+            return None
+        from tightrope.release.claims import claim_of
+
+        return self._account.unanswered(claim_of(plan.draft, "-", self._audience).plan)
 
     @property
     def budget(self) -> Budget:

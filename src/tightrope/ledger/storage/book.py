@@ -64,6 +64,10 @@ class Book:
         with self._store.reading() as connection:
             yield from chain.entries(connection, dataset)
 
+    def documents(self) -> dict[str, str]:
+        """Every longer text by its hash; not checked."""
+        return self.read(chain.documents)
+
     def integrity(self) -> str:
         """What the database says of its own pages: empty where nothing is wrong."""
         if not self.is_file:

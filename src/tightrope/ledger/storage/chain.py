@@ -67,6 +67,11 @@ def document(connection: Connection, name: str) -> str:
     return str(found)
 
 
+def documents(connection: Connection) -> dict[str, str]:
+    """All longer texts by their hashes; not checked."""
+    return {row.hash: row.content for row in connection.execute(select(DOCUMENTS))}
+
+
 def whole_documents(connection: Connection) -> set[str]:
     """The hashes of all longer texts that are what was written."""
     rows = connection.execute(select(DOCUMENTS).execution_options(yield_per=100))
