@@ -72,7 +72,11 @@ class Ledger:
 
     def datasets(self) -> list[str]:
         """The names of all datasets, in the order in which they were declared."""
-        return [entry.dataset for entry in self.book.entries() if entry.kind == DATASET]
+        return [entry.dataset for entry in self.entries() if entry.kind == DATASET]
+
+    def entries(self, dataset: str | None = None) -> list[Entry]:
+        """All entries, or those of one dataset, in their order; not checked."""
+        return self.book.entries(dataset)
 
     def close(self) -> None:
         """Let go of the file or the server."""
