@@ -30,5 +30,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=sorted(ENGINES))
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[pyarrow.Table], Table]:
-    """Turns an Arrow table into a Table of each engine. PostgreSQL joins here."""
+    """Turns an Arrow table into a Table of each engine."""
     return lambda arrow: ENGINES[request.param](arrow, tmp_path)

@@ -21,8 +21,9 @@ from tightrope.certificates.reading import Reader
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
-PAID = ("usable",)
-"""What a record may hold besides: the noisy number of values that a mean was divided by."""
+PAID = ("usable", "intercept", "intercept_lower", "intercept_upper", "best_rank", "worst_rank")
+"""What a record may hold besides, for it was paid for: the noisy number of values, where a line meets the axis, and
+which places of an order a group can have."""
 Key = str | bool | int | float | None
 RELEASES = Reader("release", "take the file as tightrope release wrote it: releasing again spends the budget again")
 
@@ -62,7 +63,8 @@ class TablePart(Part, frozen=True, kw_only=True):
 class RanMechanism(Part, frozen=True, kw_only=True):
     """One noisy vector: value · unit + noise, noise = factor · Y + U − U', Y from the table, U, U' below factor.
 
-    ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys.
+    ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys. Mechanisms
+    with one ``exclusive`` label are one: each row enters one of them, and ``groups`` counts the cells of all of them.
     """
 
     answers: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -78,6 +80,7 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     groups: Counted
     factor: Digits
     table: TablePart
+    exclusive: str | None = None
 
 
 class Profile(Part, frozen=True, kw_only=True):

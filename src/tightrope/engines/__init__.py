@@ -6,7 +6,7 @@ by batch. Importing this package loads no engine.
 
 from tightrope.engines.jobs.batches import folded, written
 from tightrope.engines.labels import Labels
-from tightrope.engines.request import FixedPoint, Grouped, Measure, PersonBounds, Request
+from tightrope.engines.request import Factor, FixedPoint, FixedProduct, Grouped, Measure, PersonBounds, Request
 from tightrope.engines.schema import Column, Kind, Schema
 from tightrope.engines.snapshot.snapshot import Snapshot
 from tightrope.engines.sources.dialect import Dialect
@@ -16,7 +16,9 @@ from tightrope.engines.table import Table
 __all__ = [
     "Column",
     "Dialect",
+    "Factor",
     "FixedPoint",
+    "FixedProduct",
     "Grouped",
     "Kind",
     "Labels",

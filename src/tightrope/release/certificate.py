@@ -56,11 +56,12 @@ def _mechanisms(draft: Draft) -> list[RanMechanism]:
 
 
 def _mechanism(task: Task, noise: Noise) -> RanMechanism:
-    measure, contribution = noise.vector.measure, task.unit.contribution
+    measure, label = noise.vector.measure, noise.vector.exclusive
+    contribution = task.contribution(sum(vector.exclusive == label for vector in task.vectors) if label else 1)
     return RanMechanism(
         answers=tuple(question.name for question in task.answered_by(noise.vector)),
         statistic=noise.vector.spend.statistic,
-        column=measure.column,
+        column=" and ".join(measure.columns) or None,
         by=task.by,
         family=noise.family,
         unit=measure.fixed_point.step if measure.fixed_point else Decimal(1),
@@ -71,6 +72,7 @@ def _mechanism(task: Task, noise: Noise) -> RanMechanism:
         groups=contribution.groups,
         factor=str(noise.mechanism.factor),
         table=RELEASES.data(noise.table.to_data(), TablePart),
+        exclusive=label,
     )
 
 

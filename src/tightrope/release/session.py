@@ -18,7 +18,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
 from tightrope.release.answering import answering
 from tightrope.release.certificate import certificate_of
-from tightrope.release.draft import Draft, group_sizes
+from tightrope.release.draft import Draft, group_sizes, units_of
 from tightrope.release.plan import Plan
 from tightrope.release.questions.tasks import A_PERSON, Person, tasks_of, usable_delta
 from tightrope.release.register import issue, open_charges
@@ -185,7 +185,7 @@ class Session(Sealed):
             raise InputError("budget", str(budget), "one that lets answers depend on the data", remedy)
         tasks = tasks_of(questions, self._person, self.schema)
         usable_delta(budget, tasks)
-        allocation = allocate([task.unit for task in tasks], budget)
+        allocation = allocate(units_of(tasks), budget)
         sizes = group_sizes(expected_rows)
         draft = Draft(tasks, allocation, budget, decimal("share", share), self._person, sizes)
         if self._account is None:

@@ -6,13 +6,15 @@ value1, ...``: users' column names end here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
 from tightrope.engines.backends.column_types import comparable, identity
 from tightrope.engines.guard import load
-from tightrope.engines.request import FixedPoint, Measure, Request
+from tightrope.engines.request import Factor, FixedPoint, FixedProduct, Measure, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import GivenKeys, given_keys
 from tightrope.errors import SchemaError
@@ -42,7 +44,7 @@ class Rows:
 def used_columns(request: Request) -> tuple[str, ...]:
     """The columns of the user's table that a request reads, each once, in a fixed order."""
     person = () if request.bounds.person is None else (request.bounds.person,)
-    measured = (measure.column for measure in request.measures if measure.column is not None)
+    measured = (name for measure in request.measures for name in measure.columns)
     return tuple(dict.fromkeys((*person, *request.by, *measured)))
 
 
@@ -53,13 +55,11 @@ def check(schema: Schema, request: Request) -> None:
         if schema.column(name).kind == "other":
             expected = "a number, text, boolean, date or timestamp to serve as a person or key"
             raise SchemaError("column", name, expected, CAST_FIRST)
-    for measure in request.measures:
-        if measure.column is None:
-            continue
-        kind = schema.column(measure.column).kind
+    for name in (name for measure in request.measures for name in measure.columns):
+        kind = schema.column(name).kind
         if kind not in ("integer", "number", "boolean"):
             remedy = "cast it first; for CSV and pandas objects declare types={...: 'number'}"
-            raise SchemaError("column", measure.column, f"numeric to be measured, but it is {kind}", remedy)
+            raise SchemaError("column", name, f"numeric to be measured, but it is {kind}", remedy)
 
 
 def narrow(
@@ -101,13 +101,19 @@ def _contributions(table: ir.Table, request: Request, wide: bool) -> dict[str, i
 
 
 def _contribution(table: ir.Table, measure: Measure) -> ir.Column:
-    """What a row adds to a measure: 1 or R(x), and NULL where the value is NULL or NaN."""
+    """What a row adds to a measure: 1, R(x) or a product, and NULL where a value is NULL or NaN."""
     ibis = load("ibis")
-    column = table[measure.column]
-    usable = column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull()
+    usable = reduce(and_, (_usable(table[name]) for name in measure.columns))
     if measure.fixed_point is None:
         return ibis.ifelse(usable, ibis.literal(1, "int8"), ibis.null("int8"))
-    return ibis.ifelse(usable, units(column.cast("float64"), measure.fixed_point), ibis.null("int64"))
+    values = [table[name].cast("float64") for name in measure.columns]
+    fixed = measure.fixed_point
+    found = units(values[0], fixed) if isinstance(fixed, FixedPoint) else products(values, fixed)
+    return ibis.ifelse(usable, found, ibis.null("int64"))
+
+
+def _usable(column: ir.Column) -> ir.BooleanColumn:
+    return column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull()
 
 
 def units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
@@ -116,7 +122,16 @@ def units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
     return ((clamped(x, fixed_point) / step) + 0.5).floor().cast("int64") - fixed_point.centre
 
 
-def clamped(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
+def products(values: Sequence[ir.Column], fixed: FixedProduct) -> ir.Column:
+    """``FixedProduct.to_units`` in the engine; values without a factor only decide which rows are usable."""
+    first, *second = (
+        clamped(x, factor) - _double(factor.middle) for x, factor in zip(values, fixed.factors, strict=False)
+    )
+    product = first * (first if fixed.squared else second[0]) if fixed.squared or second else first
+    return ((product / _double(float(fixed.step))) + 0.5).floor().cast("int64") - fixed.centre
+
+
+def clamped(x: ir.Column, fixed_point: FixedPoint | Factor) -> ir.Column:
     """``min(max(x, lower), upper)``."""
     ibis = load("ibis")
     return ibis.least(ibis.greatest(x, _double(fixed_point.lower)), _double(fixed_point.upper))

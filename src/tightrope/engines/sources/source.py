@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.engines.backends.column_types import schema_of
+from tightrope.engines.backends.known import of
+from tightrope.engines.backends.postgres import SCHEMES
 from tightrope.engines.guard import guarded
-from tightrope.engines.sources import csv_table, files, frames
+from tightrope.engines.sources import csv_table, files, frames, postgres_table
 from tightrope.engines.sources.dialect import Dialect
 from tightrope.engines.sources.row_by_row import not_by_row
 from tightrope.engines.table import Table, check_names
 from tightrope.errors import InputError
 
 DUCKDB_SUFFIXES = (".duckdb", ".db", ".ddb")
+POSTGRES = SCHEMES[0]
 SOURCES = (
-    "a path to a .parquet, .csv or .duckdb file or a folder of .parquet parts, a pandas, polars or Spark frame, "
-    "a pyarrow table or an ibis table"
+    "a path to a .parquet, .csv or .duckdb file or a folder of .parquet parts, a postgresql:// URL, a pandas, polars "
+    "or Spark frame, a pyarrow table or an ibis table"
 )
 
 
@@ -33,9 +36,10 @@ def open_source(
     Parameters:
         source: a path to a ``.parquet``, ``.csv`` or ``.duckdb`` (``.db``, ``.ddb``) file, or to a folder of
             ``.parquet`` parts (what Spark writes); a pandas ``DataFrame``, polars ``DataFrame`` or ``LazyFrame``, Spark
-            ``DataFrame`` (its session's time zone becomes UTC), pyarrow ``Table``; or an ibis table expression on any
-            back end. A ``Table`` is given back as it is.
-        table: the name of the table, for a DuckDB file and only there.
+            ``DataFrame`` (its session's time zone becomes UTC), pyarrow ``Table``; an ibis table expression on any
+            back end but PostgreSQL; or the URL of a PostgreSQL database, ``postgresql://role@host/database``, without
+            a password (PGPASSWORD or ``~/.pgpass`` hold it). A ``Table`` is given back as it is.
+        table: the name of the table, for a DuckDB file or (``schema.table``) a PostgreSQL database, and only there.
         types: the kinds of columns that have no type of their own, for example ``{"income": "number"}``: a CSV file's
             (others are text) and those of a pandas frame that hold objects. A value that does not fit is missing.
         dialect: how a CSV file is written, where it is not UTF-8 with commas, double quotes and a header line: any of
@@ -54,8 +58,11 @@ def open_source(
     if isinstance(source, Table):
         return source
     path = Path(source) if isinstance(source, (str, Path)) else None
-    suffix = None if path is None else path.suffix.lower()
+    is_url = isinstance(source, str) and source.startswith(SCHEMES)
+    suffix = POSTGRES if is_url else None if path is None else path.suffix.lower()
     _refuse_misplaced(source, suffix, {"table": table, "types": types, "dialect": dialect})
+    if is_url:
+        return _open_postgres(str(source), table)
     return (
         _open_frame(source, types or {})
         if path is None
@@ -72,7 +79,7 @@ def _refuse_misplaced(source: object, suffix: str | None, given: Mapping[str, ob
 
 
 _OPTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "table": (DUCKDB_SUFFIXES, "a DuckDB file"),
+    "table": ((*DUCKDB_SUFFIXES, POSTGRES), "a DuckDB file or a PostgreSQL database"),
     "types": ((".csv",), "a CSV file or a pandas frame"),
     "dialect": ((".csv",), "a CSV file"),
 }
@@ -100,12 +107,21 @@ def _open_file(path: Path, table: str | None, types: Mapping[str, str], dialect:
     return files.open_duckdb(path, table)
 
 
+def _open_postgres(url: str, table: str | None) -> Table:
+    if table is None:
+        raise InputError("table", table, "the name of a table in the database", "pass table='schema.table'")
+    return postgres_table.open_postgres(url, table)
+
+
 def _open_ibis(expression: Any, _: Mapping[str, str]) -> Table:
     stray = not_by_row(expression)
     if stray:
         raise InputError("source", stray, "an ibis table that treats rows one by one", "create the table first")
     check_names(expression.columns)
     backend = guarded("find the back end of the ibis table", expression.get_backend)
+    instead = of(backend).instead
+    if instead:
+        raise InputError("source", f"an ibis table on {backend.name}", "rows that we read ourselves", f"say {instead}")
     return Table(schema_of(expression.schema()), "ibis", lambda: backend, lambda _: expression)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 from tightrope.certificates.printable import printable
+from tightrope.certificates.release import MEASURES, PAID
 from tightrope.errors import PlanError
 from tightrope.numerics.checks import positive, whole
 
@@ -18,7 +19,7 @@ Maker = TypeVar("Maker", bound=Callable[..., Any])
 NESTED = (list, tuple, dict, set, frozenset)
 MOST_KEYS = 1_000_000
 """So many keys are planned at most: each is a row of the answer."""
-RESERVED = ("value", "lower", "upper", "usable")
+RESERVED = (*MEASURES, *PAID)
 """Names of the columns of an answer: no key may be called so."""
 ENTRIES = ("by", "keys", "weight", "name", "rows_per_group", "groups")
 """The keys of a plan file that every question has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -54,6 +54,11 @@ class Question(ABC):
         return self.asked.keys
 
     @property
+    def rows_in_group(self) -> int | None:
+        """Its own bound on the rows of a person in one group; None where the session's holds."""
+        return self.asked.rows_per_group
+
+    @property
     def weight(self) -> float:
         """Its importance: 4 asks for half the noise of 1."""
         return self.asked.weight
@@ -78,6 +83,11 @@ class Question(ABC):
     @abstractmethod
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:
         """E|error| and the half-width of the 95 % interval in a group of so many rows."""
+
+    def shown(self, records: Sequence[Record], noises: Noises) -> list[tuple[int, Record]]:
+        """The groups that are answered, by their places, and their records: all, as they are, unless it chooses."""
+        del noises
+        return list(enumerate(records))
 
     def worst(self, noises: Noises) -> float:
         """The largest error in any group; ∞ without a bound."""

@@ -27,14 +27,13 @@ class OfColumn(Question, ABC):
 
     def __str__(self) -> str:
         low, high = self.between
-        return f"{self.kind} of {printable(self.column)} between {_end(low)} and {_end(high)}{self.asked.groups}"
+        return f"{self.kind} of {printable(self.column)} between {shown_end(low)} and {shown_end(high)}{self.asked.groups}"
 
     @classmethod
     def of(cls, column: object, between: object, asked: Asking) -> Self:
         """The question, checked; raises ``PlanError`` naming what is wrong."""
-        if not (isinstance(column, str) and column):
-            raise PlanError("column", column, "the name of a column", "it is needed, for example 'income'")
-        return cls(Asked.of(cls.kind, column, **asked), column, _range(between))
+        name = column_name("column", column)
+        return cls(Asked.of(cls.kind, name, **asked), name, value_range("between", between))
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
@@ -42,10 +41,17 @@ class OfColumn(Question, ABC):
         return cls.of(entry.get("column"), entry.get("between"), asking(entry))
 
 
-def _end(number: float) -> str:
+def column_name(name: str, column: object) -> str:
+    """The name of a column; raises ``PlanError``, which calls it ``name``, for anything else."""
+    if not (isinstance(column, str) and column):
+        raise PlanError(name, column, "the name of a column", "it is needed, for example 'income'")
+    return column
+
+
+def shown_end(number: float) -> str:
     """The number as it was asked for, every digit of it.
 
-    >>> _end(1234567.0), _end(-0.0), _end(0.1)
+    >>> shown_end(1234567.0), shown_end(-0.0), shown_end(0.1)
     ('1234567', '0', '0.1')
     """
     return str(int(number)) if number.is_integer() and abs(number) < _LONG else repr(number)
@@ -55,10 +61,11 @@ _LONG = 1e15
 """From here on a float is shown with its power of ten."""
 
 
-def _range(between: object) -> tuple[float, float]:
+def value_range(name: str, between: object) -> tuple[float, float]:
+    """A declared range; raises ``PlanError``, which calls it ``name``, for anything else."""
     if not isinstance(between, (tuple, list)) or len(between) != 2:
-        raise PlanError("between", between, "a pair of numbers", PUBLIC)
-    low, high = finite("between[0]", between[0], PUBLIC), finite("between[1]", between[1], PUBLIC)
+        raise PlanError(name, between, "a pair of numbers", PUBLIC)
+    low, high = finite(f"{name}[0]", between[0], PUBLIC), finite(f"{name}[1]", between[1], PUBLIC)
     if not low < high:
-        raise PlanError("between", between, "a pair (lowest, highest) with lowest < highest", PUBLIC)
+        raise PlanError(name, between, "a pair (lowest, highest) with lowest < highest", PUBLIC)
     return low, high

@@ -61,12 +61,23 @@ class Task:
         """What the engine is asked."""
         return Request(self.by, self.keys, self.bounds, tuple(vector.measure for vector in self.vectors))
 
-    @property
-    def unit(self) -> Unit:
-        """One person's rows fall into the groups once, and shift all the task's vectors together."""
+    def contribution(self, cells: int = 1) -> Contribution:
+        """How one person's rows fall into the groups, each of so many cells."""
         groups = 1 if not self.by else self.bounds.groups
-        contribution = Contribution(self.bounds.rows, self.bounds.rows_per_group, groups)
-        return Unit(tuple(vector.spend for vector in self.vectors), contribution)
+        return Contribution(self.bounds.rows, self.bounds.rows_per_group, groups * cells)
+
+    @property
+    def sets(self) -> tuple[tuple[Vector, ...], ...]:
+        """The vectors that share a unit: those that a row shifts together, and each exclusive set alone."""
+        labels = dict.fromkeys(vector.exclusive for vector in self.vectors)
+        together = [None] if None in labels else []
+        order = (*together, *(label for label in labels if label is not None))
+        return tuple(tuple(v for v in self.vectors if v.exclusive == label) for label in order)
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """Units of privacy, one for each of ``sets``; an exclusive set is one spend over that many cells a group."""
+        return tuple(_unit(self, own) for own in self.sets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +104,19 @@ class Person:
         """The bounds of one question; one without groups has one group, and nobody is in more groups than there are."""
         if self.column is None:
             return PersonBounds(None, 1, 1, 1)
-        per_group = min(question.asked.rows_per_group or self.rows_per_group, self.rows)
+        per_group = min(question.rows_in_group or self.rows_per_group, self.rows)
         if not question.by:
             return PersonBounds(self.column, per_group, per_group, 1)
         listed = self.rows if question.keys is None else len(question.keys)
         groups = min(question.asked.groups_per_person or self.groups, self.rows, listed)
         return PersonBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
+
+
+def _unit(task: Task, own: tuple[Vector, ...]) -> Unit:
+    """Together: every spend at once. Exclusive: one spend over cells, for each row enters one of them."""
+    if own[0].exclusive is None:
+        return Unit(tuple(vector.spend for vector in own), task.contribution())
+    return Unit((own[0].spend,), task.contribution(len(own)))
 
 
 def tasks_of(questions: Sequence[Question], person: Person, schema: Schema) -> tuple[Task, ...]:
@@ -107,7 +125,7 @@ def tasks_of(questions: Sequence[Question], person: Person, schema: Schema) -> t
     Raises ``SchemaError`` for a column that is missing or of the wrong type, ``PlanError`` for repeated names.
     """
     if isinstance(questions, Question) or not all(isinstance(q, Question) for q in questions) or len(questions) == 0:
-        raise PlanError("questions", questions, "a list of tr.count, tr.sum and tr.mean questions")
+        raise PlanError("questions", questions, "a list of questions such as tr.count and tr.mean")
     if len(questions) > MOST_QUESTIONS:
         remedy = 'by="city" asks for many groups in one question; or make several plans, each with a share'
         raise PlanError("questions", len(questions), f"at most {MOST_QUESTIONS} of them", remedy)
@@ -160,8 +178,8 @@ def _check(question: Question, schema: Schema) -> None:
     for column in question.by:
         if schema.column(column).kind == "other":
             raise SchemaError("by", column, "a column of plain values", "lists and structs cannot be keys")
-    for measured in (vector.measure.column for vector in question.vectors()):
-        if measured is not None and (kind := schema.column(measured).kind) not in VALUES:
+    for measured in (name for vector in question.vectors() for name in vector.measure.columns):
+        if (kind := schema.column(measured).kind) not in VALUES:
             expected = f"a column of numbers, not of {kind}"
             raise SchemaError("column", measured, expected, "cast it, or declare its type")
 
