@@ -28,7 +28,7 @@ def identity_of(dataset: str, schema: Schema, person: Person) -> Identity:
 
 def recipe_of(draft: Draft) -> Recipe:
     """The noise of a draft."""
-    units = tuple(task.unit for task in draft.tasks)
+    units = tuple(unit for task in draft.tasks for unit in task.units)
     made = draft.allocation
     return Recipe(units, made.choices, made.window, made.alternatives, made.spare)
 
@@ -41,7 +41,7 @@ def asked(draft: Draft) -> str:
 def _asked(task: Task) -> list[Any]:
     bounds = [task.bounds.person, task.bounds.rows, task.bounds.rows_per_group, task.bounds.groups]
     vectors = [
-        [v.spend.statistic, v.spend.eighths, v.measure.column, repr(v.measure.fixed_point), v.sensitivity]
+        [v.spend.statistic, v.spend.eighths, repr(v.measure), v.sensitivity, v.exclusive]
         for v in task.vectors
     ]
     questions = [[question.name, question.kind, str(question)] for question in task.questions]

@@ -107,6 +107,6 @@ def series_of(account: Account, draft: Draft, times: int, key: str, how: How) ->
 
 def _planned(draft: Draft, times: int) -> Recipe:
     """The least noise for which all releases together keep the draft's budget; each is given that of the first."""
-    units = tuple(task.unit for task in draft.tasks)
+    units = tuple(unit for task in draft.tasks for unit in task.units)
     together = allocate(units * times, draft.budget)
     return Recipe(units, together.choices[: len(units)], together.window, together.alternatives, together.spare)

@@ -99,11 +99,12 @@ class Witness:
 
     def refuse_gone(self) -> None:
         """``LedgerError`` where the ledger is not there any more, or was cut off to nothing."""
+        seen = self.read()  # first: a ledger that is being made has no witness before it is there
         if self._ledger.exists() and self._ledger.stat().st_size > 0:
             return
         if self._ledger.exists():
             what = "is empty: it was cut off"
-        elif self.read() is not None:
+        elif seen is not None:
             what = f"is gone, though {self.path.name} says how far it had come"
         else:
             return
