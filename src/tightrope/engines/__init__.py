@@ -10,6 +10,8 @@ from tightrope.engines.request import FixedPoint, Grouped, Measure, PersonBounds
 from tightrope.engines.schema import Column, Kind, Schema
 from tightrope.engines.snapshot.snapshot import Snapshot
 from tightrope.engines.sources.dialect import Dialect
+from tightrope.engines.sources.frames import open_on_spark
+from tightrope.engines.sources.partitions import is_there
 from tightrope.engines.sources.source import open_source
 from tightrope.engines.table import Table
 
@@ -27,6 +29,8 @@ __all__ = [
     "Snapshot",
     "Table",
     "folded",
+    "is_there",
+    "open_on_spark",
     "open_source",
     "written",
 ]

@@ -17,7 +17,7 @@ from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.places import Names, placed
 from tightrope.certificates.reading import Reader, tip
-from tightrope.engines import Dialect, open_source
+from tightrope.engines import Dialect, Table, is_there, open_on_spark, open_source
 from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES, RENAMED
@@ -46,6 +46,7 @@ KEYS: Names = {
     "questions": "question",
 }
 """Where the parameters of ``open_source``, ``Session`` and its ``plan`` stand in a plan file."""
+PLACES = "path", "spark", "postgres"
 NEEDED = "source", "person", "budget"
 Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A number as it is typed: 0.1 is one tenth."""
@@ -53,12 +54,32 @@ Text = Annotated[str, Meta(min_length=1), tip("put it in quotes")]
 
 
 class SourceSection(Part, frozen=True, kw_only=True):
-    """Which table: a path relative to the plan, a name in a DuckDB file, a CSV file's kinds of columns and dialect."""
+    """Which table, and who reads it: files (DuckDB), Parquet on a cluster (Spark), or a database (PostgreSQL).
 
-    path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')]
+    Paths are relative to the plan. ``table`` is a name in a DuckDB file or a database; types and dialect are a CSV
+    file's, types those of partitions, too.
+    """
+
+    path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')] | None = None
+    spark: Annotated[str, Meta(min_length=1), tip('say spark = "people.parquet"')] | None = None
+    postgres: Annotated[str, Meta(min_length=1), tip('say postgres = "postgresql://role@host/database"')] | None = None
     table: Text | None = None
     types: dict[str, Annotated[str, tip('say "number", in quotes')]] | None = None
     dialect: Dialect | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in PLACES if getattr(self, name) is not None]
+        if len(given) != 1:
+            remedy = 'say path = "people.parquet"'
+            raise InputError("path", self.path, f"given, or else one of {listed(PLACES[1:])}, and no two", remedy)
+        for name in ("table", "types", "dialect") if self.spark is not None else ():
+            if getattr(self, name) is not None:
+                raise InputError(name, getattr(self, name), "left out beside spark", "Parquet files say their types")
+
+    @property
+    def place(self) -> str:
+        """The key that says where the table is."""
+        return next(name for name in PLACES if getattr(self, name) is not None)
 
 
 class PersonSection(Part, frozen=True, kw_only=True):
@@ -142,17 +163,25 @@ class PlanFile:
         return self.document.title
 
     @property
-    def source(self) -> Path:
-        """The table; paths in a plan are relative to it."""
-        return self.folder / self.document.source.path
+    def source(self) -> str | Path:
+        """The table: a path, from where the plan lies, or a URL."""
+        source = self.document.source
+        given = source.path or source.spark or source.postgres or ""
+        return given if source.postgres or "://" in given else self.folder / given
+
+    def table(self) -> Table:
+        """The table, of which the schema is read."""
+        said = self.document.source
+        if said.spark is not None:
+            return open_on_spark(str(self.source))
+        return open_source(self.source, table=said.table, types=said.types, dialect=said.dialect)
 
     def session(self) -> Session:
         """The table with its person and budget; reads the schema only."""
-        source, person = self.document.source, self.document.person
-        with placed("", KEYS):
-            opened = open_source(self.source, table=source.table, types=source.types, dialect=source.dialect)
+        person = self.document.person
+        with placed("", self._keys):
             return Session(
-                opened,
+                self.table(),
                 person=(person.column, person.means),
                 budget=self.document.budget.budget(),
                 rows_per_person=person.rows,
@@ -160,10 +189,14 @@ class PlanFile:
                 groups_per_person=person.groups,
             )
 
+    @property
+    def _keys(self) -> Names:
+        return {**KEYS, "source": f"[source] {self.document.source.place}"}
+
     def plan(self) -> Plan:
         """The least noise for the questions; reads the schema only, spends nothing."""
         share, rows = self.document.budget.share, self.document.expected_rows
-        with placed("", KEYS):
+        with placed("", self._keys):
             return self.session().plan(self.document.questions(), share=share, expected_rows=rows)
 
 
@@ -171,9 +204,12 @@ def load(path: str | Path) -> PlanFile:
     """The plan in a file. Raises ``PlanError`` for anything that is not a plan, and where its table is not there."""
     place = Path(path)
     file = PlanFile(read(place), place.parent)
-    if not file.source.is_file():
+    if isinstance(file.source, Path) and not is_there(file.source):
+        source = file.document.source
         expected = f"a file that exists ({file.source})"
-        raise PlanError("[source] path", file.document.source.path, expected, "paths are relative to the plan")
+        raise PlanError(
+            f"[source] {source.place}", source.path or source.spark, expected, "paths are relative to the plan"
+        )
     return file
 
 
