@@ -47,6 +47,7 @@ KEYS: Names = {
 }
 """Where the parameters of ``open_source``, ``Session`` and its ``plan`` stand in a plan file."""
 PLACES = "path", "spark", "postgres"
+DATABASES = "postgresql://", "postgres://"
 NEEDED = "source", "person", "budget"
 Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A number as it is typed: 0.1 is one tenth."""
@@ -72,6 +73,8 @@ class SourceSection(Part, frozen=True, kw_only=True):
         if len(given) != 1:
             remedy = 'say path = "people.parquet"'
             raise InputError("path", self.path, f"given, or else one of {listed(PLACES[1:])}, and no two", remedy)
+        if self.postgres is not None and not self.postgres.startswith(DATABASES):  # not shown: it may hold a password
+            raise InputError("postgres", "...", "a URL", 'say postgres = "postgresql://role@host/database"')
         for name in ("table", "types", "dialect") if self.spark is not None else ():
             if getattr(self, name) is not None:
                 raise InputError(name, getattr(self, name), "left out beside spark", "Parquet files say their types")
@@ -167,7 +170,8 @@ class PlanFile:
         """The table: a path, from where the plan lies, or a URL."""
         source = self.document.source
         given = source.path or source.spark or source.postgres or ""
-        return given if source.postgres or "://" in given else self.folder / given
+        is_url = source.postgres or (source.spark and "://" in given)
+        return given if is_url else self.folder / given
 
     def table(self) -> Table:
         """The table, of which the schema is read."""
