@@ -11,6 +11,8 @@ from tightrope.engines.request import Factor, FixedPoint, FixedProduct, Grouped,
 from tightrope.engines.schema import Column, Kind, Schema
 from tightrope.engines.snapshot.snapshot import Snapshot
 from tightrope.engines.sources.dialect import Dialect
+from tightrope.engines.sources.frames import open_on_spark
+from tightrope.engines.sources.partitions import is_there
 from tightrope.engines.sources.source import open_source
 from tightrope.engines.table import Table
 
@@ -34,6 +36,8 @@ __all__ = [
     "column",
     "expression",
     "folded",
+    "is_there",
+    "open_on_spark",
     "open_source",
     "written",
 ]
