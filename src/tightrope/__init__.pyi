@@ -32,6 +32,7 @@ from .privacy import Bounds as Bounds
 from .privacy import PrivacyLoss as PrivacyLoss
 from .release import Session as Session
 from .release import count as count
+from .release import histogram as histogram
 from .release import mean as mean
 from .release import sum as sum
 

@@ -3,9 +3,10 @@
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.plan import Plan
 from tightrope.release.questions.count import count
+from tightrope.release.questions.histogram import histogram
 from tightrope.release.questions.mean import mean
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.sum import sum
 from tightrope.release.session import Session
 
-__all__ = ["Answer", "Answers", "Plan", "Question", "Session", "count", "mean", "sum"]
+__all__ = ["Answer", "Answers", "Plan", "Question", "Session", "count", "histogram", "mean", "sum"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tightrope.errors import InputError
 from tightrope.release.questions.count import Count
+from tightrope.release.questions.histogram import Histogram
 from tightrope.release.questions.mean import Mean
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.sum import Sum
 
-KINDS: dict[str, type[Question]] = {kind.kind: kind for kind in (Count, Sum, Mean)}
+KINDS: dict[str, type[Question]] = {kind.kind: kind for kind in (Count, Sum, Mean, Histogram)}
 """By name; ``register`` adds to it."""
 
 
