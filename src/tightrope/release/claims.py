@@ -40,7 +40,10 @@ def asked(draft: Draft) -> str:
 
 def _asked(task: Task) -> list[Any]:
     bounds = [task.bounds.person, task.bounds.rows, task.bounds.rows_per_group, task.bounds.groups]
-    vectors = [[v.spend.statistic, v.spend.eighths, repr(v.measure), v.sensitivity, v.exclusive] for v in task.vectors]
+    vectors = [
+        [v.spend.statistic, v.spend.eighths, repr(v.measure), v.sensitivity, v.exclusive]
+        for v in task.vectors
+    ]
     questions = [[question.name, question.kind, str(question)] for question in task.questions]
     return [list(task.by), repr(task.keys), bounds, vectors, questions]
 

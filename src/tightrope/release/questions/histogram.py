@@ -40,8 +40,8 @@ class Histogram(Question):
     additive = True
     uniform = True
     notes = (
-        "each part is named by the edge where it begins and ends before the next one; the last part has no end; None are "
-        "missing values and those below the first edge",
+        "each part is named by the edge where it begins and ends before the next one; the last part has no end; None "
+        "are missing values and those below the first edge",
         "counts are not clipped: a small group may come out negative",
     )
     entries = ("column", "edges", "width", "between")
