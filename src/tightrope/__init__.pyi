@@ -34,6 +34,9 @@ from .release import Session as Session
 from .release import count as count
 from .release import histogram as histogram
 from .release import mean as mean
+from .release import median as median
+from .release import quantile as quantile
+from .release import quantiles as quantiles
 from .release import sum as sum
 
 __version__: str

@@ -45,7 +45,8 @@ def _asked(task: Task) -> list[Any]:
         for v in task.vectors
     ]
     questions = [[question.name, question.kind, str(question)] for question in task.questions]
-    return [list(task.by), repr(task.keys), bounds, vectors, questions]
+    terms = [repr(term) for term in (*task.by, task.where)]
+    return [terms, repr(task.keys), bounds, vectors, questions]
 
 
 def claim_of(draft: Draft, key: str, audience: str | None) -> Claim:

@@ -21,7 +21,7 @@ from tightrope.engines import Dialect, Table, is_there, open_on_spark, open_sour
 from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES, RENAMED
-from tightrope.release.questions.kinds import KINDS
+from tightrope.release.kinds import KINDS
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import A_PERSON
 from tightrope.release.session import MEANS, Session, Settings
@@ -30,7 +30,7 @@ PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
 )
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
-ELSEWHERE = "median", "quantile", "variance", "standard_deviation", "count_distinct", "ratio", "max", "min"
+ELSEWHERE = "median", "variance", "standard_deviation", "count_distinct", "ratio", "max", "min"
 NOT_YET = "this kind is not offered; a histogram shows how values are spread"
 KEYS: Names = {
     "source": "[source] path",

@@ -7,9 +7,10 @@ from tightrope.release.questions.count import Count
 from tightrope.release.questions.histogram import Histogram
 from tightrope.release.questions.mean import Mean
 from tightrope.release.questions.node import Question
+from tightrope.release.quantiles.quantile import Quantile
 from tightrope.release.questions.sum import Sum
 
-KINDS: dict[str, type[Question]] = {kind.kind: kind for kind in (Count, Sum, Mean, Histogram)}
+KINDS: dict[str, type[Question]] = {kind.kind: kind for kind in (Count, Sum, Mean, Histogram, Quantile)}
 """By name; ``register`` adds to it."""
 
 
