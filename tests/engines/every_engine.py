@@ -79,8 +79,9 @@ def spark() -> Any:
 
 
 def spark_frame(arrow: pyarrow.Table, folder: Path) -> Table:
+    """Spark has microseconds and refuses to read finer instants: such columns are written as it would have them."""
     path = folder / f"{uuid.uuid4().hex}.parquet"
-    pyarrow.parquet.write_table(arrow, path)
+    pyarrow.parquet.write_table(arrow, path, coerce_timestamps="us")
     return open_source(spark().read.parquet(str(path)))
 
 

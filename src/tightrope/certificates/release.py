@@ -65,12 +65,14 @@ class RanMechanism(Part, frozen=True, kw_only=True):
 
     ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys. Mechanisms
     with one ``exclusive`` label are one: each row enters one of them, and ``groups`` counts the cells of all of them.
+    ``column`` and ``by`` are columns or expressions; ``where`` is the condition that a row must meet to count.
     """
 
     answers: Annotated[tuple[str, ...], Meta(min_length=1)]
     statistic: str
     column: str | None
     by: tuple[str, ...]
+    where: str | None = None
     family: str
     unit: Decimal
     sensitivity_per_row: Digits

@@ -20,6 +20,7 @@ from tightrope.release.answering import answering
 from tightrope.release.certificate import certificate_of
 from tightrope.release.draft import Draft, group_sizes, units_of
 from tightrope.release.plan import Plan
+from tightrope.release.questions.asked import unwrapped
 from tightrope.release.questions.tasks import A_PERSON, Person, tasks_of, usable_delta
 from tightrope.release.register import issue, open_charges
 from tightrope.release.sealed import Sealed
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tightrope.engines.schema import Schema
     from tightrope.ledger import Account, Limit
     from tightrope.release.answers import Answers
+    from tightrope.release.questions.asked import Given
     from tightrope.release.questions.node import Question
     from tightrope.release.register import Charges
     from tightrope.release.series import Series
@@ -169,12 +171,14 @@ class Session(Sealed):
         self,
         questions: Sequence[Question],
         *,
+        where: Given | None = None,
         share: Number = 1,
         expected_rows: int | None = None,
         key: str | None = None,
     ) -> Plan:
         """The least noise for these questions within ``share`` of the budget; reads the schema only, spends nothing.
 
+        ``where``: a condition on the rows of every question, besides the question's own.
         ``expected_rows`` states errors for groups of that size instead of 30, 100, 1 000 and 10 000. ``key`` names the
         release in the ledger: under one key a plan is paid once, and tried again it gives the same answers. Raises
         ``PlanError`` or ``SchemaError`` for a question that cannot be asked, ``BudgetRefused`` where no noise will do.
@@ -183,7 +187,7 @@ class Session(Sealed):
         if budget.total_variation == 0:
             remedy = "attack_success = 0.5 (total_variation = 0) takes answers that ignore the data; 0.51 is strict"
             raise InputError("budget", str(budget), "one that lets answers depend on the data", remedy)
-        tasks = tasks_of(questions, self._person, self.schema)
+        tasks = tasks_of(questions, self._person, self.schema, None if where is None else unwrapped(where))
         usable_delta(budget, tasks)
         allocation = allocate(units_of(tasks), budget)
         sizes = group_sizes(expected_rows)

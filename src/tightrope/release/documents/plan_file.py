@@ -17,7 +17,7 @@ from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.places import Names, placed
 from tightrope.certificates.reading import Reader, tip
-from tightrope.engines import Dialect, Table, open_source
+from tightrope.engines import Dialect, Table, is_there, open_on_spark, open_source
 from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES, RENAMED
@@ -44,12 +44,15 @@ KEYS: Names = {
     "budget": "[budget]",
     **{name: f"[budget] {name}" for name in ("epsilon", "delta", "attack_success", "points", "share")},
     "questions": "question",
+    "where": "where",
     "dataset": "[ledger] dataset",
     "ledger": "[ledger] path",
 }
 """Where the parameters of ``open_source``, ``Session`` and its ``plan`` stand in a plan file."""
 LEDGER = "tightrope.ledger"
 """The ledger's file beside the plan, where the plan names none."""
+PLACES = "path", "spark", "postgres"
+DATABASES = "postgresql://", "postgres://"
 NEEDED = "source", "person", "budget"
 Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A number as it is typed: 0.1 is one tenth."""
@@ -57,12 +60,34 @@ Text = Annotated[str, Meta(min_length=1), tip("put it in quotes")]
 
 
 class SourceSection(Part, frozen=True, kw_only=True):
-    """Which table: a path relative to the plan, a name in a DuckDB file, a CSV file's kinds of columns and dialect."""
+    """Which table, and who reads it: files (DuckDB), Parquet on a cluster (Spark), or a database (PostgreSQL).
 
-    path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')]
+    Paths are relative to the plan. ``table`` is a name in a DuckDB file or a database; types and dialect are a CSV
+    file's, types those of partitions, too.
+    """
+
+    path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')] | None = None
+    spark: Annotated[str, Meta(min_length=1), tip('say spark = "people.parquet"')] | None = None
+    postgres: Annotated[str, Meta(min_length=1), tip('say postgres = "postgresql://role@host/database"')] | None = None
     table: Text | None = None
     types: dict[str, Annotated[str, tip('say "number", in quotes')]] | None = None
     dialect: Dialect | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in PLACES if getattr(self, name) is not None]
+        if len(given) != 1:
+            remedy = 'say path = "people.parquet"'
+            raise InputError("path", self.path, f"given, or else one of {listed(PLACES[1:])}, and no two", remedy)
+        if self.postgres is not None and not self.postgres.startswith(DATABASES):  # not shown: it may hold a password
+            raise InputError("postgres", "...", "a URL", 'say postgres = "postgresql://role@host/database"')
+        for name in ("table", "types", "dialect") if self.spark is not None else ():
+            if getattr(self, name) is not None:
+                raise InputError(name, getattr(self, name), "left out beside spark", "Parquet files say their types")
+
+    @property
+    def place(self) -> str:
+        """The key that says where the table is."""
+        return next(name for name in PLACES if getattr(self, name) is not None)
 
 
 class PersonSection(Part, frozen=True, kw_only=True):
@@ -145,6 +170,7 @@ class PlanDocument(Part, frozen=True, kw_only=True):
     version: Literal[1] = 1
     title: Text | None = None
     expected_rows: Counted | None = None
+    where: Annotated[Text, tip('say where = "distance > 500"')] | None = None
     source: SourceSection
     person: PersonSection
     budget: BudgetSection
@@ -174,18 +200,24 @@ class PlanFile:
         return self.document.title
 
     @property
-    def source(self) -> Path:
-        """The table; paths in a plan are relative to it."""
-        return self.folder / self.document.source.path
+    def source(self) -> str | Path:
+        """The table: a path, from where the plan lies, or a URL."""
+        source = self.document.source
+        given = source.path or source.spark or source.postgres or ""
+        is_url = source.postgres or (source.spark and "://" in given)
+        return given if is_url else self.folder / given
+
+    def table(self) -> Table:
+        """The table, of which the schema is read."""
+        said = self.document.source
+        if said.spark is not None:
+            return open_on_spark(str(self.source))
+        return open_source(self.source, table=said.table, types=said.types, dialect=said.dialect)
 
     def session(self) -> Session:
         """The table with its person and budget; reads the schema only."""
-        with placed("", KEYS):
-            return Session(self._opened(), **self._settings())
-
-    def _opened(self) -> Table:
-        source = self.document.source
-        return open_source(self.source, table=source.table, types=source.types, dialect=source.dialect)
+        with placed("", self._keys):
+            return Session(self.table(), **self._settings())
 
     def _settings(self) -> Settings:
         person = self.document.person
@@ -196,6 +228,10 @@ class PlanFile:
             "rows_per_group": person.rows_per_group,
             "groups_per_person": person.groups,
         }
+
+    @property
+    def _keys(self) -> Names:
+        return {**KEYS, "source": f"[source] {self.document.source.place}"}
 
     def plan(self) -> Plan:
         """The least noise for the questions; reads the schema only, spends nothing, and opens no ledger."""
@@ -210,9 +246,8 @@ class PlanFile:
     @property
     def dataset(self) -> str:
         """The table's name in the ledger: as declared, or as the file and the table in it are called."""
-        source = self.document.source
-        named = self.source.name if source.table is None else f"{self.source.name}: {source.table}"
-        return self.document.ledger.dataset or named
+        table, last = self.document.source.table, str(self.source).rstrip("/").rpartition("/")[2]
+        return self.document.ledger.dataset or (last if table is None else f"{last}: {table}")
 
     def recorded(self, note: str | None = None) -> Session:
         """The session, charged in the ledger; makes the ledger and declares the dataset where they are not there.
@@ -222,13 +257,13 @@ class PlanFile:
         from tightrope.ledger import Limit
 
         section = self.document.ledger
-        with placed("", KEYS):
+        with placed("", self._keys):
             limits = [
                 Limit(one.name, BudgetSection(**_promised(one)).budget(), one.every, one.audience)
                 for one in section.limit
             ]
             return Session.open(
-                self._opened(), ledger=self.ledger, dataset=self.dataset, limits=limits, audience=section.audience,
+                self.table(), ledger=self.ledger, dataset=self.dataset, limits=limits, audience=section.audience,
                 note=note or section.note, **self._settings(),
             )  # fmt: skip
 
@@ -246,17 +281,21 @@ class PlanFile:
 
     def _planned(self, session: Session, key: str | None = None) -> Plan:
         share, rows = self.document.budget.share, self.document.expected_rows
-        with placed("", KEYS):
-            return session.plan(self.document.questions(), share=share, expected_rows=rows, key=key)
+        with placed("", self._keys):
+            where, questions = self.document.where, self.document.questions()
+            return session.plan(questions, where=where, share=share, expected_rows=rows, key=key)
 
 
 def load(path: str | Path) -> PlanFile:
     """The plan in a file. Raises ``PlanError`` for anything that is not a plan, and where its table is not there."""
     place = Path(path)
     file = PlanFile(read(place), place.parent)
-    if not file.source.is_file():
+    if isinstance(file.source, Path) and not is_there(file.source):
+        source = file.document.source
         expected = f"a file that exists ({file.source})"
-        raise PlanError("[source] path", file.document.source.path, expected, "paths are relative to the plan")
+        raise PlanError(
+            f"[source] {source.place}", source.path or source.spark, expected, "paths are relative to the plan"
+        )
     return file
 
 
