@@ -1,6 +1,7 @@
 from . import channels as channels
 from . import design as design
 from . import engines as engines
+from . import ledger as ledger
 from . import local as local
 from . import report as report
 from . import training as training
