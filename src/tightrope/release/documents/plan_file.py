@@ -45,8 +45,9 @@ KEYS: Names = {
     **{name: f"[budget] {name}" for name in ("epsilon", "delta", "attack_success", "points", "share")},
     "questions": "question",
     "where": "where",
-    "dataset": "[ledger] dataset",
     "ledger": "[ledger] path",
+    "limits": "[ledger] limit",
+    **{name: f"[ledger] {name}" for name in ("dataset", "audience", "note")},
 }
 """Where the parameters of ``open_source``, ``Session`` and its ``plan`` stand in a plan file."""
 LEDGER = "tightrope.ledger"
