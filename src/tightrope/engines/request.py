@@ -122,7 +122,7 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class FixedProduct:
-    """A factor, its square, or a product of two as an integer: ``floor(f / step + 1/2) - centre``, in units of ``step``.
+    """A factor, its square or a product of two as an integer: ``floor(f / step + 1/2) - centre``, in units of ``step``.
 
     The arithmetic is that of IEEE doubles, here and in the engine: the same bits. The product is rounded once, when
     it is put on the grid: rounding each factor to a grid of its own first would cost half the digits.

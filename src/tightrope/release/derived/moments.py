@@ -82,12 +82,12 @@ class Mean:
 
 
 def variance_seen(sample: Sample, name: str) -> float:
-    """n v̂ = Sxx − Sx²/N."""
+    """N v̂ = Sxx − Sx²/N."""
     return sample.sums[name * 2] - sample.sums[name] ** 2 / sample.usable
 
 
 def covariance_seen(sample: Sample) -> float:
-    """n ĉ = Sxy − Sx Sy/N."""
+    """N ĉ = Sxy − Sx Sy/N."""
     return sample.sums[XY] - sample.sums[X] * sample.sums[Y] / sample.usable
 
 

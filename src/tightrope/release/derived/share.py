@@ -83,7 +83,7 @@ class Share(Question):
 
 
 def _share(odds: float, *, below: bool) -> float:
-    """p = r/(1 + r), rounded outwards.
+    """P = r/(1 + r), rounded outwards.
 
     >>> _share(math.inf, below=False), round(_share(1.0, below=True), 9)
     (1.0, 0.5)

@@ -19,9 +19,9 @@ from tightrope.certificates.places import Names, placed
 from tightrope.certificates.reading import Reader, tip
 from tightrope.engines import Dialect, open_source
 from tightrope.errors import InputError, PlanError, listed, nearest
+from tightrope.release.kinds import KINDS
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES, RENAMED
-from tightrope.release.questions.kinds import KINDS
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import A_PERSON
 from tightrope.release.session import MEANS, Session
@@ -30,7 +30,7 @@ PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
 )
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
-ELSEWHERE = "median", "quantile", "variance", "standard_deviation", "histogram", "count_distinct", "ratio", "max", "min"
+ELSEWHERE = "median", "quantile", "histogram", "max", "min"
 NOT_YET = "this kind is not offered; counts by a column are a histogram, and sums and means are the other kinds"
 KEYS: Names = {
     "source": "[source] path",

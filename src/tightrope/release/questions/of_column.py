@@ -27,7 +27,9 @@ class OfColumn(Question, ABC):
 
     def __str__(self) -> str:
         low, high = self.between
-        return f"{self.kind} of {printable(self.column)} between {shown_end(low)} and {shown_end(high)}{self.asked.groups}"
+        return (
+            f"{self.kind} of {printable(self.column)} between {shown_end(low)} and {shown_end(high)}{self.asked.groups}"
+        )
 
     @classmethod
     def of(cls, column: object, between: object, asked: Asking) -> Self:
