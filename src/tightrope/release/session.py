@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from tightrope.certificates.budget import Budget, Number, decimal, product
 from tightrope.design.allocation.allocation import allocate
 from tightrope.engines import open_source
-from tightrope.errors import InputError
+from tightrope.errors import BudgetRefused, InputError
 from tightrope.numerics.checks import whole
 from tightrope.release.answering import answering
 from tightrope.release.certificate import certificate_of
@@ -20,13 +20,19 @@ from tightrope.release.plan import Plan
 from tightrope.release.questions.tasks import A_PERSON, Person, tasks_of, usable_delta
 from tightrope.release.register import issue, open_charges
 from tightrope.release.sealed import Sealed
+from tightrope.release.wanted import least, refusal, wanted
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from tightrope.engines import Table
     from tightrope.engines.schema import Schema
     from tightrope.release.answers import Answers
     from tightrope.release.questions.node import Question
     from tightrope.release.register import Charges
+    from tightrope.release.wanted import Wanted
+
+    Drafted = Callable[..., Draft]
 
 LIMITS = ("rows_per_person", "rows_per_group", "groups_per_person")
 MEANS = re.compile(r"^an? [^ ].{0,60}$")
@@ -102,11 +108,21 @@ class Session(Sealed):
         points = [[str(product(epsilon, share)), str(product(delta, share))] for epsilon, delta in self._budget.points]
         return {"share": str(share), "points": points, "ledger": "not recorded in a ledger"}
 
-    def plan(self, questions: Sequence[Question], *, share: Number = 1, expected_rows: int | None = None) -> Plan:
+    def plan(
+        self,
+        questions: Sequence[Question],
+        *,
+        share: Number = 1,
+        expected_rows: int | None = None,
+        within: Mapping[str, Number | str] | None = None,
+    ) -> Plan:
         """The least noise for these questions within ``share`` of the budget; reads the schema only, spends nothing.
 
-        ``expected_rows`` states errors for groups of that size instead of 30, 100, 1 000 and 10 000. Raises
-        ``PlanError`` or ``SchemaError`` for a question that cannot be asked, ``BudgetRefused`` where no noise will do.
+        ``expected_rows`` states errors for groups of that size instead of 30, 100, 1 000 and 10 000. ``within`` turns
+        it round: ``{"count_by_city": 50}`` takes the least share of the budget, up to ``share``, with which 95 % of
+        these answers are within ± 50, or ``"5%"`` of ``expected_rows``; so does ``within`` in a question. Raises
+        ``PlanError`` or ``SchemaError`` for a question that cannot be asked, ``BudgetRefused`` where no noise will do,
+        which says the least budget that is as accurate.
         """
         budget = self._budget.share(share)
         if budget.total_variation == 0:
@@ -114,10 +130,24 @@ class Session(Sealed):
             raise InputError("budget", str(budget), "one that lets answers depend on the data", remedy)
         tasks = tasks_of(questions, self._person, self.schema)
         usable_delta(budget, tasks)
-        allocation = allocate(units_of(tasks), budget)
-        sizes = group_sizes(expected_rows)
-        draft = Draft(tasks, allocation, budget, decimal("share", share), self._person, sizes)
+        goal, sizes = wanted(questions, within, expected_rows), group_sizes(expected_rows)
+
+        def drafted(kept: Budget, part: Decimal, *, compare: bool = True) -> Draft:
+            allocation = allocate(units_of(tasks), kept, compare=compare)
+            return Draft(tasks, allocation, kept, part, self._person, sizes)
+
+        most = decimal("share", share)
+        draft = drafted(budget, most) if goal is None else self._least(drafted, goal, most)
         return Plan(draft, issue(self._charges, draft.share, self._answering(draft)))
+
+    def _least(self, drafted: Drafted, goal: Wanted, most: Decimal) -> Draft:
+        """The least share that is as accurate as wanted; refused with the least budget that would be."""
+        found = least(lambda part: drafted(self._budget.share(part), part, compare=False), goal, most)
+        if found is None:
+            budget = self._budget.share(most)
+            raise BudgetRefused(refusal(lambda other: drafted(other, most, compare=False), goal, budget))
+        compared = drafted(found.budget, found.share)
+        return compared if goal.excess(compared) <= 1 else found
 
     def _answering(self, draft: Draft) -> Callable[[], AbstractContextManager[Callable[[], Answers]]]:
         """Certify, read the rows once and count them; what is then left to do is paid for: to draw.

@@ -30,6 +30,7 @@ class Top(Question):
     meaning = "How many records the largest groups have"
     additive = True
     uniform = True
+    counts = True
     notes = (
         "the order is that of the noisy counts; the intervals hold for all groups at once 95 % of the time, and so for "
         "those that came out on top: they are wider than those of a count",

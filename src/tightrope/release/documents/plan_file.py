@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from tightrope.certificates.budget import Budget
+from tightrope.certificates.budget import Budget, Number
 from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.places import Names, placed
 from tightrope.certificates.reading import Reader, tip
@@ -160,11 +160,11 @@ class PlanFile:
                 groups_per_person=person.groups,
             )
 
-    def plan(self) -> Plan:
-        """The least noise for the questions; reads the schema only, spends nothing."""
+    def plan(self, within: Mapping[str, Number | str] | None = None) -> Plan:
+        """The least noise for the questions, or the least budget for errors ``within`` these; spends nothing."""
         share, rows = self.document.budget.share, self.document.expected_rows
         with placed("", KEYS):
-            return self.session().plan(self.document.questions(), share=share, expected_rows=rows)
+            return self.session().plan(self.document.questions(), share=share, expected_rows=rows, within=within)
 
 
 def load(path: str | Path) -> PlanFile:

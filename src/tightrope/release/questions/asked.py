@@ -13,6 +13,7 @@ from tightrope.certificates.printable import printable
 from tightrope.certificates.release import MEASURES, PAID
 from tightrope.errors import PlanError
 from tightrope.numerics.checks import positive, whole
+from tightrope.release.questions.within import Within
 
 Keys = tuple[tuple[object, ...], ...]
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -21,7 +22,7 @@ MOST_KEYS = 1_000_000
 """So many keys are planned at most: each is a row of the answer."""
 RESERVED = (*MEASURES, *PAID)
 """Names of the columns of an answer: no key may be called so."""
-ENTRIES = ("by", "keys", "weight", "name", "rows_per_group", "groups")
+ENTRIES = ("by", "keys", "weight", "name", "rows_per_group", "groups", "within")
 """The keys of a plan file that every question has."""
 RENAMED = {"groups_per_person": "groups"}
 """The keywords that are called otherwise there."""
@@ -33,6 +34,7 @@ class Asking(TypedDict, total=False):
     ``by``: columns to group by. ``keys`` lists the groups (values of one column, tuples of several, or column → values
     for every combination); left out, they are discovered. ``weight=4`` asks for half the noise of weight 1, to the
     nearest size that is used. ``rows_per_group`` and ``groups_per_person`` override the session's bounds.
+    ``within=50`` asks for the least budget with which 95 % of answers are within ± 50 (``Session.plan``).
     """
 
     by: str | Sequence[str]
@@ -41,6 +43,7 @@ class Asking(TypedDict, total=False):
     name: str | None
     rows_per_group: int | None
     groups_per_person: int | None
+    within: float | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class Asked:
     name: str
     rows_per_group: int | None
     groups_per_person: int | None
+    within: Within | None = None
 
     @classmethod
     def of(cls, *what: str, **asking: Unpack[Asking]) -> Self:
@@ -73,6 +77,7 @@ class Asked:
             name=_name(asking.get("name"), [*what, *(["by", *by] if by else [])]),
             rows_per_group=None if rows is None else whole("rows_per_group", rows),
             groups_per_person=None if groups is None else whole("groups_per_person", groups),
+            within=None if asking.get("within") is None else Within.of(asking["within"]),
         )
 
     @property
