@@ -65,12 +65,14 @@ class RanMechanism(Part, frozen=True, kw_only=True):
 
     ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys. Mechanisms
     with one ``exclusive`` label are one: each row enters one of them, and ``groups`` counts the cells of all of them.
+    ``column`` and ``by`` are columns or expressions; ``where`` is the condition that a row must meet to count.
     """
 
     answers: Annotated[tuple[str, ...], Meta(min_length=1)]
     statistic: str
     column: str | None
     by: tuple[str, ...]
+    where: str | None = None
     family: str
     unit: Decimal
     sensitivity_per_row: Digits
@@ -118,6 +120,30 @@ class Computed(Part, frozen=True, kw_only=True):
     rounding: str
 
 
+class LedgerEntry(Part, frozen=True, kw_only=True):
+    """Where a release was charged: the entry of a ledger, by its number and its SHA-256.
+
+    It is the ``position``-th release of the dataset or, where ``of`` says how many there are, of a series.
+    ``share`` is what it took of the dataset's whole budget, as an exact fraction; ``left`` what was left after it.
+    """
+
+    ledger: str
+    dataset: str
+    key: str
+    number: Counted
+    hash: str
+    share: str
+    left: str
+    position: Counted
+    of: Counted | None
+
+    @property
+    def words(self) -> str:
+        """In words, for people."""
+        place = f"release {self.position} of {self.of}" if self.of else f"release {self.position} of this dataset"
+        return f"{place}; recorded as entry {self.number} of ledger {self.ledger}"
+
+
 class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     """What holds for all answers of a release together, and all that is needed to compute it again."""
 
@@ -131,6 +157,7 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     computed: Computed
     versions: dict[str, str]
     ledger: str
+    entry: LedgerEntry | None = None
 
 
 class NoiseUsed(Part, frozen=True, kw_only=True):

@@ -7,11 +7,14 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
+from tightrope.engines.expressions.terms import Term
 from tightrope.errors import InputError
 from tightrope.numerics import checks
 
 WIDEST_VALUE = 2**62
 """Largest fixed-point value of one row: the difference of any two still fits in 64 bits."""
+NEGLIGIBLE = 2.0**-100
+"""What a value is told from zero by, over the largest."""
 WIDEST_PRODUCT = 2**50
 """Largest product of one row: doubles hold every whole number up to there, and halves."""
 
@@ -93,7 +96,9 @@ class FixedPoint:
 class Factor:
     """A value counted from ``middle``: ``clip(x, lower, upper) - middle``, one operation on doubles after clamping.
 
-    Monotone in x, rounding included: so are products of factors in each of them, and their extremes lie at the ends.
+    What is nearer to zero than ``least`` is zero: a product that is too small for a double stops PostgreSQL, and with
+    it everybody's answer. Monotone in x, rounding included: so are products of factors in each of them, and their
+    extremes lie at the ends.
     """
 
     lower: float
@@ -112,12 +117,18 @@ class Factor:
         """The factor, as the engine computes it. Infinities are clamped; NaN, which the engine drops, is refused."""
         if math.isnan(x):
             raise InputError("x", x, "a number", "rows with NaN are dropped before they are counted")
-        return min(max(float(x), float(self.lower)), float(self.upper)) - float(self.middle)
+        found = min(max(float(x), float(self.lower)), float(self.upper)) - float(self.middle)
+        return found if abs(found) >= self.least else 0.0
+
+    @property
+    def least(self) -> float:
+        """The least size that is told from zero: far below the grid of any product."""
+        return max(map(abs, self.ends)) * NEGLIGIBLE
 
     @property
     def ends(self) -> tuple[float, float]:
         """The least and the largest."""
-        return self.of(self.lower), self.of(self.upper)
+        return float(self.lower) - float(self.middle), float(self.upper) - float(self.middle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,17 +181,17 @@ class FixedProduct:
 class Measure:
     """One integer per group.
 
-    ``column=None``: the number of rows. A column without ``fixed_point``: the number of usable values (neither NULL
-    nor NaN). With both: the sum of ``R(x)`` over the usable values.
+    ``column=None``: the number of rows. A column, or an expression, without ``fixed_point``: the number of usable
+    values (neither NULL nor NaN). With both: the sum of ``R(x)`` over the usable values.
 
-    ``beside`` names a second column: then a row is usable where neither value is NULL or NaN, and a product takes its
+    ``beside`` is a second column: then a row is usable where neither value is NULL or NaN, and a product takes its
     second factor from there. So counts, sums and products of two columns speak of the same rows.
     """
 
     name: str
-    column: str | None
+    column: Term | None
     fixed_point: FixedPoint | FixedProduct | None
-    beside: str | None = None
+    beside: Term | None = None
 
     def __post_init__(self) -> None:
         if self.column is None and not (self.fixed_point is None and self.beside is None):
@@ -189,9 +200,9 @@ class Measure:
             raise InputError("beside", self.beside, "the name of the column that the second factor is of")
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it reads."""
-        return tuple(name for name in (self.column, self.beside) if name is not None)
+    def columns(self) -> tuple[Term, ...]:
+        """The columns, or expressions, that it is of."""
+        return tuple(term for term in (self.column, self.beside) if term is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +210,18 @@ class Request:
     """What to count and sum, by which keys, and how much of one person to use.
 
     ``keys=None``: the groups are discovered: those that hold a row after bounding. ``keys`` given: rows of other
-    groups are dropped *before* bounding, so that they take nothing from a person's allowance.
+    groups are dropped *before* bounding, so that they take nothing from a person's allowance. So are rows for which
+    ``where`` is not true.
     """
 
-    by: tuple[str, ...]
+    by: tuple[Term, ...]
     keys: tuple[tuple[object, ...], ...] | None
     bounds: PersonBounds
     measures: tuple[Measure, ...]
+    where: Term | None = None
 
     def __post_init__(self) -> None:
-        _distinct("by", self.by)
+        _distinct("by", tuple(map(str, self.by)))
         checks.filled("measures", self.measures)
         _distinct("measures", tuple(measure.name for measure in self.measures))
         if self.keys is None:

@@ -61,8 +61,9 @@ def _mechanism(task: Task, noise: Noise) -> RanMechanism:
     return RanMechanism(
         answers=tuple(question.name for question in task.answered_by(noise.vector)),
         statistic=noise.vector.spend.statistic,
-        column=" and ".join(measure.columns) or None,
-        by=task.by,
+        column=" and ".join(map(str, measure.columns)) or None,
+        by=tuple(map(str, task.by)),
+        where=None if task.where is None else str(task.where),
         family=noise.family,
         unit=measure.fixed_point.step if measure.fixed_point else Decimal(1),
         sensitivity_per_row=str(noise.vector.sensitivity),

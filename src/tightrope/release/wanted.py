@@ -81,7 +81,20 @@ def least(draft: DRAFTED, goal: Wanted, most: Decimal) -> Draft | None:
     return best[0]
 
 
-def refusal(draft: Callable[[Budget], Draft], goal: Wanted, budget: Budget) -> str:
+def accurate(drafted: Callable[..., Draft], goal: Wanted, budget: Budget, most: Decimal) -> Draft:
+    """The draft of the least share of the budget, up to ``most``; ``drafted`` is given a budget and what share it is.
+
+    Raises ``BudgetRefused``, which says the least ε that would do.
+    """
+    found = least(lambda part: drafted(budget.share(part), part, compare=False), goal, most)
+    if found is None:
+        short = budget.share(most)
+        raise BudgetRefused(_refusal(lambda other: drafted(other, most, compare=False), goal, short))
+    compared = drafted(found.budget, found.share)
+    return compared if goal.excess(compared) <= 1 else found
+
+
+def _refusal(draft: Callable[[Budget], Draft], goal: Wanted, budget: Budget) -> str:
     """What would do, in words: the least ε at the budget's δ, where there is one."""
     asked = ", ".join(f"{printable(name)} within ± {half:g}" for name, half in goal.halves.items())
     tries = (least(lambda e: draft(Budget(epsilon=e, delta=budget.delta)), goal, most) for most in RAISED)

@@ -69,3 +69,17 @@ def test_a_second_column_is_checked_as_the_first_is(opened):
     table = opened(pa.table({"x": [1.0], "y": ["a"]}))
     with pytest.raises(SchemaError, match="'y'"):
         table.collect(ask(measures=MEASURES[1:2]))
+
+
+def test_values_too_small_for_a_product_are_zero(opened):
+    """PostgreSQL refuses what a double cannot hold: one person's value would stop everybody's answer."""
+    tiny, wide = Factor(-1.0, 1.0, 0.0), Factor(-1e50, 1e50, 0.0)
+    large = Decimal(1).scaleb(40)
+    measures = (
+        Measure("square", "x", FixedProduct((tiny,), STEP, squared=True)),
+        Measure("product", "x", FixedProduct((tiny, wide), large), "y"),
+        Measure("total", "y", FixedProduct((wide,), large)),
+    )
+    table = opened(pa.table({"x": [5e-324, -1e-200, 1.0], "y": [1e-300, 5e-324, 1e50]}))
+    found = table.collect(ask(measures=measures)).values
+    assert found == {"square": (1000,), "product": (10**10,), "total": (10**10,)}

@@ -27,7 +27,7 @@ from tightrope.release.derived.moments import (
 from tightrope.release.derived.pairs import OfMoments
 from tightrope.release.derived.record import EVEN, PAIRS, expected
 from tightrope.release.derived.spans import Span
-from tightrope.release.questions.asked import Asking, spelled_out
+from tightrope.release.questions.asked import Asking, Given, spelled_out
 from tightrope.release.questions.node import Integers, Noises, Record
 from tightrope.release.questions.vector import Vector
 
@@ -110,7 +110,7 @@ def _noise(sample: Sample, means: tuple[Mean, Mean], ratio: Span, found: Span) -
 
 @spelled_out
 def correlation(
-    column: str, other: str, *, between: tuple[float, float], of: tuple[float, float], **asked: Unpack[Asking]
+    column: Given, other: Given, *, between: tuple[float, float], of: tuple[float, float], **asked: Unpack[Asking]
 ) -> Correlation:
     """The correlation of two columns in rows that have both, ``column`` clamped to ``between``, ``other`` to ``of``.
 

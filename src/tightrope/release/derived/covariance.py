@@ -9,7 +9,7 @@ from tightrope.release.derived.factors import reach
 from tightrope.release.derived.moments import USABLE, Sample, X, Y, covariance_seen, covariance_span, main
 from tightrope.release.derived.pairs import OfMoments
 from tightrope.release.derived.record import EVEN, PAIRS, expected
-from tightrope.release.questions.asked import Asking, spelled_out
+from tightrope.release.questions.asked import Asking, Given, spelled_out
 from tightrope.release.questions.node import Integers, Noises, Record
 from tightrope.release.questions.vector import Vector
 
@@ -50,7 +50,7 @@ class Covariance(OfMoments):
 
 @spelled_out
 def covariance(
-    column: str, other: str, *, between: tuple[float, float], of: tuple[float, float], **asked: Unpack[Asking]
+    column: Given, other: Given, *, between: tuple[float, float], of: tuple[float, float], **asked: Unpack[Asking]
 ) -> Covariance:
     """The covariance of two columns in the rows that have both, ``column`` clamped to ``between``, ``other`` to ``of``.
 

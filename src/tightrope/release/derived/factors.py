@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from tightrope.certificates.printable import printable
 from tightrope.design.allocation.units import Spend, eighths
+from tightrope.engines.expressions.terms import Term
 from tightrope.engines.request import Factor, FixedProduct, Measure
 from tightrope.errors import PlanError
 from tightrope.release.questions.vector import Vector
@@ -31,30 +32,30 @@ def reach(of: Factor) -> float:
     return max(map(abs, of.ends))
 
 
-def usable_rows(name: str, column: str, beside: str | None, size: float) -> Vector:
+def usable_rows(name: str, column: Term, beside: Term | None, size: float) -> Vector:
     """The number of rows in which no value is NULL or NaN."""
     return Vector(Measure(name, column, None, beside), Spend("usable rows", eighths(size), True), 1)
 
 
-def total(name: str, column: str, of: Factor, beside: str | None, size: float) -> Vector:
+def total(name: str, column: Term, of: Factor, beside: Term | None, size: float) -> Vector:
     """The sum of centred values."""
     fixed = FixedProduct((of,), _step(reach(of)))
-    return _vector(f"sum of {printable(column)}", Measure(name, column, fixed, beside), size)
+    return _vector(f"sum of {printable(str(column))}", Measure(name, column, fixed, beside), size)
 
 
-def squares(name: str, column: str, of: Factor, beside: str | None, size: float) -> Vector:
+def squares(name: str, column: Term, of: Factor, beside: Term | None, size: float) -> Vector:
     """The sum of their squares, each less half of what it can be: half the sensitivity."""
     half = reach(of) ** 2 / 2
     step = _step(half)
     fixed = FixedProduct((of,), step, centre=math.floor(half / float(step) + 0.5), squared=True)
-    return _vector(f"sum of squares of {printable(column)}", Measure(name, column, fixed, beside), size)
+    return _vector(f"sum of squares of {printable(str(column))}", Measure(name, column, fixed, beside), size)
 
 
-def products(name: str, columns: tuple[str, str], of: tuple[Factor, Factor], size: float) -> Vector:
+def products(name: str, columns: tuple[Term, Term], of: tuple[Factor, Factor], size: float) -> Vector:
     """The sum of products of two centred values."""
     column, beside = columns
     fixed = FixedProduct(of, _step(reach(of[0]) * reach(of[1])))
-    statistic = f"sum of products of {printable(column)} and {printable(beside)}"
+    statistic = f"sum of products of {printable(str(column))} and {printable(str(beside))}"
     return _vector(statistic, Measure(name, column, fixed, beside), size)
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from tightrope.certificates.printable import printable
+from tightrope.engines.expressions.terms import Term, term_of
 from tightrope.engines.request import Factor
+from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError
 from tightrope.release.derived.factors import factor, products, squares, total, usable_rows
 from tightrope.release.derived.moments import USABLE, XX, XY, YY, X, Y
 from tightrope.release.derived.record import ALIKE, TYPICAL, withheld_below
 from tightrope.release.questions.asked import Asked, Asking, asking
 from tightrope.release.questions.node import Noises, Question
-from tightrope.release.questions.of_column import column_name, shown_end, value_range
+from tightrope.release.questions.of_column import column_term, shown_end, value_range
 from tightrope.release.questions.vector import Vector
 
 Range = tuple[float, float]
@@ -27,8 +29,8 @@ LIGHTER = 2.0
 class OfPair(Question, ABC):
     """A statistic of ``column``, clamped to ``between``, and ``other``, clamped to ``of``, in rows that have both."""
 
-    column: str
-    other: str
+    column: Term
+    other: Term
     between: Range
     of: Range
 
@@ -41,17 +43,22 @@ class OfPair(Question, ABC):
 
     def __str__(self) -> str:
         ends = [f"between {shown_end(low)} and {shown_end(high)}" for low, high in (self.between, self.of)]
-        first, second = f"{printable(self.column)} {ends[0]}", f"{printable(self.other)} {ends[1]}"
+        first, second = f"{printable(str(self.column))} {ends[0]}", f"{printable(str(self.other))} {ends[1]}"
         return f"{self.kind} of {first} {self.joined} {second}{self.asked.groups}"
 
     @classmethod
     def asked_of(cls, columns: tuple[object, object], ranges: tuple[object, object], asked: Asking) -> Self:
         """The question, checked; raises ``PlanError`` naming what is wrong."""
-        first, second = (column_name(name, column) for name, column in zip(cls.given, columns, strict=True))
+        first, second = (column_term(name, column) for name, column in zip(cls.given, columns, strict=True))
         if first == second:
-            raise PlanError(cls.given[1], second, f"another column than {first!r}")
+            raise PlanError(cls.given[1], str(second), f"another column than {str(first)!r}")
         between, of = value_range("between", ranges[0]), value_range("of", ranges[1])
-        return cls(Asked.of(cls.kind, first, second, **asked), first, second, between, of)
+        return cls(Asked.of(cls.kind, str(first), str(second), **asked), first, second, between, of)
+
+    def settled(self, schema: Schema, where: Term | None = None) -> Self:
+        """With both columns read."""
+        first, second = term_of(self.column, schema), term_of(self.other, schema)
+        return replace(self, asked=self.asked.settled(schema, where), column=first, other=second)
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:

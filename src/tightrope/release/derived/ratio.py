@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Unpack, final
 
+from tightrope.engines.expressions.terms import Term
 from tightrope.errors import PlanError
 from tightrope.release.derived.odds import Odds
 from tightrope.release.derived.pairs import OfPair, Range
@@ -90,7 +91,7 @@ class Ratio(OfPair):
         return noises[BOTTOM].at_most(math.ceil((self.of[1] - middle) / noises[BOTTOM].step))
 
 
-def _beside(vector: Vector, column: str) -> Vector:
+def _beside(vector: Vector, column: Term) -> Vector:
     return replace(vector, measure=replace(vector.measure, beside=column))
 
 

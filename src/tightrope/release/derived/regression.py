@@ -9,7 +9,7 @@ from tightrope.release.derived.line import Line
 from tightrope.release.derived.moments import USABLE, YY, Sample, main
 from tightrope.release.derived.pairs import OfMoments
 from tightrope.release.derived.record import EVEN, PAIRS, expected, finite
-from tightrope.release.questions.asked import Asking, spelled_out
+from tightrope.release.questions.asked import Asking, Given, spelled_out
 from tightrope.release.questions.node import Integers, Noises, Record
 from tightrope.release.questions.vector import Vector
 
@@ -62,7 +62,7 @@ class Regression(OfMoments):
 
 @spelled_out
 def regression(
-    column: str, on: str, *, between: tuple[float, float], of: tuple[float, float], **asked: Unpack[Asking]
+    column: Given, on: Given, *, between: tuple[float, float], of: tuple[float, float], **asked: Unpack[Asking]
 ) -> Regression:
     """The line of least squares of ``column``, clamped to ``between``, on another column ``on``, clamped to ``of``.
 

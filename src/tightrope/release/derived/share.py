@@ -11,11 +11,13 @@ from typing import Any, Self, Unpack, final
 
 from tightrope.certificates.printable import printable
 from tightrope.design.allocation.units import Spend, eighths
+from tightrope.engines.expressions.terms import Term, term_of
 from tightrope.engines.request import FixedPoint, Measure
+from tightrope.engines.schema import Schema
 from tightrope.release.derived.odds import Odds
-from tightrope.release.questions.asked import Asked, Asking, asking, spelled_out
+from tightrope.release.questions.asked import Asked, Asking, Given, asking, spelled_out
 from tightrope.release.questions.node import Integers, Noises, Question, Record
-from tightrope.release.questions.of_column import column_name
+from tightrope.release.questions.of_column import column_term
 from tightrope.release.questions.vector import Noise, Vector
 
 TRUE, FALSE = "true", "false"
@@ -27,7 +29,7 @@ ONE = FixedPoint(0.0, 1.0, Decimal(1), 0)
 class Share(Question):
     """The share of a column's values that are true, or 1."""
 
-    column: str
+    column: Term
 
     kind = "share"
     meaning = "The share"
@@ -42,23 +44,27 @@ class Share(Question):
     entries = ("column",)
 
     def __str__(self) -> str:
-        return f"share of {printable(self.column)}{self.asked.groups}"
+        return f"share of {printable(str(self.column))}{self.asked.groups}"
 
     @classmethod
     def of(cls, column: object, asked: Asking) -> Self:
         """The question, checked; raises ``PlanError`` naming what is wrong."""
-        name = column_name("column", column)
-        return cls(Asked.of(cls.kind, name, **asked), name)
+        name = column_term("column", column)
+        return cls(Asked.of(cls.kind, str(name), **asked), name)
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
         """The column, besides what every question has."""
         return cls.of(entry.get("column"), asking(entry))
 
+    def settled(self, schema: Schema, where: Term | None = None) -> Self:
+        """With the column, or the condition, read."""
+        return replace(self, asked=self.asked.settled(schema, where), column=term_of(self.column, schema))
+
     def vectors(self) -> tuple[Vector, ...]:
         """How many ones there are, and how many zeros (as a negative number)."""
         spend = Spend("ones or zeros", eighths(self.asked.size), True)
-        ones = Vector(Measure(TRUE, self.column, ONE), spend, 1, exclusive=self.column)
+        ones = Vector(Measure(TRUE, self.column, ONE), spend, 1, exclusive=str(self.column))
         return ones, replace(ones, measure=Measure(FALSE, self.column, replace(ONE, centre=1)))
 
     def record(self, integers: Integers, noises: Noises) -> Record:
@@ -99,8 +105,8 @@ def _odds(ones: Noise, zeros: Noise) -> Odds:
 
 
 @spelled_out
-def share(column: str, **asked: Unpack[Asking]) -> Share:
-    """The share of rows whose ``column`` is true (or 1), of those where it is not missing.
+def share(column: Given, **asked: Unpack[Asking]) -> Share:
+    """The share of rows whose ``column``, or condition (``"delay > 15"``), is true (or 1), of those where it is known.
 
     Ones and zeros are counted apart and a row enters one of the counts, so that both cost what one costs: for small
     and large shares the error is about half that of a mean between 0 and 1. The other keywords are those of ``count``.

@@ -10,7 +10,7 @@ from typing import Unpack, final
 from tightrope.release.derived.factors import factor, reach, squares, total, usable_rows
 from tightrope.release.derived.moments import USABLE, XX, Sample, X, main, variance_seen, variance_span
 from tightrope.release.derived.record import EVEN, TYPICAL, expected, withheld_below
-from tightrope.release.questions.asked import Asking, spelled_out
+from tightrope.release.questions.asked import Asking, Given, spelled_out
 from tightrope.release.questions.node import Integers, Noises, Record
 from tightrope.release.questions.of_column import OfColumn
 from tightrope.release.questions.vector import Vector
@@ -94,7 +94,7 @@ class StandardDeviation(Spread):
 
 
 @spelled_out
-def variance(column: str, *, between: tuple[float, float], **asked: Unpack[Asking]) -> Variance:
+def variance(column: Given, *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]) -> Variance:
     """The variance of a column, each value clamped to ``between``: of the rows that are used, divided by their number.
 
     Noisy sums of centred values and of their squares and a noisy count, charged jointly. The other keywords are those
@@ -107,7 +107,9 @@ def variance(column: str, *, between: tuple[float, float], **asked: Unpack[Askin
 
 
 @spelled_out
-def standard_deviation(column: str, *, between: tuple[float, float], **asked: Unpack[Asking]) -> StandardDeviation:
+def standard_deviation(
+    column: Given, *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]
+) -> StandardDeviation:
     """The square root of ``variance``, at the same cost.
 
     >>> str(standard_deviation("age", between=(0, 120), by="city"))

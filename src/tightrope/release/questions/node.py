@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+from tightrope.engines.expressions.terms import Term
+from tightrope.engines.schema import Schema
 from tightrope.release.questions.asked import Asked, Keys
 from tightrope.release.questions.vector import Noise, Vector
 
@@ -54,6 +56,13 @@ class Question(ABC):
     def keys(self) -> Keys | None:
         """The groups; None where they are discovered, or where there are none."""
         return self.asked.keys
+
+    def settled(self, schema: Schema, where: Term | None = None) -> Self:
+        """The same question of a table with this schema: texts are read, ``where`` must be true besides.
+
+        Raises ``InputError`` for an expression that cannot be read or is of the wrong kind.
+        """
+        return replace(self, asked=self.asked.settled(schema, where))
 
     @property
     def rows_in_group(self) -> int | None:

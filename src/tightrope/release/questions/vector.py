@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from tightrope.design.allocation.units import Spend, eighths
+from tightrope.engines.expressions.terms import Term
 from tightrope.engines.request import FixedPoint, Measure
 from tightrope.mechanisms.integer.widened import Widened
 from tightrope.mechanisms.tables.table import NoiseTable
@@ -57,12 +58,12 @@ def row_count(name: str, size: float) -> Vector:
     return Vector(Measure(name, None, None), Spend("count", eighths(size), True), 1)
 
 
-def value_count(name: str, column: str, size: float) -> Vector:
+def value_count(name: str, column: Term, size: float) -> Vector:
     """The number of values of a column that are neither NULL nor NaN."""
     return Vector(Measure(name, column, None), Spend("usable values", eighths(size), True), 1)
 
 
-def value_sum(name: str, column: str, fixed: FixedPoint, size: float) -> Vector:
+def value_sum(name: str, column: Term, fixed: FixedPoint, size: float) -> Vector:
     """The sum of a column's values on a grid; its sensitivity comes from the integers at the ends of the range."""
     return Vector(Measure(name, column, fixed), Spend("sum", eighths(size), False), row_sensitivity(fixed))
 
