@@ -18,7 +18,7 @@ import tightrope as tr
 from tightrope.cli.main import app
 from tightrope.engines import open_source
 from tightrope.errors import InputError
-from tightrope.release.questions import kinds
+from tightrope.release import kinds
 from tightrope.release.questions.asked import Asked, Asking, asking, spelled_out
 from tightrope.release.questions.fixed_point import grid
 from tightrope.release.questions.node import Integers, Noises, Question, Record
