@@ -4,9 +4,10 @@
 by batch. Importing this package loads no engine.
 """
 
+from tightrope.engines.expressions.written import Expression, case, column, expression
 from tightrope.engines.jobs.batches import folded, written
 from tightrope.engines.labels import Labels
-from tightrope.engines.request import FixedPoint, Grouped, Measure, PersonBounds, Request
+from tightrope.engines.request import Factor, FixedPoint, FixedProduct, Grouped, Measure, PersonBounds, Request
 from tightrope.engines.schema import Column, Kind, Schema
 from tightrope.engines.snapshot.snapshot import Snapshot
 from tightrope.engines.sources.dialect import Dialect
@@ -18,7 +19,10 @@ from tightrope.engines.table import Table
 __all__ = [
     "Column",
     "Dialect",
+    "Expression",
+    "Factor",
     "FixedPoint",
+    "FixedProduct",
     "Grouped",
     "Kind",
     "Labels",
@@ -28,6 +32,9 @@ __all__ = [
     "Schema",
     "Snapshot",
     "Table",
+    "case",
+    "column",
+    "expression",
     "folded",
     "is_there",
     "open_on_spark",

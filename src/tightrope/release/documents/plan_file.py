@@ -24,7 +24,7 @@ from tightrope.release.questions.asked import ENTRIES, RENAMED
 from tightrope.release.questions.kinds import KINDS
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import A_PERSON
-from tightrope.release.session import MEANS, Session
+from tightrope.release.session import MEANS, Session, Settings
 
 PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
@@ -44,8 +44,13 @@ KEYS: Names = {
     "budget": "[budget]",
     **{name: f"[budget] {name}" for name in ("epsilon", "delta", "attack_success", "points", "share")},
     "questions": "question",
+    "where": "where",
+    "dataset": "[ledger] dataset",
+    "ledger": "[ledger] path",
 }
 """Where the parameters of ``open_source``, ``Session`` and its ``plan`` stand in a plan file."""
+LEDGER = "tightrope.ledger"
+"""The ledger's file beside the plan, where the plan names none."""
 PLACES = "path", "spark", "postgres"
 DATABASES = "postgresql://", "postgres://"
 NEEDED = "source", "person", "budget"
@@ -131,6 +136,33 @@ class BudgetSection(Part, frozen=True, kw_only=True):
         )
 
 
+class FurtherLimit(Part, frozen=True, kw_only=True):
+    """A limit beside the whole budget: every year or month anew, or for what one audience sees."""
+
+    name: Text
+    epsilon: Exact | None = None
+    delta: Exact | None = None
+    attack_success: Exact | None = None
+    points: tuple[tuple[Exact, Exact], ...] | None = None
+    every: Literal["year", "month"] | None = None
+    audience: Text | None = None
+
+
+class LedgerSection(Part, frozen=True, kw_only=True):
+    """Where spending is remembered: a file beside the plan, or ``postgresql://...``; the dataset's name in it.
+
+    ``times`` declares so many equal releases together; ``series`` names them.
+    """
+
+    path: Text = LEDGER
+    dataset: Text | None = None
+    note: str = ""
+    audience: Text | None = None
+    times: Counted | None = None
+    series: Text = "series"
+    limit: tuple[FurtherLimit, ...] = ()
+
+
 class PlanDocument(Part, frozen=True, kw_only=True):
     """All that a plan file says. The entries of a question are those of its kind (``release.questions``)."""
 
@@ -138,9 +170,11 @@ class PlanDocument(Part, frozen=True, kw_only=True):
     version: Literal[1] = 1
     title: Text | None = None
     expected_rows: Counted | None = None
+    where: Annotated[Text, tip('say where = "distance > 500"')] | None = None
     source: SourceSection
     person: PersonSection
     budget: BudgetSection
+    ledger: LedgerSection = LedgerSection()
     question: Annotated[
         tuple[dict[str, Any], ...], Meta(min_length=1), tip("write [[question]] with double brackets, once or more")
     ]
@@ -182,26 +216,74 @@ class PlanFile:
 
     def session(self) -> Session:
         """The table with its person and budget; reads the schema only."""
-        person = self.document.person
         with placed("", self._keys):
-            return Session(
-                self.table(),
-                person=(person.column, person.means),
-                budget=self.document.budget.budget(),
-                rows_per_person=person.rows,
-                rows_per_group=person.rows_per_group,
-                groups_per_person=person.groups,
-            )
+            return Session(self.table(), **self._settings())
+
+    def _settings(self) -> Settings:
+        person = self.document.person
+        return {
+            "person": (person.column, person.means),
+            "budget": self.document.budget.budget(),
+            "rows_per_person": person.rows,
+            "rows_per_group": person.rows_per_group,
+            "groups_per_person": person.groups,
+        }
 
     @property
     def _keys(self) -> Names:
         return {**KEYS, "source": f"[source] {self.document.source.place}"}
 
     def plan(self) -> Plan:
-        """The least noise for the questions; reads the schema only, spends nothing."""
+        """The least noise for the questions; reads the schema only, spends nothing, and opens no ledger."""
+        return self._planned(self.session())
+
+    @property
+    def ledger(self) -> str:
+        """Where the ledger is: a URL, or a file; paths in a plan are relative to it."""
+        path = self.document.ledger.path
+        return path if "://" in path else str(self.folder / path)
+
+    @property
+    def dataset(self) -> str:
+        """The table's name in the ledger: as declared, or as the file and the table in it are called."""
+        table, last = self.document.source.table, str(self.source).rstrip("/").rpartition("/")[2]
+        return self.document.ledger.dataset or (last if table is None else f"{last}: {table}")
+
+    def recorded(self, note: str | None = None) -> Session:
+        """The session, charged in the ledger; makes the ledger and declares the dataset where they are not there.
+
+        ``note`` is what is written down then, instead of the plan's.
+        """
+        from tightrope.ledger import Limit
+
+        section = self.document.ledger
+        with placed("", self._keys):
+            limits = [
+                Limit(one.name, BudgetSection(**_promised(one)).budget(), one.every, one.audience)
+                for one in section.limit
+            ]
+            return Session.open(
+                self.table(), ledger=self.ledger, dataset=self.dataset, limits=limits, audience=section.audience,
+                note=note or section.note, **self._settings(),
+            )  # fmt: skip
+
+    def release_plan(self, key: str | None = None) -> Plan:
+        """The plan of the next release, charged in the ledger: of the series, where there is one.
+
+        One that was charged and never answered is taken up again, at no cost. Under a ``key`` it is that release.
+        """
+        section, session = self.document.ledger, self.recorded()
+        plan = self._planned(session, key)
+        if section.times is not None:
+            return session.series(plan, times=section.times, key=section.series).next(key)
+        waiting = session.unanswered(plan) if key is None else None
+        return plan if waiting is None else self._planned(session, waiting)
+
+    def _planned(self, session: Session, key: str | None = None) -> Plan:
         share, rows = self.document.budget.share, self.document.expected_rows
         with placed("", self._keys):
-            return self.session().plan(self.document.questions(), share=share, expected_rows=rows)
+            where, questions = self.document.where, self.document.questions()
+            return session.plan(questions, where=where, share=share, expected_rows=rows, key=key)
 
 
 def load(path: str | Path) -> PlanFile:
@@ -223,6 +305,11 @@ def read(path: Path) -> PlanDocument:
     # a section that is left out is an empty one: the error then says which of its keys is needed
     found |= {name: found.get(name, {}) for name in NEEDED}
     return PLAN_FILE.data({key: _plain(found[key]) if key == "question" else found[key] for key in found}, PlanDocument)
+
+
+def _promised(limit: FurtherLimit) -> dict[str, Any]:
+    """The part of a limit that is a budget."""
+    return {name: getattr(limit, name) for name in ("epsilon", "delta", "attack_success", "points")}
 
 
 def _question(place: str, entry: Mapping[str, Any]) -> Question:
