@@ -36,6 +36,7 @@ from .release import correlation as correlation
 from .release import count as count
 from .release import count_distinct as count_distinct
 from .release import covariance as covariance
+from .release import histogram as histogram
 from .release import mean as mean
 from .release import ratio as ratio
 from .release import regression as regression

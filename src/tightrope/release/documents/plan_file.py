@@ -30,8 +30,8 @@ PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
 )
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
-ELSEWHERE = "median", "quantile", "histogram", "max", "min"
-NOT_YET = "this kind is not offered; counts by a column are a histogram, and sums and means are the other kinds"
+ELSEWHERE = "median", "quantile", "max", "min"
+NOT_YET = "this kind is not offered; a histogram shows how values are spread"
 KEYS: Names = {
     "source": "[source] path",
     "table": "[source] table",
