@@ -10,6 +10,10 @@ from .certificates import Guarantee as Guarantee
 from .design.calibration.calibrate import calibrate as calibrate
 from .design.least_noise import least_noise as least_noise
 from .design.noise_limits import noise_limits as noise_limits
+from .engines.expressions.written import Expression as Expression
+from .engines.expressions.written import case as case
+from .engines.expressions.written import column as column
+from .engines.expressions.written import expression as expression
 from .mechanisms.continuous.bounded_range import bounded_range as bounded_range
 from .mechanisms.continuous.gaussian import gaussian as gaussian
 from .mechanisms.continuous.laplace import laplace as laplace

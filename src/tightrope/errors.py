@@ -9,6 +9,7 @@
     ├── PrecisionError                    a number could not be computed to the promised error
     ├── OutputError                       paid answers are kept elsewhere than asked; the text says where
     ├── EngineError                       the database engine failed; never carries a value from the data
+    ├── LedgerError                   a ledger could not be read or written, or is not what it was
     └── MissingExtraError (also ImportError)  an optional library is not installed
 
 and one warning, ``PrecisionWarning`` (a ``UserWarning``): a bound is safe, but further off than usual.
@@ -70,6 +71,10 @@ class EngineError(TightropeError):
 
 class OutputError(TightropeError):
     """Paid answers could not be written or printed as asked; the text says where they are kept instead."""
+
+
+class LedgerError(TightropeError):
+    """A ledger could not be read or written, or is not what it was; the text says whether anything was spent."""
 
 
 class MissingExtraError(TightropeError, ImportError):

@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from tests.postgres_server import server
 from tightrope.engines import Table, open_source
 from tightrope.engines.backends.duckdb import connect
 from tightrope.engines.guard import guarded
@@ -78,9 +79,61 @@ def spark() -> Any:
 
 
 def spark_frame(arrow: pyarrow.Table, folder: Path) -> Table:
+    """Spark has microseconds and refuses to read finer instants: such columns are written as it would have them."""
     path = folder / f"{uuid.uuid4().hex}.parquet"
-    pyarrow.parquet.write_table(arrow, path)
+    pyarrow.parquet.write_table(arrow, path, coerce_timestamps="us")
     return open_source(spark().read.parquet(str(path)))
+
+
+POSTGRES_TYPES = {
+    "bool": "bool",
+    "int8": "int2",
+    "uint8": "int2",
+    "int16": "int2",
+    "int32": "int4",
+    "int64": "int8",
+    "uint64": "numeric(20, 0)",
+    "float": "float4",
+    "double": "float8",
+    "string": "text",
+    "large_string": "text",
+    "date32[day]": "date",
+    "timestamp[us, tz=UTC]": "timestamptz",
+}
+"""What a column becomes there; instants without a zone are ``timestamp``, lists ``int8[]``, structs ``jsonb``."""
+
+
+def postgres_type(given: pyarrow.DataType) -> str:
+    types = pyarrow.types
+    if types.is_dictionary(given):
+        return postgres_type(given.value_type)
+    if types.is_decimal(given):
+        return f"numeric({given.precision}, {given.scale})"
+    if types.is_timestamp(given) and given.tz is None:
+        return "timestamp"
+    return "int8[]" if types.is_list(given) else POSTGRES_TYPES.get(str(given), "jsonb")
+
+
+@functools.cache
+def postgres_database() -> str:
+    return server().database()
+
+
+def postgres_table(arrow: pyarrow.Table, _folder: Path) -> Table:
+    """Each in a schema of its own; jsonb takes Python's spelling of a struct."""
+    psycopg = pytest.importorskip("psycopg")
+    name, url = uuid.uuid4().hex, postgres_database()
+    identifier, sql = psycopg.sql.Identifier, psycopg.sql.SQL
+    types = {field.name: postgres_type(field.type) for field in arrow.schema}
+    columns = sql(", ").join(identifier(column) + sql(f" {kind}") for column, kind in types.items())
+    with server().connect(url) as connection:
+        connection.execute(sql("CREATE SCHEMA {}").format(identifier(name)))
+        connection.execute(sql("CREATE TABLE {} ({})").format(identifier(name, "people"), columns))
+        copy = sql("COPY {} FROM STDIN").format(identifier(name, "people"))
+        with connection.cursor() as cursor, cursor.copy(copy) as rows:
+            for row in arrow.to_pylist():
+                rows.write_row([str(x).replace("'", '"') if isinstance(x, dict) else x for x in row.values()])
+    return open_source(url, table=f"{name}.people")
 
 
 ENGINES = {
@@ -90,4 +143,5 @@ ENGINES = {
     "ibis": expression,
     "ibis parquet": users_parquet,
     "spark": spark_frame,
+    "postgres": postgres_table,
 }

@@ -171,6 +171,8 @@ def quantile(t: mpf) -> mpf:
     """The x with 1 − Φ(x) = t, by Newton's method on the logarithm."""
     if t > mpf(1) / 2:
         return -quantile(1 - t)
+    if t == 0:
+        return mp.inf
     x = mp.sqrt(-2 * mp.log(2 * t) + mpf(1) / 100) if t < mpf("0.4") else (mpf(1) / 2 - t) * mp.sqrt(2 * mp.pi)
     for _ in range(200):
         tail = upper_tail(x)

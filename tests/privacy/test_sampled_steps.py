@@ -29,8 +29,8 @@ def outside(bounds: tr.Bounds, truth: mpf, what: str) -> Iterator[str]:
     """Why a bracket is wrong: it does not hold the truth, or is no bracket."""
     if not 0 <= bounds.lower <= bounds.upper <= 1:
         yield f"{what}: {bounds}"
-    truth = max(truth, mpf(0))  # what is below mpmath's own digits has any sign
-    if not mpf(bounds.lower) <= truth <= mpf(bounds.upper):
+    own = mpf(10) ** (5 - mp.dps)  # what is below mpmath's own digits has any sign
+    if not mpf(bounds.lower) - own <= truth <= mpf(bounds.upper) + own:
         yield f"{what}: {bounds} does not hold {mp.nstr(truth, 25)}"
 
 

@@ -45,17 +45,17 @@ def test_a_parquet_file_that_was_replaced_is_refused(tmp_path):
 
 
 def test_a_file_that_is_replaced_while_it_is_read_is_refused(tmp_path, monkeypatch):
-    from tightrope.engines.sources import files
+    from tightrope.engines.sources import parquet as reading
 
     path = parquet(tmp_path, k=pa.array([b"a"] * 3).cast("string"), t=pa.array([0] * 3, pa.timestamp("s")))
-    table, whole = open_source(path), files._batches
+    table, whole = open_source(path), reading._batches
 
-    def replaced(parts, names):
-        for batch in whole(parts, names):
+    def replaced(*asked):
+        for batch in whole(*asked):
             parquet(tmp_path, k=["b"] * 4, t=pa.array([0] * 4, pa.timestamp("s")))
             yield batch
 
-    monkeypatch.setattr(files, "_batches", replaced)
+    monkeypatch.setattr(reading, "_batches", replaced)
     with pytest.raises(InputError, match="has changed since"):
         table.collect(ask("k", "t"))
 

@@ -21,8 +21,9 @@ from tightrope.certificates.reading import Reader
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
-PAID = ("usable",)
-"""What a record may hold besides: the noisy number of values that a mean was divided by."""
+PAID = ("usable", "intercept", "intercept_lower", "intercept_upper", "best_rank", "worst_rank")
+"""What a record may hold besides, for it was paid for: the noisy number of values, where a line meets the axis, and
+which places of an order a group can have."""
 Key = str | bool | int | float | None
 RELEASES = Reader("release", "take the file as tightrope release wrote it: releasing again spends the budget again")
 
@@ -62,13 +63,16 @@ class TablePart(Part, frozen=True, kw_only=True):
 class RanMechanism(Part, frozen=True, kw_only=True):
     """One noisy vector: value · unit + noise, noise = factor · Y + U − U', Y from the table, U, U' below factor.
 
-    ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys.
+    ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys. Mechanisms
+    with one ``exclusive`` label are one: each row enters one of them, and ``groups`` counts the cells of all of them.
+    ``column`` and ``by`` are columns or expressions; ``where`` is the condition that a row must meet to count.
     """
 
     answers: Annotated[tuple[str, ...], Meta(min_length=1)]
     statistic: str
     column: str | None
     by: tuple[str, ...]
+    where: str | None = None
     family: str
     unit: Decimal
     sensitivity_per_row: Digits
@@ -78,6 +82,7 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     groups: Counted
     factor: Digits
     table: TablePart
+    exclusive: str | None = None
 
 
 class Profile(Part, frozen=True, kw_only=True):
@@ -115,6 +120,30 @@ class Computed(Part, frozen=True, kw_only=True):
     rounding: str
 
 
+class LedgerEntry(Part, frozen=True, kw_only=True):
+    """Where a release was charged: the entry of a ledger, by its number and its SHA-256.
+
+    It is the ``position``-th release of the dataset or, where ``of`` says how many there are, of a series.
+    ``share`` is what it took of the dataset's whole budget, as an exact fraction; ``left`` what was left after it.
+    """
+
+    ledger: str
+    dataset: str
+    key: str
+    number: Counted
+    hash: str
+    share: str
+    left: str
+    position: Counted
+    of: Counted | None
+
+    @property
+    def words(self) -> str:
+        """In words, for people."""
+        place = f"release {self.position} of {self.of}" if self.of else f"release {self.position} of this dataset"
+        return f"{place}; recorded as entry {self.number} of ledger {self.ledger}"
+
+
 class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     """What holds for all answers of a release together, and all that is needed to compute it again."""
 
@@ -128,6 +157,7 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     computed: Computed
     versions: dict[str, str]
     ledger: str
+    entry: LedgerEntry | None = None
 
 
 class NoiseUsed(Part, frozen=True, kw_only=True):

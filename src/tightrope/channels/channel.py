@@ -60,7 +60,7 @@ class Channel(Kernel):
 
     @property
     def maximal_leakage(self) -> float:
-        """log Σ_z max_x K(z|x): by what factor one report helps to guess any function of the input (GI-v1 App. J).
+        """Log Σ_z max_x K(z|x): by what factor one report helps to guess any function of the input (GI-v1 App. J).
 
         Sibson's information of order ∞, in nats. For two inputs it is log(1 + η), η the total variation.
 

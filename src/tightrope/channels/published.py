@@ -79,8 +79,8 @@ def information_by_duchi(epsilon: float, laws: ArrayLike, people: int = 1) -> fl
 
 
 def information_by_kairouz(epsilon: float, prior: ArrayLike) -> float:
-    """½ P(T)(1 − P(T)) ε², T the set whose probability is nearest to ½: the most that I(X; Z) can be, to leading order
-    as ε → 0 (Kairouz, Oh, Viswanath; AAC eq. 20). **Not a bound** at any given ε. Raises ``InputError`` above 20 values.
+    """½ P(T)(1 − P(T)) ε², T the set nearest to probability ½: the most that I(X; Z) can be, to leading order
+    as ε → 0 (Kairouz, Oh, Viswanath; AAC eq. 20). **Not a bound** at a given ε. Raises ``InputError`` above 20 values.
 
     >>> information_by_kairouz(0.1, [0.5, 0.5]) / 0.1**2
     0.125

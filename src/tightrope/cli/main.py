@@ -15,6 +15,7 @@ from tightrope.cli import noise, reproduce
 from tightrope.cli.account import account, dpsgd
 from tightrope.cli.couple import couple
 from tightrope.cli.failures import one_line
+from tightrope.cli.ledger import ledger
 from tightrope.cli.local import local
 from tightrope.cli.options import from_fields
 from tightrope.cli.release import init, plan, release
@@ -75,6 +76,7 @@ app.command("account", epilog=account.ACCOUNT_EXAMPLE)(account.account)
 app.command("dpsgd", epilog=dpsgd.DPSGD_EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
 app.command("reproduce", epilog=reproduce.REPRODUCE_EXAMPLE)(reproduce.reproduce)
 
+app.add_typer(ledger.group, name="ledger", help="What was promised about a dataset, and what is spent of it.")
 app.add_typer(local.group, name="local", help="Collect without being trusted: plan a study, report, estimate.")
 app.add_typer(couple.group, name="couple", help="Hide the group somebody is from: fit, apply and check a coupling.")
 

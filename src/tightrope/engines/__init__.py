@@ -4,19 +4,25 @@
 by batch. Importing this package loads no engine.
 """
 
+from tightrope.engines.expressions.written import Expression, case, column, expression
 from tightrope.engines.jobs.batches import folded, written
 from tightrope.engines.labels import Labels
-from tightrope.engines.request import FixedPoint, Grouped, Measure, PersonBounds, Request
+from tightrope.engines.request import Factor, FixedPoint, FixedProduct, Grouped, Measure, PersonBounds, Request
 from tightrope.engines.schema import Column, Kind, Schema
 from tightrope.engines.snapshot.snapshot import Snapshot
 from tightrope.engines.sources.dialect import Dialect
+from tightrope.engines.sources.frames import open_on_spark
+from tightrope.engines.sources.partitions import is_there
 from tightrope.engines.sources.source import open_source
 from tightrope.engines.table import Table
 
 __all__ = [
     "Column",
     "Dialect",
+    "Expression",
+    "Factor",
     "FixedPoint",
+    "FixedProduct",
     "Grouped",
     "Kind",
     "Labels",
@@ -26,7 +32,12 @@ __all__ = [
     "Schema",
     "Snapshot",
     "Table",
+    "case",
+    "column",
+    "expression",
     "folded",
+    "is_there",
+    "open_on_spark",
     "open_source",
     "written",
 ]

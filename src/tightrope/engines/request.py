@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from decimal import Decimal
 
+from tightrope.engines.expressions.terms import Term
 from tightrope.errors import InputError
 from tightrope.numerics import checks
 
 WIDEST_VALUE = 2**62
 """Largest fixed-point value of one row: the difference of any two still fits in 64 bits."""
+WIDEST_PRODUCT = 2**50
+"""Largest product of one row: doubles hold every whole number up to there, and halves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +84,115 @@ class FixedPoint:
         clipped = min(max(float(x), float(self.lower)), float(self.upper))
         return math.floor(clipped / float(self.step) + 0.5) - self.centre
 
+    @property
+    def extremes(self) -> tuple[int, int]:
+        """The least and the largest integer that a row can add."""
+        return self.to_units(self.lower), self.to_units(self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A value counted from ``middle``: ``clip(x, lower, upper) - middle``, one operation on doubles after clamping.
+
+    Monotone in x, rounding included: so are products of factors in each of them, and their extremes lie at the ends.
+    """
+
+    lower: float
+    upper: float
+    middle: float
+
+    def __post_init__(self) -> None:
+        checks.finite("lower", self.lower)
+        checks.finite("upper", self.upper)
+        if not self.lower < self.upper:
+            raise InputError("upper", self.upper, f"above lower={self.lower!r}")
+        if not self.lower <= self.middle <= self.upper:
+            raise InputError("middle", self.middle, f"from {self.lower!r} to {self.upper!r}")
+
+    def of(self, x: float) -> float:
+        """The factor, as the engine computes it. Infinities are clamped; NaN, which the engine drops, is refused."""
+        if math.isnan(x):
+            raise InputError("x", x, "a number", "rows with NaN are dropped before they are counted")
+        return min(max(float(x), float(self.lower)), float(self.upper)) - float(self.middle)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest."""
+        return self.of(self.lower), self.of(self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedProduct:
+    """A factor, its square, or a product of two as an integer: ``floor(f / step + 1/2) - centre``, in units of ``step``.
+
+    The arithmetic is that of IEEE doubles, here and in the engine: the same bits. The product is rounded once, when
+    it is put on the grid: rounding each factor to a grid of its own first would cost half the digits.
+
+    >>> square = FixedProduct((Factor(0, 10, 5.0),), Decimal("0.1"), centre=125, squared=True)
+    >>> square.to_units(2), square.to_units(99), square.extremes
+    (-35, 125, (-125, 125))
+    """
+
+    factors: tuple[Factor, ...]
+    step: Decimal
+    centre: int = 0
+    squared: bool = False
+
+    def __post_init__(self) -> None:
+        checks.positive("step", self.step)
+        if not 1 <= len(self.factors) <= 2 - self.squared:
+            raise InputError("factors", len(self.factors), "one or two; one where it is squared")
+        if not float(self.step) > 0:
+            raise InputError("step", self.step, "a step that a double can hold", "use a larger step")
+        largest = self._value(*(max(map(abs, factor.ends)) for factor in self.factors)) / float(self.step)
+        if not (largest <= WIDEST_PRODUCT and abs(self.centre) <= WIDEST_PRODUCT):
+            raise InputError("step", self.step, "large enough that values stay below 2**50 steps", "use a larger step")
+
+    def _value(self, first: float, second: float | None = None) -> float:
+        if second is None:
+            return first * first if self.squared else first
+        return first * second
+
+    def _units(self, *factors: float) -> int:
+        return math.floor(self._value(*factors) / float(self.step) + 0.5) - self.centre
+
+    def to_units(self, *values: float) -> int:
+        """The integer of a row with these values, one a factor, as the engine computes it."""
+        return self._units(*(factor.of(x) for factor, x in zip(self.factors, values, strict=True)))
+
+    @property
+    def extremes(self) -> tuple[int, int]:
+        """The least and the largest integer that a row can add: at the ends, and at the middle where it is squared."""
+        ends = [self._units(*corner) for corner in itertools.product(*(factor.ends for factor in self.factors))]
+        return min([*ends, *([-self.centre] if self.squared else [])]), max(ends)
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One integer per group.
 
-    ``column=None``: the number of rows. A column without ``fixed_point``: the number of usable values (neither NULL
-    nor NaN). With both: the sum of ``R(x)`` over the usable values.
+    ``column=None``: the number of rows. A column, or an expression, without ``fixed_point``: the number of usable
+    values (neither NULL nor NaN). With both: the sum of ``R(x)`` over the usable values.
+
+    ``beside`` is a second column: then a row is usable where neither value is NULL or NaN, and a product takes its
+    second factor from there. So counts, sums and products of two columns speak of the same rows.
     """
 
     name: str
-    column: str | None
-    fixed_point: FixedPoint | None
+    column: Term | None
+    fixed_point: FixedPoint | FixedProduct | None
+    beside: Term | None = None
 
     def __post_init__(self) -> None:
-        if self.column is None and self.fixed_point is not None:
-            raise InputError("column", self.column, "a column's name, because fixed_point is given")
+        if self.column is None and not (self.fixed_point is None and self.beside is None):
+            raise InputError("column", self.column, "a column's name, because fixed_point or beside is given")
+        if isinstance(self.fixed_point, FixedProduct) and len(self.fixed_point.factors) == 2 and self.beside is None:
+            raise InputError("beside", self.beside, "the name of the column that the second factor is of")
+
+    @property
+    def columns(self) -> tuple[Term, ...]:
+        """The columns, or expressions, that it is of."""
+        return tuple(term for term in (self.column, self.beside) if term is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +200,18 @@ class Request:
     """What to count and sum, by which keys, and how much of one person to use.
 
     ``keys=None``: the groups are discovered: those that hold a row after bounding. ``keys`` given: rows of other
-    groups are dropped *before* bounding, so that they take nothing from a person's allowance.
+    groups are dropped *before* bounding, so that they take nothing from a person's allowance. So are rows for which
+    ``where`` is not true.
     """
 
-    by: tuple[str, ...]
+    by: tuple[Term, ...]
     keys: tuple[tuple[object, ...], ...] | None
     bounds: PersonBounds
     measures: tuple[Measure, ...]
+    where: Term | None = None
 
     def __post_init__(self) -> None:
-        _distinct("by", self.by)
+        _distinct("by", tuple(map(str, self.by)))
         checks.filled("measures", self.measures)
         _distinct("measures", tuple(measure.name for measure in self.measures))
         if self.keys is None:

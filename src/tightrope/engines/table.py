@@ -36,7 +36,7 @@ Stream = Callable[[Sequence[str]], Rows]
 class Table:
     """A source, opened: its schema is known, its data has not been read.
 
-    ``source_kind`` is one of ``parquet, csv, duckdb, pandas, polars, arrow, spark, ibis``.
+    ``source_kind`` is one of ``parquet, csv, duckdb, pandas, polars, arrow, spark, postgres, ibis``.
     """
 
     schema: Schema

@@ -62,6 +62,7 @@ def _add(noise: Noise, exact: tuple[int, ...]) -> list[int]:
 
 
 def _rows(accuracy: Accuracy, groups: list[Group]) -> list[dict[str, Any]]:
-    """A record a group: its key, value, lower, upper."""
-    by = accuracy.question.by
-    return [{**dict(zip(by, key, strict=True)), **accuracy.record(integers)} for key, integers in groups]
+    """A record a group that is answered: its key, value, lower, upper."""
+    by, records = accuracy.question.by, [accuracy.record(integers) for _, integers in groups]
+    shown = accuracy.question.shown(records, accuracy.named)
+    return [{**dict(zip(by, groups[place][0], strict=True)), **record} for place, record in shown]

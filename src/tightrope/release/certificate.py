@@ -56,12 +56,14 @@ def _mechanisms(draft: Draft) -> list[RanMechanism]:
 
 
 def _mechanism(task: Task, noise: Noise) -> RanMechanism:
-    measure, contribution = noise.vector.measure, task.unit.contribution
+    measure, label = noise.vector.measure, noise.vector.exclusive
+    contribution = task.contribution(sum(vector.exclusive == label for vector in task.vectors) if label else 1)
     return RanMechanism(
         answers=tuple(question.name for question in task.answered_by(noise.vector)),
         statistic=noise.vector.spend.statistic,
-        column=measure.column,
-        by=task.by,
+        column=" and ".join(map(str, measure.columns)) or None,
+        by=tuple(map(str, task.by)),
+        where=None if task.where is None else str(task.where),
         family=noise.family,
         unit=measure.fixed_point.step if measure.fixed_point else Decimal(1),
         sensitivity_per_row=str(noise.vector.sensitivity),
@@ -71,6 +73,7 @@ def _mechanism(task: Task, noise: Noise) -> RanMechanism:
         groups=contribution.groups,
         factor=str(noise.mechanism.factor),
         table=RELEASES.data(noise.table.to_data(), TablePart),
+        exclusive=label,
     )
 
 

@@ -13,13 +13,14 @@ from tightrope.certificates.document import BudgetPart, plain
 from tightrope.certificates.planned import PLANNED, PlannedRelease
 from tightrope.certificates.printable import printable
 from tightrope.design.allocation.allocation import Allocation, allocate
+from tightrope.design.allocation.units import Choice, Unit
 from tightrope.errors import BudgetRefused
 from tightrope.numerics.checks import whole
 from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
 from tightrope.release.questions.bounded import bounded_notes, rows_used
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import Person, Task, large_delta, large_epsilon
-from tightrope.release.questions.vector import Noise
+from tightrope.release.questions.vector import Noise, Vector
 
 if TYPE_CHECKING:
     from tightrope.privacy.loss import PrivacyLoss
@@ -54,13 +55,8 @@ class Draft:
 
     def noises(self) -> list[tuple[Noise, ...]]:
         """The noise of every vector, by task."""
-        return [
-            tuple(
-                Noise(v, c.family, c.table, c.shift, discovers=v == task.key_count)
-                for v, c in zip(task.vectors, choices, strict=True)
-            )
-            for task, choices in zip(self.tasks, self.allocation.choices, strict=True)
-        ]
+        choices = iter(self.allocation.choices)
+        return [_noises(task, [next(choices) for _ in task.sets]) for task in self.tasks]
 
     def accuracies(self) -> list[Accuracy]:
         """The errors of each question, in the order of ``questions``."""
@@ -90,7 +86,7 @@ class Draft:
         }
 
     def _under(self, budget: Budget) -> Draft:
-        allocation = allocate([task.unit for task in self.tasks], budget, compare=False)
+        allocation = allocate(units_of(self.tasks), budget, compare=False)
         return replace(self, allocation=allocation, budget=budget)
 
     def to_data(self) -> dict[str, Any]:
@@ -168,6 +164,20 @@ class Draft:
         from tightrope.release.wording import plan_text
 
         return plan_text(self.to_data())
+
+
+def units_of(tasks: Sequence[Task]) -> list[Unit]:
+    """The units of privacy of all tasks, in their order."""
+    return [unit for task in tasks for unit in task.units]
+
+
+def _noises(task: Task, choices: Sequence[tuple[Choice, ...]]) -> tuple[Noise, ...]:
+    """The noise of a task's vectors; those of an exclusive set have one choice between them."""
+    found: dict[Vector, Choice] = {}
+    for own, chosen in zip(task.sets, choices, strict=True):
+        found |= dict(zip(own, chosen if own[0].exclusive is None else chosen * len(own), strict=True))
+    kept = ((vector, found[vector]) for vector in task.vectors)
+    return tuple(Noise(v, c.family, c.table, c.shift, discovers=v == task.key_count) for v, c in kept)
 
 
 def _of(task: Task, noises: tuple[Noise, ...]) -> list[Accuracy]:

@@ -56,6 +56,11 @@ class Plan(Sealed):
         return self._issued.charged()
 
     @property
+    def draft(self) -> Draft:
+        """What was planned, without a way to release it."""
+        return self._draft
+
+    @property
     def budget(self) -> Budget:
         """What all answers together keep: the session's budget times the share."""
         return self._draft.budget

@@ -55,12 +55,12 @@ def open_charges() -> Charges:
 
     def check(plan: object, share: Decimal) -> None:
         if os.getpid() != process:
-            _refuse_fork(process)
+            refuse_fork(process)
         _settle(Attempt(plan, share), attempts, final=False)
 
     def charge(plan: object, share: Decimal) -> None:
         if os.getpid() != process:
-            _refuse_fork(process)
+            refuse_fork(process)
         attempt = Attempt(plan, share)
         attempts.append(attempt)
         _settle(attempt, attempts, final=True)
@@ -91,7 +91,7 @@ def _settle(attempt: Attempt, attempts: Sequence[Attempt], *, final: bool) -> No
     if charged.get(attempt.plan) is attempt:
         return
     if attempt.plan in charged:
-        _refuse_again()
+        refuse_again()
     _refuse_share(attempt.share, EXACT.subtract(Decimal(1), _sum(charged.values())))
 
 
@@ -121,7 +121,7 @@ def issue(
         except BudgetRefused:
             raise
         except BaseException as error:
-            _tell(error, _outcome(share, charged=charges.has(plan), kept=kept))
+            tell(error, _outcome(share, charged=charges.has(plan), kept=kept))
             raise
 
     def answers() -> Result:
@@ -132,14 +132,16 @@ def issue(
     return Issued(release, answers, lambda: charges.has(plan))
 
 
-def _refuse_fork(process: int) -> NoReturn:
+def refuse_fork(process: int) -> NoReturn:
+    """Refuse what a forked copy of a session asks."""
     raise BudgetRefused(
         f"this session was opened in process {process}, and a forked copy would spend its budget again; "
         f"release in the process that opened it; nothing was spent here"
     )
 
 
-def _refuse_again() -> NoReturn:
+def refuse_again() -> NoReturn:
+    """Refuse a second release of one plan."""
     raise BudgetRefused(
         "this plan was released before, and its share of the budget was spent then, once; plan.answers has what it "
         "gave; to draw anew, at a further cost, make the plan again with session.plan(...)"
@@ -162,7 +164,7 @@ def _outcome(share: Decimal, *, charged: bool, kept: Collection[object]) -> str:
     return f"a share of {share} of the budget was spent, and nothing was published: to ask again, make the plan again"
 
 
-def _tell(error: BaseException, said: str) -> None:
+def tell(error: BaseException, said: str) -> None:
     """Add to the message of our own exceptions and of Ctrl-C; a note to others, whose arguments mean something."""
     if isinstance(error, TightropeError | KeyboardInterrupt):
         error.args = (f"{str(error) or 'interrupted'}; {said}",)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, final
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, Unpack, final
 
 from tightrope.certificates.budget import Budget, Number, decimal, product
 from tightrope.design.allocation.allocation import allocate
@@ -15,8 +18,9 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
 from tightrope.release.answering import answering
 from tightrope.release.certificate import certificate_of
-from tightrope.release.draft import Draft, group_sizes
+from tightrope.release.draft import Draft, group_sizes, units_of
 from tightrope.release.plan import Plan
+from tightrope.release.questions.asked import unwrapped
 from tightrope.release.questions.tasks import A_PERSON, Person, tasks_of, usable_delta
 from tightrope.release.register import issue, open_charges
 from tightrope.release.sealed import Sealed
@@ -24,9 +28,25 @@ from tightrope.release.sealed import Sealed
 if TYPE_CHECKING:
     from tightrope.engines import Table
     from tightrope.engines.schema import Schema
+    from tightrope.ledger import Account, Limit
     from tightrope.release.answers import Answers
+    from tightrope.release.questions.asked import Given
     from tightrope.release.questions.node import Question
     from tightrope.release.register import Charges
+    from tightrope.release.series import Series
+
+
+class Settings(TypedDict):
+    """What ``Session`` takes beside its source."""
+
+    person: str | tuple[str | None, str] | None
+    budget: Budget
+    rows_per_person: NotRequired[int | None]
+    rows_per_group: NotRequired[int | None]
+    groups_per_person: NotRequired[int | None]
+    table: NotRequired[str | None]
+    types: NotRequired[Mapping[str, str] | None]
+
 
 LIMITS = ("rows_per_person", "rows_per_group", "groups_per_person")
 MEANS = re.compile(r"^an? [^ ].{0,60}$")
@@ -44,13 +64,16 @@ class Session(Sealed):
     columns of a CSV file and those of a pandas frame that hold objects.
 
     Neighbours: add or remove one person with all their rows. Several plans add up: their ε and δ (basic composition,
-    valid for plans made after seeing earlier answers). Not recorded in a ledger: a second session starts afresh.
+    valid for plans made after seeing earlier answers). Not recorded in a ledger: a second session starts afresh;
+    ``Session.open`` opens one that is charged in a ledger, beside all others of its dataset.
     A session is sealed: it cannot be changed, copied or pickled, and a forked copy of its process cannot release.
 
     Raises ``InputError`` for bounds that are not whole numbers ≥ 1, ``SchemaError`` for a column that is not there.
     """
 
-    __slots__ = ("__weakref__", "_budget", "_charges", "_person", "_reading", "_table")
+    __slots__ = ("__weakref__", "_account", "_audience", "_budget", "_charges", "_person", "_reading", "_table")
+    _account: Account | None
+    _audience: str | None
     _budget: Budget
     _charges: Charges
     _person: Person
@@ -77,8 +100,48 @@ class Session(Sealed):
         if bounds.column is not None:
             opened.schema.column(bounds.column)
         parts = {"_budget": budget.share(1), "_charges": open_charges(), "_person": bounds, "_table": opened}
-        for name, value in (*parts.items(), ("_reading", threading.Lock())):
+        parts |= {"_reading": threading.Lock(), "_account": None, "_audience": None}
+        for name, value in parts.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def open(
+        cls,
+        source: object,
+        *,
+        ledger: str | os.PathLike[str],
+        dataset: str,
+        limits: Sequence[Limit] = (),
+        audience: str | None = None,
+        note: str = "",
+        **session: Unpack[Settings],
+    ) -> Self:
+        """A session that is charged in a ledger: a file, made here where there is none, or ``postgresql://...``.
+
+        ``dataset`` is the table's name in the ledger: all sessions of one name share one budget, in every process and
+        for good. ``limits`` bound it further, a year or an audience each; ``audience`` says who sees the answers
+        (None: everybody); ``note`` is written down where the dataset is declared. ``session`` is what ``Session``
+        takes. Raises ``InputError`` where the ledger has the dataset with another person, bounds, columns or promise,
+        ``LedgerError`` where the ledger cannot be used.
+        """
+        from tightrope.ledger import Ledger, Limit
+        from tightrope.release.claims import identity_of
+
+        opened = cls(source, **session)
+        declared = (Limit("total", opened.budget), *limits)
+        identity = identity_of(dataset, opened.schema, opened.person)
+        account = Ledger(ledger, create=True).declare(identity, declared, note=note)
+        object.__setattr__(opened, "_account", account)
+        object.__setattr__(opened, "_audience", audience)
+        return opened
+
+    def unanswered(self, plan: Plan) -> str | None:
+        """The key of an equal plan that was charged and never answered: under it, the answers cost nothing more."""
+        if self._account is None:
+            return None
+        from tightrope.release.claims import claim_of
+
+        return self._account.unanswered(claim_of(plan.draft, "-", self._audience).plan)
 
     @property
     def budget(self) -> Budget:
@@ -97,27 +160,60 @@ class Session(Sealed):
 
     @property
     def spent(self) -> dict[str, Any]:
-        """The share of the budget that has been charged, and what ε and δ that is."""
+        """The share of the budget that has been charged, and what ε and δ that is: of all sessions, in a ledger."""
+        if self._account is not None:
+            return _recorded_spending(self._account)
         share = self._charges.total()
         points = [[str(product(epsilon, share)), str(product(delta, share))] for epsilon, delta in self._budget.points]
         return {"share": str(share), "points": points, "ledger": "not recorded in a ledger"}
 
-    def plan(self, questions: Sequence[Question], *, share: Number = 1, expected_rows: int | None = None) -> Plan:
+    def plan(
+        self,
+        questions: Sequence[Question],
+        *,
+        where: Given | None = None,
+        share: Number = 1,
+        expected_rows: int | None = None,
+        key: str | None = None,
+    ) -> Plan:
         """The least noise for these questions within ``share`` of the budget; reads the schema only, spends nothing.
 
-        ``expected_rows`` states errors for groups of that size instead of 30, 100, 1 000 and 10 000. Raises
+        ``where``: a condition on the rows of every question, besides the question's own.
+        ``expected_rows`` states errors for groups of that size instead of 30, 100, 1 000 and 10 000. ``key`` names the
+        release in the ledger: under one key a plan is paid once, and tried again it gives the same answers. Raises
         ``PlanError`` or ``SchemaError`` for a question that cannot be asked, ``BudgetRefused`` where no noise will do.
         """
         budget = self._budget.share(share)
         if budget.total_variation == 0:
             remedy = "attack_success = 0.5 (total_variation = 0) takes answers that ignore the data; 0.51 is strict"
             raise InputError("budget", str(budget), "one that lets answers depend on the data", remedy)
-        tasks = tasks_of(questions, self._person, self.schema)
+        tasks = tasks_of(questions, self._person, self.schema, None if where is None else unwrapped(where))
         usable_delta(budget, tasks)
-        allocation = allocate([task.unit for task in tasks], budget)
+        allocation = allocate(units_of(tasks), budget)
         sizes = group_sizes(expected_rows)
         draft = Draft(tasks, allocation, budget, decimal("share", share), self._person, sizes)
-        return Plan(draft, issue(self._charges, draft.share, self._answering(draft)))
+        if self._account is None:
+            _refuse_key(key)
+            return Plan(draft, issue(self._charges, draft.share, self._answering(draft)))
+        from tightrope.release.claims import claim_of
+        from tightrope.release.recorded import recorded
+
+        claim = claim_of(draft, secrets.token_hex(8) if key is None else key, self._audience)
+        return Plan(draft, recorded(self._account, claim, draft, self._answering(draft)))
+
+    def series(self, plan: Plan, *, times: int, key: str) -> Series:
+        """Reserve the plan's share for ``times`` releases of its questions, each when its data come.
+
+        The noise is the least for which all of them *together* keep the share, composed exactly, and the same for
+        each: less than that of equal parts, and much less where there are several questions. The ``key`` names the
+        series in the ledger: called again, in a later session too, it goes on. What is reserved is not given back.
+        Raises ``InputError`` without a ledger or where the key is another series', and ``BudgetRefused``.
+        """
+        if self._account is None:
+            raise InputError("series", key, "one in a ledger", "open the session with tr.Session.open(..., ledger=...)")
+        from tightrope.release.series import series_of
+
+        return series_of(self._account, plan.draft, whole("times", times), key, (self._audience, self._answering))
 
     def _answering(self, draft: Draft) -> Callable[[], AbstractContextManager[Callable[[], Answers]]]:
         """Certify, read the rows once and count them; what is then left to do is paid for: to draw.
@@ -136,6 +232,21 @@ class Session(Sealed):
             yield lambda: answer(exact)
 
         return read
+
+
+def _recorded_spending(account: Account) -> dict[str, Any]:
+    from tightrope.ledger.shares import shown
+
+    state = account.state()
+    share = 1 - state.balance("total").left
+    points = [[shown(share * Fraction(value)) for value in point] for point in account.limits[0].budget.points]
+    return {"share": shown(share), "points": points, "ledger": f"dataset {account.name!r} in {account.book.name}"}
+
+
+def _refuse_key(key: str | None) -> None:
+    if key is not None:
+        remedy = "open the session with tr.Session.open(..., ledger=..., dataset=...)"
+        raise InputError("key", key, "left out where there is no ledger", remedy)
 
 
 def _person(person: object, means: object, limits: tuple[int | None, int | None, int | None]) -> Person:

@@ -42,6 +42,11 @@ def laws(count: int, size: int) -> Floats:
     return np.stack([law(size) for _ in range(count)])
 
 
+def pair(size: int) -> tuple[Floats, Floats]:
+    """Two laws on the same points."""
+    return law(size), law(size)
+
+
 def triple(*, pure: bool = False) -> Guarantee:
     """(ε, δ, η), each anywhere it may be; η at its largest now and then."""
     epsilon = math.exp(between(math.log(0.05), math.log(4.0)))

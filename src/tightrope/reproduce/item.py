@@ -1,4 +1,4 @@
-"""One statement of a paper as something that is run: our number, the paper's, and the verdict that follows from both."""
+"""One statement of a paper as something that is run: our number, the paper's, and the verdict from both."""
 
 from __future__ import annotations
 

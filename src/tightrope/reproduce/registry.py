@@ -17,7 +17,7 @@ from tightrope.reproduce.km import couplings, rules
 from tightrope.reproduce.km import divergences as between_laws
 
 TITLES = {
-    "GDGK": "Geng, Ding, Guo, Kumar: Tight Analysis of Privacy and Utility Tradeoff in Approximate Differential Privacy",
+    "GDGK": "Geng, Ding, Guo, Kumar: Tight Analysis of Privacy and Utility Tradeoff in Approximate DP",
     "GI": "Ghazi, Issa: Total Variation Meets Differential Privacy",
     "GI-v1": "Ghazi, Issa: Total Variation Meets Differential Privacy, first version",
     "AAC": "Asoodeh, Aliakbarpour, Calmon: Local Differential Privacy Is Equivalent to Contraction of E_γ-Divergence",

@@ -76,11 +76,34 @@ def words(results: Iterable[Result]) -> dict[str, dict[str, str]]:
     return found
 
 
-def markdown(items: Iterable[Item], verdicts: Mapping[str, Mapping[str, str]]) -> str:
-    """A table in Markdown: paper, item, what is compared, call, verdict."""
-    lines = ["| paper | item | what is compared | call | verdict |", "|---|---|---|---|---|"]
-    lines += [_line(item, verdicts[item.paper][item.item]) for item in items]
-    return "\n".join(lines) + "\n"
+def page_in_markdown(items: Iterable[Item], verdicts: Mapping[str, Mapping[str, str]]) -> str:
+    """The page docs/papers.md: what it is, how it is made, and a row for each item."""
+    return INTRODUCTION + "\n".join([HEAD, *(_line(one, verdicts[one.paper][one.item]) for one in items)]) + "\n"
+
+
+INTRODUCTION = """# The papers, statement by statement
+
+`tightrope reproduce --out papers.html` runs every theorem, example, figure and table of the five papers below: our
+number from a public call, the paper's from its text or from its formula, and the verdict from comparing the two. What a
+paper states without numbers is tried on a thousand random instances. `--only GDGK,KM` takes some papers, `--coarse`
+fewer instances, and `--json` prints one object,
+`{"items": [{"paper", "item", "statement", "verdict", "ours", "printed", "call"}]}`.
+
+Verdicts: *agrees*; *sharper*, where our bound is the better one; *the paper is wrong*, where what is printed is not
+what comes out (the verdict itself says why); *not reproduced*.
+
+| short name | paper |
+|---|---|
+| GDGK | Geng, Ding, Guo, Kumar: Tight Analysis of Privacy and Utility Tradeoff in Approximate Differential Privacy |
+| GI | Ghazi, Issa: Total Variation Meets Differential Privacy |
+| GI-v1 | the same, first version |
+| AAC | Asoodeh, Aliakbarpour, Calmon: Local Differential Privacy Is Equivalent to Contraction of E_γ-Divergence |
+| KM | Kawamoto, Murakami: Local Distribution Obfuscation via Probability Coupling |
+
+The table is written by `scripts/papers.py`.
+
+"""
+HEAD = "| paper | item | what is compared | call | verdict |\n|---|---|---|---|---|"
 
 
 def _line(item: Item, verdict: str) -> str:

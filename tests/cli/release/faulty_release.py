@@ -18,11 +18,13 @@ LOADED = (
     "tightrope.cli.main", "tightrope.cli.release.folder", "tightrope.cli.release.patience",
     "tightrope.cli.release.last_resort", "tightrope.release.documents.plan_file", "tightrope.report", "jinja2",
     "ibis", "duckdb", "ibis.backends.duckdb", "rich.console", "rich.table", "pandas", "scipy.optimize", "scipy.special",
-    "tightrope.report.words.promise", "pyarrow",
+    "tightrope.report.words.promise", "pyarrow", "sqlalchemy.dialects.sqlite.pysqlite", "tightrope.ledger",
+    "tightrope.release.series",
 )  # fmt: skip
 WATCHED = (
     "/tightrope/release/",
     "/tightrope/cli/release/",
+    "/tightrope/ledger/",
     "/tightrope/cli/output",
     "/certificates/document",
     "/pages/",
@@ -42,7 +44,7 @@ class Watch:
         if event not in ("call", "return") or not any(part in code.co_filename for part in WATCHED):
             return
         self.seen += 1
-        if event == "return" and code.co_name == "charge" and code.co_filename.endswith("register.py"):
+        if event == "call" and code.co_name == "charge" and code.co_filename.endswith("account.py"):
             self.charged = self.seen
             os.write(self.status, b"charged\n")
         if self.seen == self.point:

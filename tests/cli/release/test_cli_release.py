@@ -27,7 +27,7 @@ def test_answers_and_promise_in_words(run, folder):
     shown = run("release", folder / "plan.toml")
     assert (shown.code, shown.err) == (0, "")
     for words in ("Visits", "City 00", "±", "right at most", "more in", "report.html", "certificate.json",
-                  "not recorded in a ledger"):  # fmt: skip
+                  "release 1 of this dataset", "Releasing again is charged again"):  # fmt: skip
         assert words in shown.out
     assert "\x1b" not in shown.out  # neither colours nor what a key smuggles in
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -62,7 +62,14 @@ def test_out_is_made_and_holds_both_files(run, folder):
     assert not (folder / "report.html").exists()
 
 
+def shared(folder: Path, share: str) -> None:
+    """The plan with a share of its budget."""
+    text = (folder / "plan.toml").read_text(encoding="utf-8").replace("delta = 1e-6", f"delta = 1e-6\nshare = {share}")
+    (folder / "plan.toml").write_text(text, encoding="utf-8")
+
+
 def test_a_release_is_not_replaced_by_accident_and_asking_costs_nothing(run, folder, monkeypatch):
+    shared(folder, "0.5")
     assert run("release", folder / "plan.toml").code == 0
     before = (folder / "result.json").read_text(encoding="utf-8")
     with monkeypatch.context() as patch:
@@ -71,6 +78,76 @@ def test_a_release_is_not_replaced_by_accident_and_asking_costs_nothing(run, fol
     assert (folder / "result.json").read_text(encoding="utf-8") == before
     assert run("release", folder / "plan.toml", "--force").code == 0
     assert (folder / "result.json").read_text(encoding="utf-8") != before
+
+
+def test_the_second_release_is_refused_and_says_what_is_left(run, folder):
+    assert run("release", folder / "plan.toml").code == 0
+    before = (folder / "result.json").read_text(encoding="utf-8")
+    words = (
+        "share of 1 of the budget 'total' and 0 is left",
+        "nothing was spent",
+        "tightrope ledger show",
+        "--key KEY",
+    )
+    for more in (["--force"], ["--out", folder / "elsewhere"]):
+        run("release", folder / "plan.toml", *more).refused_with(*words, code=3)
+    assert (folder / "result.json").read_text(encoding="utf-8") == before
+    assert list((folder / "elsewhere").iterdir()) == []
+
+
+def test_a_part_is_charged_each_time_until_nothing_is_left(run, folder):
+    shared(folder, "0.4")
+    for number, left in ((1, "3/5"), (2, "1/5")):
+        shown = run("release", folder / "plan.toml", "--out", folder / f"{number}")
+        assert shown.code == 0 and f"release {number} of this dataset" in shown.out and f"{left} is left" in shown.out
+    run("release", folder / "plan.toml", "--out", folder / "3").refused_with("0.2 is left", "share=0.2", code=3)
+
+
+def test_two_plans_for_one_table_share_its_budget(run, folder):
+    text = (folder / "plan.toml").read_text(encoding="utf-8")
+    (folder / "other.toml").write_text(text.replace("Visits", "The same again"), encoding="utf-8")
+    assert run("release", folder / "plan.toml").code == 0
+    run("release", folder / "other.toml", "--out", folder / "other").refused_with("0 is left", code=3)
+
+
+def test_a_plan_whose_promise_or_person_changed_meanwhile_is_refused(run, folder):
+    assert run("release", folder / "plan.toml").code == 0
+    text = (folder / "plan.toml").read_text(encoding="utf-8")
+    for old, new, word in (
+        ("epsilon = 1", "epsilon = 2", "not changed later"),
+        ("rows = 3", "rows = 4", "another dataset"),
+    ):
+        (folder / "plan.toml").write_text(text.replace(old, new), encoding="utf-8")
+        run("release", folder / "plan.toml", "--out", folder / "other").refused_with(word)
+
+
+def test_paid_answers_can_be_written_again_under_their_key(run, folder):
+    assert run("release", folder / "plan.toml", "--key", "march").code == 0
+    before = (folder / "result.json").read_text(encoding="utf-8")
+    again = run("release", folder / "plan.toml", "--key", "march", "--out", folder / "again")
+    assert again.code == 0
+    assert (folder / "again" / "result.json").read_text(encoding="utf-8") == before
+
+
+def test_a_release_that_failed_after_it_paid_is_taken_up_again(run, folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.release.answering._noisy", lambda *_: 1 // 0)
+        run("release", folder / "plan.toml").refused_with("the budget was spent, and nothing was published", code=1)
+    shown = run("release", folder / "plan.toml")
+    assert shown.code == 0 and "0 is left" in shown.out
+
+
+def test_a_series_is_declared_in_the_plan(run, folder):
+    text = (folder / "plan.toml").read_text(encoding="utf-8")
+    (folder / "plan.toml").write_text(f'{text}\n[ledger]\ntimes = 2\nseries = "2026"\n', encoding="utf-8")
+    for month in ("1", "2"):
+        shown = run("release", folder / "plan.toml", "--out", folder / month)
+        assert f"release {month} of 2" in shown.out, shown.err
+        assert f"release {month} of 2" in (folder / month / "report.html").read_text(encoding="utf-8")
+    run("release", folder / "plan.toml", "--out", folder / "3").refused_with("all 2 releases", code=3)
+    again = run("release", folder / "plan.toml", "--key", "2026 1/2", "--out", folder / "again")
+    assert again.code == 0
+    assert (folder / "again/result.json").read_bytes() == (folder / "1/result.json").read_bytes()
 
 
 def test_two_releases_do_not_write_to_one_folder(run, folder):

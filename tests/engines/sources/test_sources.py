@@ -253,7 +253,11 @@ def test_an_ibis_expression_must_treat_rows_one_by_one():
         ([1, 2], {}, "a path to a"),
         (None, {}, "a path to a"),
         (pd.DataFrame(FRAME), {"table": "t"}, "None unless the source is a DuckDB file"),
-        (pa.table(FRAME), {"types": {}}, "None unless the source is a CSV file or a pandas frame"),
+        (
+            pa.table(FRAME),
+            {"types": {}},
+            "None unless the source is a CSV file, a pandas frame or a folder of partitions",
+        ),
         (pd.DataFrame(FRAME), {"types": {"city": "text"}}, "without a type of its own"),
         (pd.DataFrame(FRAME), {"dialect": {}}, "None unless the source is a CSV file"),
         (pa.table({"a": [1], "A": [2]}), {}, "also in capitals"),

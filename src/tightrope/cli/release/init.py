@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 INIT_EXAMPLE = """\b
 Example:
   tightrope init visits.parquet --person user_id --out visits.toml
+  tightrope init postgresql://reader@host/clinic --table public.visits --person user_id
   tightrope init visits.csv --person user_id --dialect 'delimiter=;' --dialect 'decimal=,'
 """
-Data = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
+Data = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file, or a postgresql:// URL.")]
 Person = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="The column that says whose row it is: a person's rows are hidden.")
 ]
 EachRow = Annotated[bool, typer.Option("--each-row", help="Each row is a person: nobody has two rows.")]
-TableName = Annotated[str | None, typer.Option(metavar="NAME", help="The table, in a .duckdb file.")]
+TableName = Annotated[str | None, typer.Option(metavar="NAME", help="The table, in a .duckdb file or a database.")]
 MARKS = ("delimiter", "quote", "decimal", "encoding", "date_format", "timestamp_format")
 Dialect = Annotated[
     list[str] | None,
@@ -101,6 +102,8 @@ def _marks(given: Sequence[str]) -> dict[str, str]:
 
 def _relative(data: str, plan: Path) -> str:
     """The path of the data as the plan will have it: relative to the plan, or absolute on another drive."""
+    if "://" in data:
+        return data
     try:
         return Path(os.path.relpath(data, plan.parent)).as_posix()
     except ValueError:

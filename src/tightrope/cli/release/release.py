@@ -32,16 +32,19 @@ Out = Annotated[
         metavar="DIR", help="Where to write result.json, certificate.json and report.html [default: beside PLAN]."
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a release that is already there.")]
+Key = Annotated[
+    str | None, typer.Option("--key", metavar="KEY", help="Name this release; under one key it is paid once.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that are there; budget it brings none.")]
 PRINTED_ROWS = 20
 RESULT, CERTIFICATE, REPORT = FILES = ("result.json", "certificate.json", "report.html")
 
 
-def release(path: PlanPath, out: Out = None, force: Force = False, as_json: AsJson = False) -> None:
+def release(path: PlanPath, out: Out = None, force: Force = False, key: Key = None, as_json: AsJson = False) -> None:
     """Draw the noise and write private answers and a report.
 
-    Spends the budget of the plan, each time: no ledger remembers an earlier run yet. The files are complete on disk
-    before anything is printed.
+    Spends the share of the plan, each time, and refuses where the ledger has too little left. A run that was stopped
+    after it paid is taken up again at no cost. The files are complete on disk before anything is printed.
     """
     from tightrope.cli.output import working, writable
     from tightrope.cli.release.folder import refuse_existing
@@ -53,8 +56,9 @@ def release(path: PlanPath, out: Out = None, force: Force = False, as_json: AsJs
     refuse_existing(folder, FILES, replace=force)
     html({})  # a report that cannot be made must fail before anything is spent
     with working("Choosing the least noise ..."):
-        plan = file.plan()
-    result = _released(plan, file.title, folder, force)
+        plan = file.release_plan(key)
+    with _refusals(path):
+        result = _released(plan, file.title, folder, force)
     with _printing(folder):
         _print(result, folder, as_json)
 
@@ -87,6 +91,20 @@ def _keep(files: Reserved, result: ReleaseResult) -> None:
     with kept_anyway(files.folder, texts):
         files.keep(texts)
         files.keep({REPORT: html(result)})
+
+
+@contextmanager
+def _refusals(path: str) -> Iterator[None]:
+    """A refusal says where the ledger is shown, and that what was paid can be had again."""
+    from tightrope.errors import BudgetRefused
+
+    try:
+        yield
+    except BudgetRefused as error:
+        raise BudgetRefused(
+            f"{error}; tightrope ledger show {path} says what was spent, and tightrope release {path} --key KEY "
+            f"--out DIR writes answers again that were paid under a KEY"
+        ) from None
 
 
 @contextmanager
@@ -128,9 +146,18 @@ def _show(document: Mapping[str, Any], title: str | None, folder: Path) -> None:
         _show_answer(answer, folder / REPORT)
     _show_promise(document["certificate"])
     say(f"\nWritten: {', '.join(FILES)} in {folder}")
-    say(
-        f"{document['certificate'].get('ledger', 'not recorded in a ledger')}: releasing again spends the budget again."
-    )
+    say(*_recorded(document["certificate"]))
+
+
+def _recorded(certificate: Mapping[str, Any]) -> list[str]:
+    """Where it was charged, and what is left."""
+    entry = certificate.get("entry")
+    if entry is None:
+        return [f"{certificate['ledger']}: releasing again spends the budget again."]
+    return [
+        f"This is {certificate['ledger']}, under the key {entry['key']}.",
+        f"Of the whole budget it took {entry['share']}; {entry['left']} is left. Releasing again is charged again.",
+    ]
 
 
 def _show_answer(answer: Answer, report: Path) -> None:

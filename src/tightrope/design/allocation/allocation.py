@@ -17,6 +17,7 @@ from tightrope.mechanisms.families.registry import offered
 from tightrope.mechanisms.families.truncated_laplace import TruncatedLaplace
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
 from tightrope.privacy.loss import PrivacyLoss
+from tightrope.privacy.masses import Window
 from tightrope.privacy.neighbours import Neighbours
 
 KEYS = TruncatedLaplace()
@@ -37,6 +38,8 @@ class Allocation:
     spare: float | None = None
     """The part of the noise, at most, that a bound on more rows than can be gone through may cost; None: there is none.
     """
+    window: Window | None = None
+    """The lattice on which the loss was composed; None: it is that of the one table."""
 
 
 def allocate(units: Sequence[Unit], budget: Budget, *, compare: bool = True) -> Allocation:
@@ -84,10 +87,10 @@ def _least(search: Search, trials: Sequence[Trial]) -> Allocation:
             f"no noise keeps {search.budget} for {len(search.units)} answers; raise {' or '.join(search.budget.asked)}"
         )
     best = next(trial for trial in trials if trial.error <= least * (1 + 2 * ROUGH))
-    choices, loss = search.certify(best.families, best.size)
+    choices, loss, window = search.certify(best.families, best.size)
     ordered = sorted(trials, key=lambda trial: -trial.error)
     relative = {t.name: t.error / best.error for t in ordered if math.isfinite(t.error)}
-    return Allocation(choices, loss, relative, _spare(search, best))
+    return Allocation(choices, loss, relative, _spare(search, best), window)
 
 
 def _spare(search: Search, best: Trial) -> float | None:

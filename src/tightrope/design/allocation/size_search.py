@@ -150,7 +150,9 @@ class Search:
         )
         return math.fsum(weights.mean_absolute / need.shift / spend.size for weights, spend, need in triples)
 
-    def certify(self, families: Sequence[Family], size: float) -> tuple[tuple[tuple[Choice, ...], ...], PrivacyLoss]:
+    def certify(
+        self, families: Sequence[Family], size: float
+    ) -> tuple[tuple[tuple[Choice, ...], ...], PrivacyLoss, Window]:
         """Integer tables at the least size that passes on the fine lattice; the loss is computed from those tables."""
         size = least_size(
             lambda near: self._excess(families, near, FINE),
@@ -164,7 +166,7 @@ class Search:
             tables = list(map(cache(Weights.table), self._weights(families, near)))
             total = self._total(list(map(cache(_exact), tables)), near, FINE)
             if self._keeps(total):
-                return self._choices(families, tables, near), _loss(total)
+                return self._choices(families, tables, near), _loss(total), total.window
         raise BudgetRefused(f"no integer table keeps {self.budget}; raise delta")
 
     def _choices(

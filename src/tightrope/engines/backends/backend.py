@@ -75,6 +75,9 @@ class Backend:
     folder: Folder | None = None
     """Where jobs run on workers: adds up there."""
 
+    instead: str = ""
+    """What to open in place of an ibis table on this engine, where ibis' ways to its rows are not safe enough."""
+
     @property
     def in_parts(self) -> bool:
         """Whether what a job writes is a folder of parts."""

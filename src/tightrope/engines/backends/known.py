@@ -6,10 +6,11 @@ from typing import Any
 
 from tightrope.engines.backends.backend import Backend
 from tightrope.engines.backends.duckdb import DUCKDB
+from tightrope.engines.backends.postgres import POSTGRES
 from tightrope.engines.backends.spark import SPARK
 from tightrope.errors import InputError
 
-BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (DUCKDB, SPARK)}
+BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (DUCKDB, POSTGRES, SPARK)}
 """By ibis' name; ``register`` adds to it."""
 
 

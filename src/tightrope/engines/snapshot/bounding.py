@@ -13,6 +13,7 @@ from functools import reduce
 from operator import add, and_, or_
 from typing import TYPE_CHECKING
 
+from tightrope.engines.backends.column_types import is_wide
 from tightrope.engines.guard import load
 from tightrope.engines.request import PersonBounds
 from tightrope.engines.snapshot.rows import Rows
@@ -68,17 +69,38 @@ def group_order(table: ir.Table, rows: Rows) -> list[ir.Column]:
 
 
 def encoded(columns: Sequence[ir.Column]) -> ir.StringColumn:
-    """One text for several values, different for different values of these types.
+    """One text for several values, the same in every engine and different for different values of these types.
 
-    Each value marks its own end: an integer is ``digits,``, anything else ``length:text``, and NULL is ``n``.
+    Each value marks its own end: an integer is ``digits,``, anything else ``length:text``, and NULL is ``n``. Floats,
+    which engines spell in ways of their own, are two integers; those that differ further out or in may share them.
     """
     return reduce(add, map(_marked, columns))
 
 
 def _marked(column: ir.Column) -> ir.StringColumn:
+    if column.type().is_floating():
+        return reduce(add, map(_marked, _whole_and_rest(column)))
     text = column.cast("string")
-    closed = text + "," if column.type().is_integer() else text.length().cast("string") + ":" + text
+    if column.type().is_timestamp():
+        text = text.replace("+00", "")  # instants are in UTC, which only some engines say
+    closed = (
+        text + ","
+        if column.type().is_integer() or is_wide(column.type())
+        else text.length().cast("string") + ":" + text
+    )
     return closed.fill_null("n")
+
+
+def _whole_and_rest(x: ir.Column) -> tuple[ir.Column, ir.Column]:
+    """⌊x⌋, held within 64 bits, and what is left of x in units of 2⁻⁵³; NULL where x is far from zero.
+
+    Near comes first: Spark fails to floor what is no 64-bit integer.
+    """
+    ibis = load("ibis")
+    near = ibis.ifelse(x.abs() < 2**53, x, ibis.null("float64"))
+    far = ibis.least(ibis.greatest(x, -(2**62)), 2**62).cast("int64")
+    whole = near.floor()
+    return ibis.coalesce(whole.cast("int64"), far), ((near - whole) * 2**53).floor().cast("int64")
 
 
 def _hashed(rows: Rows) -> ir.Table:

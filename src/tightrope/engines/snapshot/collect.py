@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.engines.backends.column_types import decoded
 from tightrope.engines.backends.known import of
+from tightrope.engines.expressions.facts import Rows as Source
+from tightrope.engines.expressions.terms import facts_of
 from tightrope.engines.guard import guarded
 from tightrope.engines.request import Grouped, Request
 from tightrope.engines.schema import Schema
@@ -26,14 +28,14 @@ def collect(
     table: ir.Table, types: Mapping[str, dt.DataType], backend: Any, schema: Schema, request: Request
 ) -> Grouped:
     """The integers that the request asks for, groups sorted by key; every step in the engine is guarded."""
-    wide = not of(backend).wide_sums
-    narrow, given = guarded("prepare the columns of a question", lambda: rows.narrow(table, types, request, wide=wide))
+    wide, source = not of(backend).wide_sums, Source(table, schema)
+    narrow, given = guarded("prepare the columns of a question", lambda: rows.narrow(source, types, request, wide=wide))
     found = (_all if request.bounds.person is None else _bounded)(backend, narrow, request)
     if given is not None:
         # by place: Python takes both instants of the hour that autumn repeats for one key
         counted = _answer([(number,) for number in range(len(given.keys))], found, request)
         return Grouped(given.keys, counted.values)
-    kinds = [schema.column(name).kind for name in request.by]
+    kinds = [facts_of(term, schema).kind for term in request.by]
     named = {tuple(map(decoded, key, kinds)): values for key, values in found.items()}
     return _answer(sorted(named, key=rank), named, request)
 

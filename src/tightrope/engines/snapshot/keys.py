@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tightrope.engines.backends.column_types import NANOSECONDS, is_wide, kind_of
+from tightrope.engines.expressions.terms import Term, facts_of
 from tightrope.engines.guard import load
 from tightrope.engines.schema import Kind, Schema
 from tightrope.errors import InputError, SchemaError
@@ -70,11 +71,11 @@ class GivenKeys:
         return load("ibis").memtable(pyarrow.table(columns))
 
 
-def check_kinds(keys: Iterable[Key], by: tuple[str, ...], schema: Schema) -> None:
+def check_kinds(keys: Iterable[Key], by: tuple[Term, ...], schema: Schema) -> None:
     """``SchemaError`` for a key of another kind than its column: the schema tells, before a row is read."""
-    kinds = tuple(schema.column(name).kind for name in by)
+    kinds = tuple(facts_of(term, schema).kind for term in by)
     for key in keys:
-        for entry, name, kind in zip(key, by, kinds, strict=True):
+        for entry, name, kind in zip(key, map(str, by), kinds, strict=True):
             _fitting(entry, name, kind)
 
 

@@ -6,13 +6,17 @@ value1, ...``: users' column names end here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
 from tightrope.engines.backends.column_types import comparable, identity
+from tightrope.engines.expressions.facts import Rows as Source
+from tightrope.engines.expressions.terms import Term, computed, facts_of, reads
 from tightrope.engines.guard import load
-from tightrope.engines.request import FixedPoint, Measure, Request
+from tightrope.engines.request import Factor, FixedPoint, FixedProduct, Measure, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import GivenKeys, given_keys
 from tightrope.errors import SchemaError
@@ -42,39 +46,42 @@ class Rows:
 def used_columns(request: Request) -> tuple[str, ...]:
     """The columns of the user's table that a request reads, each once, in a fixed order."""
     person = () if request.bounds.person is None else (request.bounds.person,)
-    measured = (measure.column for measure in request.measures if measure.column is not None)
-    return tuple(dict.fromkeys((*person, *request.by, *measured)))
+    measured = (term for measure in request.measures for term in measure.columns)
+    return reads(*person, *request.by, request.where, *measured)
 
 
 def check(schema: Schema, request: Request) -> None:
-    """``SchemaError`` unless the person, the keys and the values exist and have kinds that can serve."""
+    """``SchemaError`` unless the person, the keys, the values and the condition exist and have kinds that can serve."""
     keys = (request.bounds.person,) if request.bounds.person is not None else ()
     for name in (*keys, *request.by):
-        if schema.column(name).kind == "other":
+        if facts_of(name, schema).kind == "other":
             expected = "a number, text, boolean, date or timestamp to serve as a person or key"
-            raise SchemaError("column", name, expected, CAST_FIRST)
-    for measure in request.measures:
-        if measure.column is None:
-            continue
-        kind = schema.column(measure.column).kind
+            raise SchemaError("column", str(name), expected, CAST_FIRST)
+    if request.where is not None and (kind := facts_of(request.where, schema).kind) != "boolean":
+        raise SchemaError("where", str(request.where), f"a condition, but it is {kind}", "such as distance > 500")
+    for term in (term for measure in request.measures for term in measure.columns):
+        kind = facts_of(term, schema).kind
         if kind not in ("integer", "number", "boolean"):
             remedy = "cast it first; for CSV and pandas objects declare types={...: 'number'}"
-            raise SchemaError("column", measure.column, f"numeric to be measured, but it is {kind}", remedy)
+            raise SchemaError("column", str(term), f"numeric to be measured, but it is {kind}", remedy)
 
 
 def narrow(
-    table: ir.Table, types: Mapping[str, dt.DataType], request: Request, *, wide: bool = False
+    source: Source, types: Mapping[str, dt.DataType], request: Request, *, wide: bool = False
 ) -> tuple[Rows, GivenKeys | None]:
     """The rows that a request uses, before bounding, and its given keys; contributions in 128 bits where ``wide``.
 
-    ``types`` are those of the source, which keys are given in. Rows without a person are dropped. With given
-    keys, rows of other keys are dropped and the key columns become one, the key's number.
+    ``types`` are those of the source, which keys are given in. Rows without a person are dropped, and those for which
+    the condition is not true. With given keys, rows of other keys are dropped and the key columns become one, the
+    key's number.
     """
-    names = tuple(f"key{place}" for place in range(len(request.by)))
-    columns = {name: comparable(table[column]) for name, column in zip(names, request.by, strict=True)}
+    source = source if request.where is None else _where(source, request.where)
+    table, names = source.table, tuple(f"key{place}" for place in range(len(request.by)))
+    found = [computed(term, source) for term in request.by]
+    columns = {name: comparable(column) for name, column in zip(names, found, strict=True)}
     if request.bounds.person is not None:
         columns["person"] = identity(table[request.bounds.person])
-    values = _contributions(table, request, wide)
+    values = _contributions(source, request, wide)
     if not columns and not values:
         columns["row"] = load("ibis").literal(1)  # SQL has no table without columns
     slim = table.select(**columns, **values)
@@ -82,7 +89,8 @@ def narrow(
     rows = Rows(kept, names, tuple(values))
     if request.keys is None or not request.by:
         return rows, None
-    given = given_keys(request.keys, request.by, tuple(types[name] for name in request.by))
+    kinds = (types[term] if isinstance(term, str) else key.type() for term, key in zip(request.by, found, strict=True))
+    given = given_keys(request.keys, tuple(map(str, request.by)), tuple(kinds))
     return _numbered(rows, given), given
 
 
@@ -94,20 +102,34 @@ def totals(rows: Rows, request: Request) -> ir.Table:
     return table.group_by(list(rows.keys)).agg(**sums) if rows.keys else table.agg(**sums)
 
 
-def _contributions(table: ir.Table, request: Request, wide: bool) -> dict[str, ir.Column]:
-    measured = [(place, measure) for place, measure in enumerate(request.measures) if measure.column is not None]
-    values = {f"value{place}": _contribution(table, measure) for place, measure in measured}
+def _where(source: Source, condition: Term) -> Source:
+    """Only the rows for which the condition is true: neither false nor missing."""
+    return replace(source, table=source.table.filter(computed(condition, source)))
+
+
+def _contributions(source: Source, request: Request, wide: bool) -> dict[str, ir.Column]:
+    values = {
+        f"value{place}": _contribution(source, measure)
+        for place, measure in enumerate(request.measures)
+        if measure.column is not None
+    }
     return {name: value.cast(WIDE_TOTAL) for name, value in values.items()} if wide else values
 
 
-def _contribution(table: ir.Table, measure: Measure) -> ir.Column:
-    """What a row adds to a measure: 1 or R(x), and NULL where the value is NULL or NaN."""
-    ibis = load("ibis")
-    column = table[measure.column]
-    usable = column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull()
+def _contribution(source: Source, measure: Measure) -> ir.Column:
+    """What a row adds to a measure: 1, R(x) or a product, and NULL where a value is NULL or NaN."""
+    ibis, columns = load("ibis"), [computed(term, source) for term in measure.columns]
+    usable = reduce(and_, map(_usable, columns))
     if measure.fixed_point is None:
         return ibis.ifelse(usable, ibis.literal(1, "int8"), ibis.null("int8"))
-    return ibis.ifelse(usable, units(column.cast("float64"), measure.fixed_point), ibis.null("int64"))
+    values = [column.cast("float64") for column in columns]
+    fixed = measure.fixed_point
+    found = units(values[0], fixed) if isinstance(fixed, FixedPoint) else products(values, fixed)
+    return ibis.ifelse(usable, found, ibis.null("int64"))
+
+
+def _usable(column: ir.Column) -> ir.BooleanColumn:
+    return column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull()
 
 
 def units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
@@ -116,7 +138,16 @@ def units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
     return ((clamped(x, fixed_point) / step) + 0.5).floor().cast("int64") - fixed_point.centre
 
 
-def clamped(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
+def products(values: Sequence[ir.Column], fixed: FixedProduct) -> ir.Column:
+    """``FixedProduct.to_units`` in the engine; values without a factor only decide which rows are usable."""
+    first, *second = (
+        clamped(x, factor) - _double(factor.middle) for x, factor in zip(values, fixed.factors, strict=False)
+    )
+    product = first * (first if fixed.squared else second[0]) if fixed.squared or second else first
+    return ((product / _double(float(fixed.step))) + 0.5).floor().cast("int64") - fixed.centre
+
+
+def clamped(x: ir.Column, fixed_point: FixedPoint | Factor) -> ir.Column:
     """``min(max(x, lower), upper)``."""
     ibis = load("ibis")
     return ibis.least(ibis.greatest(x, _double(fixed_point.lower)), _double(fixed_point.upper))

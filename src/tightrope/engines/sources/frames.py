@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tightrope.engines.backends.column_types import schema_of
+from tightrope.engines.backends.spark import told_apart
 from tightrope.engines.ground.job import ROWS
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.snapshot.room import Rows
@@ -67,7 +68,7 @@ def open_polars_lazy(frame: Any) -> Table:
 def open_spark(frame: Any) -> Table:
     """A Spark frame, classic or connected. ibis sets the session's time zone to UTC.
 
-    Timestamps come without a zone, instants in UTC: ibis does not tell Spark's two kinds apart.
+    Spark's ``TIMESTAMP`` is an instant, in UTC; its ``TIMESTAMP_NTZ`` has no zone.
     """
     if not hasattr(frame, "sparkSession"):
         raise InputError("source", type(frame), "a Spark frame", "call its to_spark() first")  # pandas on Spark
@@ -77,8 +78,30 @@ def open_spark(frame: Any) -> Table:
     backend = guarded("connect to the Spark session", lambda: ibis.pyspark.connect(frame.sparkSession))
     name = f"tightrope_{uuid.uuid4().hex}"
     guarded("name the Spark frame", lambda: frame.createOrReplaceTempView(name))
-    table = guarded("read the schema of the Spark frame", lambda: backend.table(name))
+    table = guarded("read the schema of the Spark frame", lambda: told_apart(backend.table(name), frame))
     return Table(schema_of(table.schema()), "spark", lambda: backend, lambda _: table)
+
+
+def open_on_spark(place: str) -> Table:
+    """Parquet that Spark reads, one file or a folder of parts, in the Spark session of this process or a new one.
+
+    ``place`` is a path or URL as Spark takes it. A session beside the others is used, in which partitions are text:
+    Spark would take their type from all their values. Raises ``SchemaError`` where parts differ in their columns.
+    """
+    sql = load("pyspark.sql", "spark")
+    first = guarded("start Spark", lambda: sql.SparkSession.builder.appName("tightrope").getOrCreate())
+    session = guarded("open a session of our own", first.newSession)
+    session.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    one, all_parts = (
+        guarded(
+            "read the Parquet files with Spark (are they there, and their columns of the same types?)",
+            lambda merged=merged: session.read.option("mergeSchema", merged).parquet(place),  # type: ignore[misc]
+        )
+        for merged in ("false", "true")
+    )
+    if one.schema != all_parts.schema:
+        raise SchemaError("source", place, "parts with the same columns of the same types", "write them alike")
+    return open_spark(one)
 
 
 def _of(table: Any, names: Sequence[str]) -> Any:

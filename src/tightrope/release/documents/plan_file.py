@@ -17,14 +17,14 @@ from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.places import Names, placed
 from tightrope.certificates.reading import Reader, tip
-from tightrope.engines import Dialect, open_source
+from tightrope.engines import Dialect, Table, is_there, open_on_spark, open_source
 from tightrope.errors import InputError, PlanError, listed, nearest
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES, RENAMED
 from tightrope.release.questions.kinds import KINDS
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import A_PERSON
-from tightrope.release.session import MEANS, Session
+from tightrope.release.session import MEANS, Session, Settings
 
 PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
@@ -44,8 +44,15 @@ KEYS: Names = {
     "budget": "[budget]",
     **{name: f"[budget] {name}" for name in ("epsilon", "delta", "attack_success", "points", "share")},
     "questions": "question",
+    "where": "where",
+    "dataset": "[ledger] dataset",
+    "ledger": "[ledger] path",
 }
 """Where the parameters of ``open_source``, ``Session`` and its ``plan`` stand in a plan file."""
+LEDGER = "tightrope.ledger"
+"""The ledger's file beside the plan, where the plan names none."""
+PLACES = "path", "spark", "postgres"
+DATABASES = "postgresql://", "postgres://"
 NEEDED = "source", "person", "budget"
 Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A number as it is typed: 0.1 is one tenth."""
@@ -53,12 +60,34 @@ Text = Annotated[str, Meta(min_length=1), tip("put it in quotes")]
 
 
 class SourceSection(Part, frozen=True, kw_only=True):
-    """Which table: a path relative to the plan, a name in a DuckDB file, a CSV file's kinds of columns and dialect."""
+    """Which table, and who reads it: files (DuckDB), Parquet on a cluster (Spark), or a database (PostgreSQL).
 
-    path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')]
+    Paths are relative to the plan. ``table`` is a name in a DuckDB file or a database; types and dialect are a CSV
+    file's, types those of partitions, too.
+    """
+
+    path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')] | None = None
+    spark: Annotated[str, Meta(min_length=1), tip('say spark = "people.parquet"')] | None = None
+    postgres: Annotated[str, Meta(min_length=1), tip('say postgres = "postgresql://role@host/database"')] | None = None
     table: Text | None = None
     types: dict[str, Annotated[str, tip('say "number", in quotes')]] | None = None
     dialect: Dialect | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in PLACES if getattr(self, name) is not None]
+        if len(given) != 1:
+            remedy = 'say path = "people.parquet"'
+            raise InputError("path", self.path, f"given, or else one of {listed(PLACES[1:])}, and no two", remedy)
+        if self.postgres is not None and not self.postgres.startswith(DATABASES):  # not shown: it may hold a password
+            raise InputError("postgres", "...", "a URL", 'say postgres = "postgresql://role@host/database"')
+        for name in ("table", "types", "dialect") if self.spark is not None else ():
+            if getattr(self, name) is not None:
+                raise InputError(name, getattr(self, name), "left out beside spark", "Parquet files say their types")
+
+    @property
+    def place(self) -> str:
+        """The key that says where the table is."""
+        return next(name for name in PLACES if getattr(self, name) is not None)
 
 
 class PersonSection(Part, frozen=True, kw_only=True):
@@ -107,6 +136,33 @@ class BudgetSection(Part, frozen=True, kw_only=True):
         )
 
 
+class FurtherLimit(Part, frozen=True, kw_only=True):
+    """A limit beside the whole budget: every year or month anew, or for what one audience sees."""
+
+    name: Text
+    epsilon: Exact | None = None
+    delta: Exact | None = None
+    attack_success: Exact | None = None
+    points: tuple[tuple[Exact, Exact], ...] | None = None
+    every: Literal["year", "month"] | None = None
+    audience: Text | None = None
+
+
+class LedgerSection(Part, frozen=True, kw_only=True):
+    """Where spending is remembered: a file beside the plan, or ``postgresql://...``; the dataset's name in it.
+
+    ``times`` declares so many equal releases together; ``series`` names them.
+    """
+
+    path: Text = LEDGER
+    dataset: Text | None = None
+    note: str = ""
+    audience: Text | None = None
+    times: Counted | None = None
+    series: Text = "series"
+    limit: tuple[FurtherLimit, ...] = ()
+
+
 class PlanDocument(Part, frozen=True, kw_only=True):
     """All that a plan file says. The entries of a question are those of its kind (``release.questions``)."""
 
@@ -114,9 +170,11 @@ class PlanDocument(Part, frozen=True, kw_only=True):
     version: Literal[1] = 1
     title: Text | None = None
     expected_rows: Counted | None = None
+    where: Annotated[Text, tip('say where = "distance > 500"')] | None = None
     source: SourceSection
     person: PersonSection
     budget: BudgetSection
+    ledger: LedgerSection = LedgerSection()
     question: Annotated[
         tuple[dict[str, Any], ...], Meta(min_length=1), tip("write [[question]] with double brackets, once or more")
     ]
@@ -142,38 +200,102 @@ class PlanFile:
         return self.document.title
 
     @property
-    def source(self) -> Path:
-        """The table; paths in a plan are relative to it."""
-        return self.folder / self.document.source.path
+    def source(self) -> str | Path:
+        """The table: a path, from where the plan lies, or a URL."""
+        source = self.document.source
+        given = source.path or source.spark or source.postgres or ""
+        is_url = source.postgres or (source.spark and "://" in given)
+        return given if is_url else self.folder / given
+
+    def table(self) -> Table:
+        """The table, of which the schema is read."""
+        said = self.document.source
+        if said.spark is not None:
+            return open_on_spark(str(self.source))
+        return open_source(self.source, table=said.table, types=said.types, dialect=said.dialect)
 
     def session(self) -> Session:
         """The table with its person and budget; reads the schema only."""
-        source, person = self.document.source, self.document.person
-        with placed("", KEYS):
-            opened = open_source(self.source, table=source.table, types=source.types, dialect=source.dialect)
-            return Session(
-                opened,
-                person=(person.column, person.means),
-                budget=self.document.budget.budget(),
-                rows_per_person=person.rows,
-                rows_per_group=person.rows_per_group,
-                groups_per_person=person.groups,
-            )
+        with placed("", self._keys):
+            return Session(self.table(), **self._settings())
+
+    def _settings(self) -> Settings:
+        person = self.document.person
+        return {
+            "person": (person.column, person.means),
+            "budget": self.document.budget.budget(),
+            "rows_per_person": person.rows,
+            "rows_per_group": person.rows_per_group,
+            "groups_per_person": person.groups,
+        }
+
+    @property
+    def _keys(self) -> Names:
+        return {**KEYS, "source": f"[source] {self.document.source.place}"}
 
     def plan(self) -> Plan:
-        """The least noise for the questions; reads the schema only, spends nothing."""
+        """The least noise for the questions; reads the schema only, spends nothing, and opens no ledger."""
+        return self._planned(self.session())
+
+    @property
+    def ledger(self) -> str:
+        """Where the ledger is: a URL, or a file; paths in a plan are relative to it."""
+        path = self.document.ledger.path
+        return path if "://" in path else str(self.folder / path)
+
+    @property
+    def dataset(self) -> str:
+        """The table's name in the ledger: as declared, or as the file and the table in it are called."""
+        table, last = self.document.source.table, str(self.source).rstrip("/").rpartition("/")[2]
+        return self.document.ledger.dataset or (last if table is None else f"{last}: {table}")
+
+    def recorded(self, note: str | None = None) -> Session:
+        """The session, charged in the ledger; makes the ledger and declares the dataset where they are not there.
+
+        ``note`` is what is written down then, instead of the plan's.
+        """
+        from tightrope.ledger import Limit
+
+        section = self.document.ledger
+        with placed("", self._keys):
+            limits = [
+                Limit(one.name, BudgetSection(**_promised(one)).budget(), one.every, one.audience)
+                for one in section.limit
+            ]
+            return Session.open(
+                self.table(), ledger=self.ledger, dataset=self.dataset, limits=limits, audience=section.audience,
+                note=note or section.note, **self._settings(),
+            )  # fmt: skip
+
+    def release_plan(self, key: str | None = None) -> Plan:
+        """The plan of the next release, charged in the ledger: of the series, where there is one.
+
+        One that was charged and never answered is taken up again, at no cost. Under a ``key`` it is that release.
+        """
+        section, session = self.document.ledger, self.recorded()
+        plan = self._planned(session, key)
+        if section.times is not None:
+            return session.series(plan, times=section.times, key=section.series).next(key)
+        waiting = session.unanswered(plan) if key is None else None
+        return plan if waiting is None else self._planned(session, waiting)
+
+    def _planned(self, session: Session, key: str | None = None) -> Plan:
         share, rows = self.document.budget.share, self.document.expected_rows
-        with placed("", KEYS):
-            return self.session().plan(self.document.questions(), share=share, expected_rows=rows)
+        with placed("", self._keys):
+            where, questions = self.document.where, self.document.questions()
+            return session.plan(questions, where=where, share=share, expected_rows=rows, key=key)
 
 
 def load(path: str | Path) -> PlanFile:
     """The plan in a file. Raises ``PlanError`` for anything that is not a plan, and where its table is not there."""
     place = Path(path)
     file = PlanFile(read(place), place.parent)
-    if not file.source.is_file():
+    if isinstance(file.source, Path) and not is_there(file.source):
+        source = file.document.source
         expected = f"a file that exists ({file.source})"
-        raise PlanError("[source] path", file.document.source.path, expected, "paths are relative to the plan")
+        raise PlanError(
+            f"[source] {source.place}", source.path or source.spark, expected, "paths are relative to the plan"
+        )
     return file
 
 
@@ -183,6 +305,11 @@ def read(path: Path) -> PlanDocument:
     # a section that is left out is an empty one: the error then says which of its keys is needed
     found |= {name: found.get(name, {}) for name in NEEDED}
     return PLAN_FILE.data({key: _plain(found[key]) if key == "question" else found[key] for key in found}, PlanDocument)
+
+
+def _promised(limit: FurtherLimit) -> dict[str, Any]:
+    """The part of a limit that is a budget."""
+    return {name: getattr(limit, name) for name in ("epsilon", "delta", "attack_success", "points")}
 
 
 def _question(place: str, entry: Mapping[str, Any]) -> Question:

@@ -26,8 +26,10 @@ title = {title}
 # expected_rows = 500   # plan for groups of this size instead of 30, 100, 1000 and 10000
 
 [source]
-path = {path}   # relative to this file
+{place}
 """
+FILE = "path = {path}   # relative to this file; a file or folder that Spark reads: spark = ..."
+DATABASE = "postgres = {path}   # the role's password is in PGPASSWORD or ~/.pgpass, never here"
 
 TABLE = "table = {table}\n"
 
@@ -114,10 +116,14 @@ def starter(
     >>> print(starter(Schema((Column("age", "integer"),)), "a.parquet", None).splitlines()[5])
     title = "a"
     """
-    title, column = PurePath(path).stem, None if person is None else _person(schema, person)
+    in_database = path.startswith(("postgresql://", "postgres://"))
+    title, column = (
+        (table or "") if in_database else PurePath(path).stem,
+        None if person is None else _person(schema, person),
+    )
     others = [other for other in schema.columns if other.name != person]
     parts = [
-        HEAD.format(title=quoted(title), path=quoted(path)),
+        HEAD.format(title=quoted(title), place=(DATABASE if in_database else FILE).format(path=quoted(path))),
         "" if table is None else TABLE.format(table=quoted(table)),
     ]
     typed = not path.lower().endswith(".csv")

@@ -15,6 +15,10 @@ STATEMENT = (
     "Each interval holds the statistic of the rows that were used, after bounding and clamping, with probability at "
     "least 95 % over the noise. What bounding, clamping, dropped NULLs and withheld groups change is not in it."
 )
+KNOWN = (
+    "its groups follow from the question, so every one is shown and none is discovered; None is the group of what is "
+    "missing"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +59,8 @@ class Accuracy:
 
     def notes(self) -> list[str]:
         """Rules that a reader must know."""
+        if self.question.asked.known:
+            return [KNOWN, *self.question.notes]
         if self.threshold is None:
             return list(self.question.notes)
         return [

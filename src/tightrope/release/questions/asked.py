@@ -1,4 +1,4 @@
-"""What every question says, whatever it asks: by which groups, how important, under which name and bounds."""
+"""What every question says, whatever it asks: which rows, by which groups, how important, under which bounds."""
 
 from __future__ import annotations
 
@@ -6,21 +6,32 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 from tightrope.certificates.printable import printable
-from tightrope.errors import PlanError
+from tightrope.certificates.release import MEASURES, PAID
+from tightrope.engines import Expression
+from tightrope.engines.expressions.conditions import logic
+from tightrope.engines.expressions.leaves import Column
+from tightrope.engines.expressions.terms import Term, facts_of, term_of
+from tightrope.engines.expressions.tree import Tree
+from tightrope.engines.schema import Schema
+from tightrope.errors import PlanError, SchemaError
 from tightrope.numerics.checks import positive, whole
 
 Keys = tuple[tuple[object, ...], ...]
+Given = str | Expression
+"""A column's name, or an expression, also as text: which of them a text is, the table's own names tell."""
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 NESTED = (list, tuple, dict, set, frozenset)
 MOST_KEYS = 1_000_000
 """So many keys are planned at most: each is a row of the answer."""
-RESERVED = ("value", "lower", "upper", "usable")
+MOST_KNOWN = 10_000
+"""So many groups are listed without being asked for at most; more are discovered."""
+RESERVED = (*MEASURES, *PAID)
 """Names of the columns of an answer: no key may be called so."""
-ENTRIES = ("by", "keys", "weight", "name", "rows_per_group", "groups")
+ENTRIES = ("where", "by", "keys", "weight", "name", "rows_per_group", "groups")
 """The keys of a plan file that every question has."""
 RENAMED = {"groups_per_person": "groups"}
 """The keywords that are called otherwise there."""
@@ -29,12 +40,15 @@ RENAMED = {"groups_per_person": "groups"}
 class Asking(TypedDict, total=False):
     """The keywords that every question takes.
 
-    ``by``: columns to group by. ``keys`` lists the groups (values of one column, tuples of several, or column → values
-    for every combination); left out, they are discovered. ``weight=4`` asks for half the noise of weight 1, to the
-    nearest size that is used. ``rows_per_group`` and ``groups_per_person`` override the session's bounds.
+    ``where``: a condition; only rows for which it is true count, and others take nothing from a person's allowance.
+    ``by``: columns to group by, or expressions, also as ``{name: expression}``. ``keys`` lists the groups (values of
+    one column, tuples of several, or column → values for every combination); left out, they are discovered, or listed
+    where the expressions have few values (months, parts of a range). ``weight=4`` asks for half the noise of weight 1,
+    to the nearest size that is used. ``rows_per_group`` and ``groups_per_person`` override the session's bounds.
     """
 
-    by: str | Sequence[str]
+    where: Given | None
+    by: Given | Mapping[str, Given] | Sequence[Given | Mapping[str, Given]]
     keys: object
     weight: float
     name: str | None
@@ -44,7 +58,10 @@ class Asking(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The same, checked. ``keys=None`` with ``by``: the groups are discovered."""
+    """The same, checked. ``keys=None`` with ``by``: the groups are discovered, or known from the expressions.
+
+    ``by`` are the names of the keys, ``terms`` what each is computed from; ``where`` all conditions that must be true.
+    """
 
     by: tuple[str, ...]
     keys: Keys | None
@@ -52,6 +69,10 @@ class Asked:
     name: str
     rows_per_group: int | None
     groups_per_person: int | None
+    terms: tuple[Term, ...]
+    where: tuple[Term, ...]
+    known: bool = False
+    """Whether the groups are listed because they follow from the expressions."""
 
     @classmethod
     def of(cls, *what: str, **asking: Unpack[Asking]) -> Self:
@@ -63,7 +84,10 @@ class Asked:
         for key in asking:
             if key not in Asking.__annotations__:
                 raise TypeError(f"a question takes {', '.join(Asking.__annotations__)}, not {key}")
-        by = _columns(asking.get("by", ()))
+        named = _named(asking.get("by", ()))
+        by, where = tuple(named), asking.get("where")
+        if not (where is None or (isinstance(where, (str, Expression)) and str(where).strip())):
+            raise PlanError("where", type(where).__name__, "a condition", 'such as where="distance > 500"')
         rows, groups = asking.get("rows_per_group"), asking.get("groups_per_person")
         return cls(
             by=by,
@@ -72,6 +96,8 @@ class Asked:
             name=_name(asking.get("name"), [*what, *(["by", *by] if by else [])]),
             rows_per_group=None if rows is None else whole("rows_per_group", rows),
             groups_per_person=None if groups is None else whole("groups_per_person", groups),
+            terms=tuple(named.values()),
+            where=() if where is None else (unwrapped(where),),
         )
 
     @property
@@ -81,8 +107,29 @@ class Asked:
 
     @property
     def groups(self) -> str:
-        """The groups in words; nothing where there are none."""
-        return f" by {', '.join(map(printable, self.by))}" if self.by else ""
+        """The groups, and which rows count, in words; nothing where there are none and all do."""
+        by = f" by {', '.join(map(_said, self.by, self.terms))}" if self.by else ""
+        return by + (f" where {printable(str(self.condition))}" if self.where else "")
+
+    @property
+    def condition(self) -> Term | None:
+        """What must be true of a row: one condition, or all of them once they are ``settled``."""
+        return self.where[0] if self.where else None
+
+    def settled(self, schema: Schema, everywhere: Term | None = None) -> Self:
+        """The same with every text read; groups that are known from their expressions are listed.
+
+        ``everywhere`` must be true, too. Raises ``SchemaError`` and ``InputError`` for what the table does not have.
+        """
+        terms = tuple(term_of(term, schema) for term in self.terms)
+        where = [term_of(one, schema) for one in (everywhere, *self.where) if one is not None]
+        for one in where:
+            if (kind := facts_of(one, schema).kind) != "boolean":
+                raise SchemaError("where", str(one), f"a condition, but it is {kind}", "such as distance > 500")
+        joined = [Column(one) if isinstance(one, str) else one for one in where]
+        both = () if not where else (where[0],) if len(where) == 1 else (logic("and", *joined),)
+        keys = _known(terms, schema) if self.keys is None else None
+        return replace(self, terms=terms, where=both, keys=keys or self.keys, known=keys is not None)
 
 
 def spelled_out(maker: Maker) -> Maker:
@@ -105,16 +152,41 @@ def asking(entry: Mapping[str, Any]) -> Asking:
     return cast(Asking, keywords)
 
 
-def _columns(by: object) -> tuple[str, ...]:
-    columns = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, (list, tuple)) else ()
-    if not isinstance(by, (str, list, tuple)) or not all(isinstance(column, str) and column for column in columns):
-        raise PlanError("by", by, "a column name or a list of them")
+def unwrapped(given: Given | Tree) -> Term:
+    """The tree of an expression; a text stays one until there is a table to read it for."""
+    return given.tree if isinstance(given, Expression) else given
+
+
+def _said(name: str, term: Term) -> str:
+    return printable(name) if name == str(term) else f"{printable(name)} ({printable(str(term))})"
+
+
+def _known(terms: tuple[Term, ...], schema: Schema) -> Keys | None:
+    """All combinations of values, where there is an expression and few values are known of each; None otherwise."""
+    every = [facts_of(term, schema).keys for term in terms]
+    found = [keys for keys in every if keys is not None]
+    computed = any(isinstance(term, Tree) for term in terms)
+    if not computed or len(found) < len(every) or math.prod(map(len, found)) > MOST_KNOWN:
+        return None
+    return tuple(itertools.product(*found))
+
+
+def _named(by: object) -> dict[str, Term]:
+    """What groups are made of, by the names of the keys: an expression is called what it says, or as it is named."""
+    listed = list(by) if isinstance(by, (list, tuple)) else [by]
+    pairs: list[tuple[Any, Any]] = []
+    for one in listed:
+        pairs += one.items() if isinstance(one, Mapping) else [(str(one), one)]
+    if not all(isinstance(term, (str, Expression)) and isinstance(name, str) and name for name, term in pairs):
+        expected = "a column's name, an expression, {name: expression}, or a list of them"
+        raise PlanError("by", type(by).__name__ if isinstance(by, Expression) else by, expected)
+    columns = [name for name, _ in pairs]
     if len(set(columns)) < len(columns):
-        raise PlanError("by", by, "different columns", "each column can be named once")
+        raise PlanError("by", columns, "different columns", "each column can be named once")
     for column in columns:
         if column in RESERVED:
             raise PlanError("by", column, f"not one of {RESERVED}", "answers use these names; rename the column")
-    return columns
+    return {name: unwrapped(term) for name, term in pairs}
 
 
 def _keys(keys: object, by: tuple[str, ...]) -> Keys | None:

@@ -23,8 +23,10 @@ INNER, INNER_PARTS, OUTER, OUTER_PARTS = 1e-2, 192, 1e-6, 64
 """The count's noise is gathered outwards: so many parts up to where this much is left; what is further is lost."""
 
 
-def shown_interval(tails: Tails, value: int, above: int) -> tuple[int, int]:
-    """Ends of all n ≥ 1 for which ``value`` = n + Y is among the likeliest 95 % of what is shown, n + Y > ``above``.
+def shown_interval(tails: Tails, value: int, above: int, outside: float = OUTSIDE) -> tuple[int, int]:
+    """Ends of all n ≥ 1 for which ``value`` = n + Y is among the likeliest of what is shown, n + Y > ``above``.
+
+    The likeliest are all but ``outside`` of them.
 
     ``above`` is the largest |Y|, Y symmetric and unimodal: likelier is nearer to n.
     """
@@ -32,7 +34,7 @@ def shown_interval(tails: Tails, value: int, above: int) -> tuple[int, int]:
     off, cut = np.abs(value - counts), above - counts
     shown = tails.beyond(cut)
     nearer = tails.beyond(np.maximum(cut, -off)) - tails.beyond(off - 1)
-    held = counts[(off == 0) | (nearer < (1 - OUTSIDE) * (1 + ROUNDING) * shown)]
+    held = counts[(off == 0) | (nearer < (1 - outside) * (1 + ROUNDING) * shown)]
     return int(held[0]), int(held[-1])
 
 
@@ -68,20 +70,31 @@ class Ratios:
         Where there are none, what is seen is unlikely whatever the ratio: then the end that is nearest, and as far
         inwards as the noise reaches.
         """
+        found = self.likely(top, bottom, -self.largest, self.largest)
+        if found is not None:
+            return found
+        reach = float(self.widths[-1] / max(abs(bottom), 1.0))
+        inner = max(self.largest - reach, -self.largest)
+        return (inner, self.largest) if top * bottom > 0 else (-self.largest, -inner)
+
+    def likely(self, top: float, bottom: float, least: float, most: float) -> tuple[float, float] | None:
+        """Ends of the likely ratios from ``least`` to ``most``, which lie within ± ``largest``; None where none is."""
         edges = self.largest * np.arange(RATIOS + 1) / RATIOS
-        low = np.concatenate([-edges[:0:-1], edges[:-1]])
-        high, widths = np.concatenate([-edges[-2::-1], edges[1:]]), np.concatenate([self.widths[::-1], self.widths])
+        low = np.maximum(np.concatenate([-edges[:0:-1], edges[:-1]]), least)
+        high = np.minimum(np.concatenate([-edges[-2::-1], edges[1:]]), most)
+        widths = np.concatenate([self.widths[::-1], self.widths])
         if bottom != 0:
             ends = (top - widths) / bottom, (top + widths) / bottom
             low, high = np.maximum(low, np.minimum(*ends)), np.minimum(high, np.maximum(*ends))
             held = low <= high
         else:
-            held = abs(top) <= widths
-        if np.any(held):
-            return float(low[held].min()), float(high[held].max())
-        reach = float(self.widths[-1] / max(abs(bottom), 1.0))
-        inner = max(self.largest - reach, -self.largest)
-        return (inner, self.largest) if top * bottom > 0 else (-self.largest, -inner)
+            held = (abs(top) <= widths) & (low <= high)
+        return (float(low[held].min()), float(high[held].max())) if np.any(held) else None
+
+
+def half_width(tails: Tails, outside: float) -> float:
+    """About the width that |X| exceeds ``outside`` of the time: for grids and first guesses, no bound."""
+    return _half(tails, outside / 2)
 
 
 def _half(tails: Tails, outside: float) -> float:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Unpack, final
 
 from tightrope.engines.request import FixedPoint
-from tightrope.release.questions.asked import Asking, spelled_out
+from tightrope.release.questions.asked import Asking, Given, spelled_out
 from tightrope.release.questions.fixed_point import grid
 from tightrope.release.questions.intervals import Ratios
 from tightrope.release.questions.node import Integers, Noises, Record
@@ -72,9 +72,10 @@ class Mean(OfColumn):
 
 
 @spelled_out
-def mean(column: str, *, between: tuple[float, float], **asked: Unpack[Asking]) -> Mean:
+def mean(column: Given, *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]) -> Mean:
     """The mean of a column, each value clamped to ``between``; a noisy centred sum over a noisy count, charged jointly.
 
+    ``column`` may be an expression: ``"minutes / 60"``; ``between`` may be left out where it has a range by itself.
     The other keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
 
     >>> mean("age", between=(0, 120), by=["city", "sex"]).name

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+from tightrope.engines.expressions.terms import Term
+from tightrope.engines.schema import Schema
 from tightrope.release.questions.asked import Asked, Keys
 from tightrope.release.questions.vector import Noise, Vector
 
@@ -53,6 +55,18 @@ class Question(ABC):
         """The groups; None where they are discovered, or where there are none."""
         return self.asked.keys
 
+    def settled(self, schema: Schema, where: Term | None = None) -> Self:
+        """The same question of a table with this schema: texts are read, ``where`` must be true besides.
+
+        Raises ``InputError`` for an expression that cannot be read or is of the wrong kind.
+        """
+        return replace(self, asked=self.asked.settled(schema, where))
+
+    @property
+    def rows_in_group(self) -> int | None:
+        """Its own bound on the rows of a person in one group; None where the session's holds."""
+        return self.asked.rows_per_group
+
     @property
     def weight(self) -> float:
         """Its importance: 4 asks for half the noise of 1."""
@@ -78,6 +92,11 @@ class Question(ABC):
     @abstractmethod
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:
         """E|error| and the half-width of the 95 % interval in a group of so many rows."""
+
+    def shown(self, records: Sequence[Record], noises: Noises) -> list[tuple[int, Record]]:
+        """The groups that are answered, by their places, and their records: all, as they are, unless it chooses."""
+        del noises
+        return list(enumerate(records))
 
     def worst(self, noises: Noises) -> float:
         """The largest error in any group; ∞ without a bound."""

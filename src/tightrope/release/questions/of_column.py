@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from tightrope.certificates.printable import printable
+from tightrope.engines import Expression
+from tightrope.engines.expressions.facts import NUMBERS
+from tightrope.engines.expressions.terms import Term, facts_of, term_of
+from tightrope.engines.expressions.tree import Tree
+from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError
 from tightrope.numerics.checks import finite
-from tightrope.release.questions.asked import Asked, Asking, asking
+from tightrope.release.questions.asked import Asked, Asking, asking, unwrapped
 from tightrope.release.questions.node import Question
 
 PUBLIC = "say between = (lowest, highest), from what is publicly known and not from the data"
@@ -18,23 +24,39 @@ PUBLIC = "say between = (lowest, highest), from what is publicly known and not f
 
 @dataclass(frozen=True, slots=True)
 class OfColumn(Question, ABC):
-    """A statistic of the values of ``column``, clamped to ``between``."""
+    """A statistic of the values of ``column``, clamped to ``between``.
 
-    column: str
-    between: tuple[float, float]
+    A column's name, or an expression, also as text; ``limits`` None: the range that the expression has by itself.
+    """
+
+    column: Term
+    limits: tuple[float, float] | None
 
     entries = ("column", "between")
 
     def __str__(self) -> str:
-        low, high = self.between
-        return f"{self.kind} of {printable(self.column)} between {_end(low)} and {_end(high)}{self.asked.groups}"
+        ends = self.limits
+        between = "" if ends is None else f" between {shown_end(ends[0])} and {shown_end(ends[1])}"
+        return f"{self.kind} of {printable(str(self.column))}{between}{self.asked.groups}"
+
+    @property
+    def between(self) -> tuple[float, float]:
+        """The range. Raises ``PlanError`` where it is not known yet."""
+        if self.limits is None:
+            raise PlanError("between", None, "a pair of numbers", PUBLIC)
+        return self.limits
+
+    def settled(self, schema: Schema, where: Term | None = None) -> Self:
+        """The range of an expression is known from its parts."""
+        asked, term = self.asked.settled(schema, where), term_of(self.column, schema)
+        return replace(self, asked=asked, column=term, limits=self.limits or _derived(term, schema))
 
     @classmethod
     def of(cls, column: object, between: object, asked: Asking) -> Self:
         """The question, checked; raises ``PlanError`` naming what is wrong."""
-        if not (isinstance(column, str) and column):
-            raise PlanError("column", column, "the name of a column", "it is needed, for example 'income'")
-        return cls(Asked.of(cls.kind, column, **asked), column, _range(between))
+        term = column_term("column", column)
+        limits = None if between is None and _may_be_known(term) else value_range("between", between)
+        return cls(Asked.of(cls.kind, str(term), **asked), term, limits)
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
@@ -42,10 +64,33 @@ class OfColumn(Question, ABC):
         return cls.of(entry.get("column"), entry.get("between"), asking(entry))
 
 
-def _end(number: float) -> str:
+def _may_be_known(term: Term) -> bool:
+    """Whether it looks like an expression: the range of a column is never known."""
+    return isinstance(term, Tree) or not term.isidentifier()
+
+
+def _derived(term: Term, schema: Schema) -> tuple[float, float]:
+    """The range of an expression's values; raises ``PlanError`` where it has none that a sum can be bounded by."""
+    facts = facts_of(term, schema)
+    found = facts.lower, facts.upper
+    if facts.kind not in (*NUMBERS, "boolean") or not (all(map(math.isfinite, found)) and found[0] < found[1]):
+        remedy = f"{PUBLIC}; or clip(..., lowest, highest)"
+        raise PlanError("between", None, f"given, for {printable(str(term))} has no range of its own", remedy)
+    return found
+
+
+def column_term(name: str, column: object) -> Term:
+    """A column's name, or an expression; raises ``PlanError``, which calls it ``name``, for anything else."""
+    if not (isinstance(column, (str, Expression)) and str(column)):
+        expected = "the name of a column or an expression"
+        raise PlanError(name, column, expected, "it is needed, for example 'income'")
+    return unwrapped(column)
+
+
+def shown_end(number: float) -> str:
     """The number as it was asked for, every digit of it.
 
-    >>> _end(1234567.0), _end(-0.0), _end(0.1)
+    >>> shown_end(1234567.0), shown_end(-0.0), shown_end(0.1)
     ('1234567', '0', '0.1')
     """
     return str(int(number)) if number.is_integer() and abs(number) < _LONG else repr(number)
@@ -55,10 +100,11 @@ _LONG = 1e15
 """From here on a float is shown with its power of ten."""
 
 
-def _range(between: object) -> tuple[float, float]:
+def value_range(name: str, between: object) -> tuple[float, float]:
+    """A declared range; raises ``PlanError``, which calls it ``name``, for anything else."""
     if not isinstance(between, (tuple, list)) or len(between) != 2:
-        raise PlanError("between", between, "a pair of numbers", PUBLIC)
-    low, high = finite("between[0]", between[0], PUBLIC), finite("between[1]", between[1], PUBLIC)
+        raise PlanError(name, between, "a pair of numbers", PUBLIC)
+    low, high = finite(f"{name}[0]", between[0], PUBLIC), finite(f"{name}[1]", between[1], PUBLIC)
     if not low < high:
-        raise PlanError("between", between, "a pair (lowest, highest) with lowest < highest", PUBLIC)
+        raise PlanError(name, between, "a pair (lowest, highest) with lowest < highest", PUBLIC)
     return low, high

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Unpack, final
 
-from tightrope.release.questions.asked import Asking, spelled_out
+from tightrope.release.questions.asked import Asking, Given, spelled_out
 from tightrope.release.questions.fixed_point import grid
 from tightrope.release.questions.node import Integers, Noises, Record
 from tightrope.release.questions.of_column import OfColumn
@@ -46,8 +46,10 @@ class Sum(OfColumn):
 
 
 @spelled_out
-def sum(column: str, *, between: tuple[float, float], **asked: Unpack[Asking]) -> Sum:
-    """The sum of a column, each value clamped to ``between`` (required: it bounds what one row can change).
+def sum(column: Given, *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]) -> Sum:
+    """The sum of a column, each value clamped to ``between``: it bounds what one row can change.
+
+    ``column`` may be an expression: ``"minutes / 60"``; ``between`` may be left out where it has a range by itself.
 
     The other keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
 

@@ -12,6 +12,7 @@ from tightrope.certificates.printable import noun
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.size_search import MOST_EPSILON
 from tightrope.design.allocation.units import Unit
+from tightrope.engines.expressions.terms import Term, facts_of
 from tightrope.engines.request import PersonBounds, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import check_kinds
@@ -34,9 +35,10 @@ class Task:
 
     served: Mapping[Question, Mapping[str, Vector]]
     """The vectors of each question, by the names that it gives them."""
-    by: tuple[str, ...]
+    by: tuple[Term, ...]
     keys: tuple[tuple[object, ...], ...] | None
     bounds: PersonBounds
+    where: Term | None
     key_count: Vector | None
     """Shows which keys there are, where they are discovered: charged once, and whoever asks for the rows has it."""
 
@@ -59,14 +61,25 @@ class Task:
     @property
     def request(self) -> Request:
         """What the engine is asked."""
-        return Request(self.by, self.keys, self.bounds, tuple(vector.measure for vector in self.vectors))
+        return Request(self.by, self.keys, self.bounds, tuple(vector.measure for vector in self.vectors), self.where)
+
+    def contribution(self, cells: int = 1) -> Contribution:
+        """How one person's rows fall into the groups, each of so many cells."""
+        groups = 1 if not self.by else self.bounds.groups
+        return Contribution(self.bounds.rows, self.bounds.rows_per_group, groups * cells)
 
     @property
-    def unit(self) -> Unit:
-        """One person's rows fall into the groups once, and shift all the task's vectors together."""
-        groups = 1 if not self.by else self.bounds.groups
-        contribution = Contribution(self.bounds.rows, self.bounds.rows_per_group, groups)
-        return Unit(tuple(vector.spend for vector in self.vectors), contribution)
+    def sets(self) -> tuple[tuple[Vector, ...], ...]:
+        """The vectors that share a unit: those that a row shifts together, and each exclusive set alone."""
+        labels = dict.fromkeys(vector.exclusive for vector in self.vectors)
+        together = [None] if None in labels else []
+        order = (*together, *(label for label in labels if label is not None))
+        return tuple(tuple(v for v in self.vectors if v.exclusive == label) for label in order)
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """Units of privacy, one for each of ``sets``; an exclusive set is one spend over that many cells a group."""
+        return tuple(_unit(self, own) for own in self.sets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +106,7 @@ class Person:
         """The bounds of one question; one without groups has one group, and nobody is in more groups than there are."""
         if self.column is None:
             return PersonBounds(None, 1, 1, 1)
-        per_group = min(question.asked.rows_per_group or self.rows_per_group, self.rows)
+        per_group = min(question.rows_in_group or self.rows_per_group, self.rows)
         if not question.by:
             return PersonBounds(self.column, per_group, per_group, 1)
         listed = self.rows if question.keys is None else len(question.keys)
@@ -101,13 +114,23 @@ class Person:
         return PersonBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
 
 
-def tasks_of(questions: Sequence[Question], person: Person, schema: Schema) -> tuple[Task, ...]:
-    """Questions checked against the schema and gathered by groups, keys and bounds.
+def _unit(task: Task, own: tuple[Vector, ...]) -> Unit:
+    """Together: every spend at once. Exclusive: one spend over cells, for each row enters one of them."""
+    if own[0].exclusive is None:
+        return Unit(tuple(vector.spend for vector in own), task.contribution())
+    return Unit((own[0].spend,), task.contribution(len(own)))
 
-    Raises ``SchemaError`` for a column that is missing or of the wrong type, ``PlanError`` for repeated names.
+
+def tasks_of(
+    questions: Sequence[Question], person: Person, schema: Schema, where: Term | None = None
+) -> tuple[Task, ...]:
+    """Questions checked against the schema and gathered by rows, groups, keys and bounds; ``where`` is for all of them.
+
+    Raises ``SchemaError`` for a column that is missing or of the wrong type, ``PlanError`` for repeated names,
+    ``InputError`` for an expression that cannot be read.
     """
     if isinstance(questions, Question) or not all(isinstance(q, Question) for q in questions) or len(questions) == 0:
-        raise PlanError("questions", questions, "a list of tr.count, tr.sum and tr.mean questions")
+        raise PlanError("questions", questions, "a list of questions such as tr.count and tr.mean")
     if len(questions) > MOST_QUESTIONS:
         remedy = 'by="city" asks for many groups in one question; or make several plans, each with a share'
         raise PlanError("questions", len(questions), f"at most {MOST_QUESTIONS} of them", remedy)
@@ -116,11 +139,12 @@ def tasks_of(questions: Sequence[Question], person: Person, schema: Schema) -> t
         if names.count(name) > 1:
             raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
     gathered: dict[object, list[Question]] = {}
-    for question in questions:
+    for question in (given.settled(schema, where) for given in questions):
         _check(question, schema)
         _check_keys(question, person, schema)
         keys = question.keys if question.by else ((),)
-        gathered.setdefault((question.by, keys, person.bounds(question)), []).append(question)
+        shared = _terms(question), keys, person.bounds(question), question.asked.condition
+        gathered.setdefault(shared, []).append(question)
     return tuple(_task(own, person) for own in gathered.values())
 
 
@@ -157,20 +181,20 @@ def large_epsilon(budget: Budget) -> str | None:
 
 
 def _check(question: Question, schema: Schema) -> None:
-    for column in question.by:
-        if schema.column(column).kind == "other":
-            raise SchemaError("by", column, "a column of plain values", "lists and structs cannot be keys")
-    for measured in (vector.measure.column for vector in question.vectors()):
-        if measured is not None and (kind := schema.column(measured).kind) not in VALUES:
+    for term in _terms(question):
+        if facts_of(term, schema).kind == "other":
+            raise SchemaError("by", str(term), "a column of plain values", "lists and structs cannot be keys")
+    for measured in (term for vector in question.vectors() for term in vector.measure.columns):
+        if (kind := facts_of(measured, schema).kind) not in VALUES:
             expected = f"a column of numbers, not of {kind}"
-            raise SchemaError("column", measured, expected, "cast it, or declare its type")
+            raise SchemaError("column", str(measured), expected, "cast it, or declare its type")
 
 
 def _check_keys(question: Question, person: Person, schema: Schema) -> None:
     """Listed keys are of their columns' kinds; found ones are never those of one person, for none would be shown."""
     if question.keys is not None:
-        check_kinds(question.keys, question.by, schema)
-    elif person.column is not None and person.column in question.by:
+        check_kinds(question.keys, _terms(question), schema)
+    elif person.column is not None and person.column in _terms(question):
         remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
         raise PlanError("by", person.column, "not the column of the person where groups are discovered", remedy)
 
@@ -180,7 +204,13 @@ def _task(questions: list[Question], person: Person) -> Task:
     keys = first.keys if first.by else ((),)
     count = _key_count(questions) if keys is None else None
     served = {question: _served(question, number, count) for number, question in enumerate(questions)}
-    return Task(MappingProxyType(served), first.by, keys, person.bounds(first), count)
+    bounds, where = person.bounds(first), first.asked.condition
+    return Task(MappingProxyType(served), _terms(first), keys, bounds, where, count)
+
+
+def _terms(question: Question) -> tuple[Term, ...]:
+    """What a settled question groups by."""
+    return question.asked.terms
 
 
 def _key_count(questions: Sequence[Question]) -> Vector:

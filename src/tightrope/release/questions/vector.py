@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from tightrope.design.allocation.units import Spend, eighths
+from tightrope.engines.expressions.terms import Term
 from tightrope.engines.request import FixedPoint, Measure
 from tightrope.mechanisms.integer.widened import Widened
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.release.questions.fixed_point import row_sensitivity
-from tightrope.release.questions.intervals import shown_interval
+from tightrope.release.questions.intervals import OUTSIDE, shown_interval
 from tightrope.release.questions.tails import Tails
 
 CONFIDENCE = 0.95
@@ -20,11 +21,16 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """One integer per group that will be made noisy; ``sensitivity`` is the most that one row adds to it."""
+    """One integer per group that will be made noisy; ``sensitivity`` is the most that one row adds to it.
+
+    Vectors of a question with one ``exclusive`` label are alike, and each row adds to one of them only: they are one
+    vector over so many times the groups, and get the noise of one.
+    """
 
     measure: Measure
     spend: Spend
     sensitivity: int
+    exclusive: str | None = None
 
     @property
     def name(self) -> str:
@@ -43,7 +49,8 @@ class Vector:
 
     def named(self, name: str) -> Vector:
         """The same vector under another name."""
-        return replace(self, measure=replace(self.measure, name=name))
+        label = None if self.exclusive is None else f"{name.removesuffix(self.name)}{self.exclusive}"
+        return replace(self, measure=replace(self.measure, name=name), exclusive=label)
 
 
 def row_count(name: str, size: float) -> Vector:
@@ -51,12 +58,12 @@ def row_count(name: str, size: float) -> Vector:
     return Vector(Measure(name, None, None), Spend("count", eighths(size), True), 1)
 
 
-def value_count(name: str, column: str, size: float) -> Vector:
+def value_count(name: str, column: Term, size: float) -> Vector:
     """The number of values of a column that are neither NULL nor NaN."""
     return Vector(Measure(name, column, None), Spend("usable values", eighths(size), True), 1)
 
 
-def value_sum(name: str, column: str, fixed: FixedPoint, size: float) -> Vector:
+def value_sum(name: str, column: Term, fixed: FixedPoint, size: float) -> Vector:
     """The sum of a column's values on a grid; its sensitivity comes from the integers at the ends of the range."""
     return Vector(Measure(name, column, fixed), Spend("sum", eighths(size), False), row_sensitivity(fixed))
 
@@ -93,11 +100,12 @@ class Noise:
     def _half(self) -> int:
         return self.mechanism.half_width(CONFIDENCE)
 
-    def interval(self, value: int) -> tuple[int, int]:
-        """Integers that hold the true one 95 % of the time, given the noisy one, and that it is seen."""
+    def interval(self, value: int, outside: float = OUTSIDE) -> tuple[int, int]:
+        """Integers that hold the true one but ``outside`` of the time, given the noisy one, and that it is seen."""
         if self.threshold is None or value > 3 * self.threshold:  # beyond, every likely count is always seen
-            return value - self._half, value + self._half
-        return shown_interval(self.tails, value, self.threshold)
+            half = self._half if outside == OUTSIDE else self.mechanism.half_width(1 - outside)
+            return value - half, value + half
+        return shown_interval(self.tails, value, self.threshold, outside)
 
     @property
     def step(self) -> float:

@@ -49,7 +49,7 @@ def information(people: int) -> float:
 
 
 def theorem_2(people: int, one: Guarantee) -> float:
-    """max over ζ of ζ (1 − c I_γ − 2γζ): (1 − c I_γ)²/(8γ), c = δ for one person and φ_n for more."""
+    """Max over ζ of ζ (1 − c I_γ − 2γζ): (1 − c I_γ)²/(8γ), c = δ for one person and φ_n for more."""
     gamma = math.exp(one.epsilon)
     share = one.delta if people == 1 else 1 - math.exp(-people * one.epsilon) * (1 - one.delta) ** people
     spared = 1 - share * shared(gamma, people)
@@ -57,7 +57,7 @@ def theorem_2(people: int, one: Guarantee) -> float:
 
 
 def corollary_3(people: int, share: float) -> float:
-    """max over ζ of ζ (1 − (c I + log 2)/log(1/2ζ))."""
+    """Max over ζ of ζ (1 − (c I + log 2)/log(1/2ζ))."""
     zeta = (np.arange(400_000) + 0.5) / 800_000
     return max(0.0, float(np.max(zeta * (1 - (share * information(people) + math.log(2)) / -np.log(2 * zeta)))))
 
@@ -181,8 +181,8 @@ ITEMS = (
     Item(
         PAPER,
         "Figure 1",
-        "at small ε Theorem 2 is above Corollary 3 (20 people, δ = 1e-4, ε = 0.01, 0.02, 0.05; the figure's own symbols "
-        "are lost in the stored text)",
+        "at small ε Theorem 2 is above Corollary 3 (20 people, δ = 1e-4, ε = 0.01, 0.02, 0.05; the symbols of the "
+        "figure are lost in the stored text)",
         "published_bounds.by_contraction, .by_information",
         lambda effort: [
             published_bounds.by_information(COIN, 20, suprema.printed_contraction(Guarantee(e, 1e-4), 20))

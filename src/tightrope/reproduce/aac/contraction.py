@@ -11,7 +11,7 @@ from tightrope import Guarantee
 from tightrope.channels import Channel, Divergence, SymmetricChannel, suprema
 from tightrope.numerics.arrays import Floats
 from tightrope.reproduce import instances
-from tightrope.reproduce.gi.local_model import F, NAMES, by_definition
+from tightrope.reproduce.gi.local_model import NAMES, F, by_definition
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, attained, sharper
 
@@ -201,7 +201,8 @@ ITEMS = (
         "the same for k values, for random laws of the value, too",
         "SymmetricChannel.randomized_response(eps, k)",
         lambda effort: [
-            value for e, k in EXAMPLE[2:]
+            value
+            for e, k in EXAMPLE[2:]
             for value in (
                 response(e, k).contraction(math.exp(e)),
                 response(e, k).divergence(hockey_stick(math.exp(e)), *instances.laws(2, k)),

@@ -60,7 +60,10 @@ def revealing(effort: Effort) -> list[float]:
     """ε at δ of a report that is the value with probability δ and silence else; exponent of its risk 1/(δn)."""
     shown = Channel(np.eye(5)).erase(1 - ONE.delta)
     first, second = (1 / (shown.total_variation * n) for n in MANY)
-    return [shown.guarantee(shown.total_variation * (1 + 1e-9)).epsilon, math.log(second / first) / math.log(MANY[1] / MANY[0])]
+    return [
+        shown.guarantee(shown.total_variation * (1 + 1e-9)).epsilon,
+        math.log(second / first) / math.log(MANY[1] / MANY[0]),
+    ]
 
 
 def example_2(moment: float, omega: float) -> list[float]:
@@ -157,8 +160,8 @@ ITEMS = (
     Item(
         PAPER,
         "Corollary 1, (8)",
-        "exponent of n in the least risk at δ = 0, k = 1.5 and 3: −(k − 1)/k (the constants of (8) are lost in the stored "
-        "text)",
+        "exponent of n in the least risk at δ = 0, k = 1.5 and 3: −(k − 1)/k (the constants of (8) are lost "
+        "in the stored text)",
         "local.limits.moment_mean(Guarantee(1), moment=k)",
         lambda effort: [slope(limits.moment_mean(PURE, moment=k)) for k in (1.5, 3.0)],
         number(-1 / 3, -2 / 3),
@@ -167,8 +170,8 @@ ITEMS = (
     Item(
         PAPER,
         "Corollary 1, (8), with δ > 0",
-        "ε of a report that shows the value with probability δ = 0.01 and nothing else, and the exponent of n in its risk "
-        "at k = 2, at most 1/(δn)",
+        "ε of a report that shows the value with probability δ = 0.01 and nothing else, and the exponent of n in "
+        "its risk at k = 2, at most 1/(δn)",
         "Channel.erase(.99).guarantee(.01)",
         revealing,
         number(0.0, -0.5),
@@ -268,4 +271,3 @@ ITEMS = (
         sharper("higher"),
     ),
 )  # fmt: skip
-

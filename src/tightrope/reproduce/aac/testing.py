@@ -117,9 +117,7 @@ ITEMS = (
         "Corollary 5, sharper",
         "the most information of one report about a fair coin and a value with four, at ε = 0.5, 1, 2",
         "local.limits.mutual_information",
-        lambda effort: [
-            limits.mutual_information(Guarantee(e), [1 / k] * k) for e in (0.5, 1.0, 2.0) for k in (2, 4)
-        ],
+        lambda effort: [limits.mutual_information(Guarantee(e), [1 / k] * k) for e in (0.5, 1.0, 2.0) for k in (2, 4)],
         lambda effort: [-math.expm1(-e) * math.log(k) for e in (0.5, 1.0, 2.0) for k in (2, 4)],
         sharper(),
     ),
@@ -132,9 +130,7 @@ ITEMS = (
             Channel([[(1 + w) / 2, (1 - w) / 2], [(1 - w) / 2, (1 + w) / 2]]).mutual_information([0.5, 0.5])
             for w in (0.1, 0.5)
         ],
-        lambda effort: [
-            math.log(2) - float(np.sum(entr(np.array([(1 + w) / 2, (1 - w) / 2])))) for w in (0.1, 0.5)
-        ],
+        lambda effort: [math.log(2) - float(np.sum(entr(np.array([(1 + w) / 2, (1 - w) / 2])))) for w in (0.1, 0.5)],
         agrees(9),
     ),
 )

@@ -70,7 +70,7 @@ def draw_density(effort: Effort) -> list[Drawing]:
     x, y = density(law, 16 * effort.grid + 1)
     a = law.worst_error
     lines = [
-        Line("truncated Laplace", [-a, *x, a], [0.0, *y, 0.0]),
+        Line("truncated Laplace", [-a, -a, *x, a, a], [0.0, y[0], *y, y[-1], 0.0]),
         Line("A − Δ: beyond lies the mass δ", [a - 1, a - 1], [0.0, max(y)]),
         Line("Laplace of the same ε", x, [epsilon / 2 * math.exp(-epsilon * abs(at)) for at in x]),
     ]
@@ -84,8 +84,8 @@ def draw_bounds(effort: Effort) -> list[Drawing]:
 
 
 def _bounds_panel(effort: Effort, cost: str, name: str) -> Panel:
-    epsilons, delta = np.geomspace(0.1, 8.0, effort.grid).tolist(), 1e-3
-    few = np.geomspace(0.25, 6.0, min(7, effort.grid)).tolist()
+    epsilons, delta = np.geomspace(0.1, 5.0, effort.grid).tolist(), 1e-3
+    few = np.geomspace(0.25, 2.5, min(5, effort.grid)).tolist()
     upper = [_error(law_of(e, delta), cost) for e in epsilons]
     limits = [noise_limits(Budget(epsilon=e, delta=delta), cost=cost) for e in few]
     lines = [

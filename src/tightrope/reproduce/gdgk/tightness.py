@@ -60,9 +60,7 @@ ITEMS = (
         _small_delta(amplitudes),
         lambda effort: [e / math.expm1(e) for e in EPSILONS],
     ),
-    _limit(
-        "Tightness 3", "V1 lower/upper as ε = δ → 0 is 1", _both_small(amplitudes), lambda effort: 1.0
-    ),
+    _limit("Tightness 3", "V1 lower/upper as ε = δ → 0 is 1", _both_small(amplitudes), lambda effort: 1.0),
     _limit(
         "Tightness 4",
         "V2 lower/upper as ε → 0 is (1 − δ)(1 − 2δ)",

@@ -23,13 +23,13 @@ SETTINGS = ((1.0, 0.3), (0.5, 0.2), (2.0, 0.7))
 
 
 def many(n: int, mu: float = 1.0, c0: float = 2.0) -> PrivacyLoss:
-    """n releases of ε = μ/√n and η = ε/c₀ (or its largest value, for c₀ = 2)."""
+    """N releases of ε = μ/√n and η = ε/c₀ (or its largest value, for c₀ = 2)."""
     epsilon = mu / math.sqrt(n)
     return n * approx_dp(epsilon, total_variation=epsilon / c0).loss
 
 
 def distance(n: int) -> float:
-    """sup over a grid of |f_n − G_1|."""
+    """Sup over a grid of |f_n − G_1|."""
     rates = np.array(RATES[1:-1:4])
     return float(np.max(np.abs(many(n).tradeoff(rates) - normal(1.0, rates))))
 
@@ -93,7 +93,9 @@ ITEMS = (
         "Definition 5 and equation (12)",
         "the trade-off function of two normal laws, three values of μ",
         "gaussian(scale=1/mu).loss.tradeoff",
-        lambda effort: [float(gaussian(scale=1 / mu).loss.tradeoff(t)) for mu in (0.5, 1.0, 2.0) for t in RATES[1:-1:5]],
+        lambda effort: [
+            float(gaussian(scale=1 / mu).loss.tradeoff(t)) for mu in (0.5, 1.0, 2.0) for t in RATES[1:-1:5]
+        ],
         lambda effort: [float(normal(mu, t)) for mu in (0.5, 1.0, 2.0) for t in RATES[1:-1:5]],
         agrees(8),
     ),
@@ -184,4 +186,3 @@ ITEMS = (
         wrong("the denominator is e^ε − 1, not e^ε + 1"),
     ),
 )  # fmt: skip
-

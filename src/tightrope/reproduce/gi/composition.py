@@ -22,7 +22,7 @@ BLUE, RED = (1, 3, 5), (0, 2, 4)
 
 
 def composed(triple: Triple, k: int) -> PrivacyLoss:
-    """k releases, each (ε, δ, η)."""
+    """K releases, each (ε, δ, η)."""
     epsilon, delta, eta = triple
     return k * approx_dp(epsilon, delta=delta, total_variation=eta).loss
 
@@ -51,7 +51,7 @@ def adaptive(effort: Effort) -> float:
         own = sum((from_pair(p, q).loss for p, q in rows[1:]), from_pair(*rows[0]).loss)
         epsilon = instances.between(0.0, 2 * triple.epsilon)
         theirs = composed((triple.epsilon, 0.0, triple.total_variation), 3)
-        found.append(own.delta_bounds(epsilon).lower - theirs.delta(epsilon))
+        found.append(float(own.delta_bounds(epsilon).lower) - theirs.delta(epsilon))
     return 1 + instances.worst_of(found)
 
 
@@ -181,7 +181,8 @@ ITEMS = (
         "approx_dp(eps, total_variation=tanh(eps/2))",
         lambda effort: [
             composed((math.log((1 + eta) / (1 - eta)), 0.0, eta), 6).delta(j * math.log((1 + eta) / (1 - eta)))
-            for eta in (0.1, 0.5) for j in (0, 2, 4)
+            for eta in (0.1, 0.5)
+            for j in (0, 2, 4)
         ],
         lambda effort: [
             printed.kairouz(math.log((1 + eta) / (1 - eta)), 6, j) for eta in (0.1, 0.5) for j in (0, 2, 4)

@@ -33,7 +33,9 @@ def le_cam(p: Floats, q: Floats, beta: float) -> float:
 
 def largest_le_cam(p: Floats, q: Floats) -> float:
     """(37): over β, which it is concave in."""
-    found = optimize.minimize_scalar(lambda b: -le_cam(p, q, b), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-10})
+    found = optimize.minimize_scalar(
+        lambda b: -le_cam(p, q, b), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-10}
+    )
     return -float(found.fun)
 
 
@@ -54,7 +56,10 @@ def beside_theorem_5(effort: Effort) -> list[float]:
         triple = instances.triple(pure=True)
         found.append(instances.private_channel(triple, 3, 4).kl_contraction / suprema.kl_contraction(triple))
     triple = Guarantee(1.0, 0.0, 0.3)
-    return [instances.worst_of(found), extremal.dominating_channel(triple).kl_contraction / suprema.kl_contraction(triple)]
+    return [
+        instances.worst_of(found),
+        extremal.dominating_channel(triple).kl_contraction / suprema.kl_contraction(triple),
+    ]
 
 
 def beside_theorem_6(effort: Effort) -> float:
@@ -98,7 +103,7 @@ def binary_share(effort: Effort) -> float:
     found = []
     for _ in range(effort.some(0.5)):
         triple, laws = instances.triple(pure=True), instances.laws(2, 3)
-        binary = extremal.binary_with_erasure(*laws, triple).divergence("kl", *laws)
+        binary = extremal.binary_with_erasure(laws[0], laws[1], triple).divergence("kl", *laws)
         other = instances.private_channel(triple, 3, 4).divergence("kl", *laws)
         found.append(published.binary_share(triple) * max(other, binary) / binary)
     return instances.worst_of(found)
@@ -184,9 +189,7 @@ ITEMS = (
         "bound on χ² of the outputs at TV = 0.5 and 0.1, nine (ε, η)",
         "suprema.chi_squared",
         lambda effort: [suprema.chi_squared(Guarantee(e, 0.0, eta), t) for e, eta in PAIRS for t in (0.5, 0.1)],
-        lambda effort: [
-            4 * eta * math.expm1(e) * (math.exp(-e) + 1) * t * t for e, eta in PAIRS for t in (0.5, 0.1)
-        ],
+        lambda effort: [4 * eta * math.expm1(e) * (math.exp(-e) + 1) * t * t for e, eta in PAIRS for t in (0.5, 0.1)],
         sharper(),
     ),
     Item(
@@ -241,5 +244,3 @@ ITEMS = (
 def _proxy() -> float:
     channel = instances.any_channel(3, 4)
     return channel.kl_contraction / suprema.kl_contraction(channel.guarantee(0.0))
-
-

@@ -189,7 +189,8 @@ ITEMS = (
     Item(
         PAPER,
         "Proposition 2, (30), (31), Appendix G",
-        "total variation of outputs over η times that of inputs: random channels, and the binary mechanism with erasure",
+        "total variation of outputs over η times that of inputs: random channels, and the binary mechanism with "
+        "erasure",
         "extremal.binary_with_erasure, Channel.divergence",
         variations,
         number(1.0, 1.0),

@@ -9,7 +9,6 @@ from scipy.special import ndtr
 
 from tightrope import Guarantee, PrivacyLoss, approx_dp, from_pair, gaussian, laplace, staircase
 from tightrope.channels import extremal
-
 from tightrope.numerics.arrays import Floats
 from tightrope.report.pictures.panels import Drawing, Line, Panel
 from tightrope.reproduce.gi import printed

@@ -7,7 +7,12 @@ from itertools import product
 
 PAPER = "GI"
 Triple = tuple[float, float, float]
-TRIPLES: tuple[Triple, ...] = ((1.0, 0.0, 0.3), (0.5, 0.01, 0.2), (2.0, 0.05, 0.5), (1.0, 0.1, 0.1 + 0.9 * math.tanh(0.5)))
+TRIPLES: tuple[Triple, ...] = (
+    (1.0, 0.0, 0.3),
+    (0.5, 0.01, 0.2),
+    (2.0, 0.05, 0.5),
+    (1.0, 0.1, 0.1 + 0.9 * math.tanh(0.5)),
+)
 ETA = 0.7 * math.tanh(0.5)
 """The total variation of Figure 4: α = 0.3 at ε = 1."""
 
@@ -43,9 +48,7 @@ def _difference(epsilon: float, k: int, j: int, a: int, n: int) -> float:
 
 def kairouz(epsilon: float, k: int, j: int) -> float:
     """(6), δ = 0, j of the parity of k."""
-    terms = (
-        math.comb(k, n) * (math.exp((k - n) * epsilon) - math.exp((n + j) * epsilon)) for n in range((k - j) // 2)
-    )
+    terms = (math.comb(k, n) * (math.exp((k - n) * epsilon) - math.exp((n + j) * epsilon)) for n in range((k - j) // 2))
     return sum(terms) / (1 + math.exp(epsilon)) ** k
 
 

@@ -215,7 +215,10 @@ ITEMS = (
         "Figure 3",
         "exact trade-off function of Laplace noise at ε = 1; at even errors it touches its total variation",
         "laplace(scale=1).loss.tradeoff",
-        lambda effort: [*laplace(scale=1).loss.tradeoff(np.array(RATES)).tolist(), laplace(scale=1).loss.tradeoff(math.exp(-0.5) / 2)],
+        lambda effort: [
+            *laplace(scale=1).loss.tradeoff(np.array(RATES)).tolist(),
+            laplace(scale=1).loss.tradeoff(math.exp(-0.5) / 2),
+        ],
         lambda effort: [*(printed.laplace_tradeoff(1.0, t) for t in RATES), math.exp(-0.5) / 2],
         agrees(9),
         draw_laplace,

@@ -21,7 +21,7 @@ EXAMPLES, BATCH, NOISE, STEPS, DELTA = 60_000, 256, 1.3, 3515, 1e-5
 RATE = BATCH / EXAMPLES
 POINTS = tuple(round(0.5 + i / 10, 1) for i in range(30))
 """The ε of a step for which the paper applies Theorem 2."""
-RATES = np.linspace(0.0, 1.0, 61)
+RATES = np.linspace(0.0, 1.0, 41)
 
 
 def step() -> PrivacyLoss:
@@ -70,25 +70,31 @@ def asymptotic_mu() -> float:
 
 def intersection(losses: tuple[PrivacyLoss, ...]) -> list[float]:
     """The highest of several trade-off functions: each is a lower bound."""
-    return np.max([np.asarray(loss.tradeoff(RATES)) for loss in losses], axis=0).tolist()
+    highest = np.max([np.asarray(loss.tradeoff(RATES)) for loss in losses], axis=0)
+    return [float(missed) for missed in highest]
 
 
 def by_moment_region() -> list[float]:
     """The region of (ε, δ) of the moments accountant at every ε: its δ = e^{K − zε} at the best whole order."""
     law = DpSgd(EXAMPLES, BATCH, NOISE, 1).loss.remove.laws[0]
     orders = np.arange(1, 65)
-    moments = [STEPS * float(known[0].real) for z in orders if (known := law.log_moment(np.array([complex(z)]))) is not None]
+    moments = [
+        STEPS * float(known[0].real) for z in orders if (known := law.log_moment(np.array([complex(z)]))) is not None
+    ]
     levels = np.linspace(0.0, 3.0, 121)
-    deltas = [min(1.0, math.exp(min(0.0, min(m - z * e for z, m in zip(orders, moments, strict=False))))) for e in levels]
+    deltas = [math.exp(min(0.0, *(m - z * e for z, m in zip(orders, moments, strict=False)))) for e in levels]
     return [
-        max(0.0, *(max(1 - d - math.exp(e) * t, math.exp(-e) * (1 - d - t)) for e, d in zip(levels, deltas, strict=True)))
+        max(
+            0.0,
+            *(max(1 - d - math.exp(e) * t, math.exp(-e) * (1 - d - t)) for e, d in zip(levels, deltas, strict=True)),
+        )
         for t in RATES.tolist()
     ]
 
 
 def draw(effort: Effort) -> list[Drawing]:
     """The five curves of the figure, and the exact one."""
-    every = 10 if effort.coarse else 3
+    every = 10 if effort.coarse else 5
     mu, x = asymptotic_mu(), RATES.tolist()
     lines = [
         Line("exact", x, np.asarray(exact().tradeoff(RATES)).tolist()),

@@ -78,7 +78,7 @@ def binary_beside_others(effort: Effort) -> float:
     found = []
     for _ in range(effort.some(0.5)):
         one, laws = Guarantee(instances.triple(pure=True).epsilon), instances.laws(2, 3)
-        binary = extremal.binary_with_erasure(*laws, one).divergence("kl", *laws)
+        binary = extremal.binary_with_erasure(laws[0], laws[1], one).divergence("kl", *laws)
         other = instances.private_channel(one, 3, 4).divergence("kl", *laws)
         found.append(published.binary_share_pure(one.epsilon) * max(other, binary) / binary)
     return instances.worst_of(found)
@@ -169,9 +169,7 @@ ITEMS = (
         "the bound at η = ½ tanh(ε/2) and TV = 0.5",
         "suprema.jeffreys",
         lambda effort: [suprema.jeffreys(Guarantee(e, 0.0, math.tanh(e / 2) / 2), 0.5) for e in EPSILONS],
-        lambda effort: [
-            math.tanh(e / 2) * min(2.0, math.exp(e)) * math.expm1(e) * 0.25 for e in EPSILONS
-        ],
+        lambda effort: [math.tanh(e / 2) * min(2.0, math.exp(e)) * math.expm1(e) * 0.25 for e in EPSILONS],
         sharper(),
     ),
     Item(
@@ -180,9 +178,7 @@ ITEMS = (
         "the bound without a bound on η",
         "suprema.printed_jeffreys(Guarantee(eps), t)",
         lambda effort: [suprema.printed_jeffreys(Guarantee(e), 0.5) for e in EPSILONS],
-        lambda effort: [
-            2 * min(2.0, math.exp(e)) * math.expm1(e) ** 2 / (1 + math.exp(e)) * 0.25 for e in EPSILONS
-        ],
+        lambda effort: [2 * min(2.0, math.exp(e)) * math.expm1(e) ** 2 / (1 + math.exp(e)) * 0.25 for e in EPSILONS],
         agrees(9),
     ),
     Item(

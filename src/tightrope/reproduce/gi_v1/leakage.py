@@ -115,9 +115,7 @@ ITEMS = (
         "Appendix J, (81)",
         "the result holds all the same: largest total variation (e^ε − 1)/(e^ε + 1)",
         "extremal.dominating_channel(Guarantee(eps)).maximal_leakage",
-        lambda effort: [
-            math.expm1(extremal.dominating_channel(Guarantee(e)).maximal_leakage) for e in EPSILONS
-        ],
+        lambda effort: [math.expm1(extremal.dominating_channel(Guarantee(e)).maximal_leakage) for e in EPSILONS],
         lambda effort: [math.expm1(e) / (math.exp(e) + 1) for e in EPSILONS],
         agrees(9),
     ),

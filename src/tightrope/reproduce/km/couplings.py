@@ -37,7 +37,7 @@ def program(cost: Floats, p: Floats, q: Floats) -> float:
     columns = np.kron(np.ones(n), np.eye(m))
     sums = np.concatenate([p, q])[:-1]  # the last follows from the others, but for rounding
     found = optimize.linprog(cost.ravel(), A_eq=np.vstack([rows, columns])[:-1], b_eq=sums, method="highs")
-    return float(found.fun)
+    return float(found.fun or 0.0)
 
 
 def least_largest(cost: Floats, p: Floats, q: Floats) -> float:
@@ -52,20 +52,20 @@ def distances(effort: Effort) -> float:
     """Definition 8: W_1, W_2 and W_∞ of random laws and costs beside the program: largest difference, added to 1."""
     found = []
     for _ in range(effort.some(0.25)):
-        cost, laws = instances.uniforms(4, 4), instances.laws(2, 4)
+        cost, laws = instances.uniforms(4, 4), instances.pair(4)
         order = instances.whole(1, 2)
-        found.append(abs(wasserstein(*laws, cost, p=order) ** order - program(cost**order, *laws)))
+        found.append(abs(wasserstein(*laws, cost, p=float(order)) ** order - program(cost**order, *laws)))
     for _ in range(effort.some(0.1) // 4):
-        cost, laws = instances.uniforms(4, 4), instances.laws(2, 4)
+        cost, laws = instances.uniforms(4, 4), instances.pair(4)
         found.append(abs(wasserstein(*laws, cost, p=math.inf) - least_largest(cost, *laws)))
     return 1 + instances.worst_of(found)
 
 
 def north_west(effort: Effort) -> float:
-    """The rule on random submodular costs over the program's optimum, and whether it ran: largest difference, plus 1."""
+    """The rule on random submodular costs beside the optimum, and whether it ran: largest difference, plus 1."""
     found = []
     for _ in range(effort.some(0.25)):
-        places, laws = np.sort(instances.uniforms(4)), instances.laws(2, 4)
+        places, laws = np.sort(instances.uniforms(4)), instances.pair(4)
         cost = np.subtract.outer(places, places) ** 2
         ours = coupling(*laws, cost)
         found.append(abs(ours.cost - program(cost, *laws)) + (ours.method != "north-west corner rule"))
@@ -76,7 +76,7 @@ def marginals(effort: Effort) -> float:
     """Definition 7: how far the plans' sums are from the laws, the largest, added to 1."""
     found = []
     for _ in range(effort.some(0.25)):
-        laws = instances.laws(2, 4)
+        laws = instances.pair(4)
         plan = coupling(*laws, instances.uniforms(4, 4)).plan.toarray()
         found += [float(np.abs(plan.sum(axis=1) - laws[0]).max()), float(np.abs(plan.sum(axis=0) - laws[1]).max())]
     return 1 + instances.worst_of(found)
@@ -98,8 +98,8 @@ def hidden(effort: Effort) -> float:
     """Definition 16 with exact laws: D_∞ between the outputs of two random groups, the largest."""
     found = []
     for _ in range(effort.some(0.1)):
-        laws = instances.laws(3, 3)
-        made = CouplingMechanism.fit({"a": laws[0], "b": laws[1]}, LINE, target=laws[2])
+        laws = instances.pair(3)
+        made = CouplingMechanism.fit({"a": laws[0], "b": laws[1]}, LINE, target=instances.law(3))
         found.append(distribution_privacy(made, [("a", "b")], "max").epsilon)
     return instances.worst_of(found)
 
@@ -108,7 +108,7 @@ def losses(effort: Effort) -> float:
     """Proposition 2: expected loss of random mechanisms beside the program: largest difference, added to 1."""
     found = []
     for _ in range(effort.some(0.1)):
-        laws, cost = instances.laws(2, 3), instances.uniforms(3, 3)
+        laws, cost = instances.pair(3), instances.uniforms(3, 3)
         made = CouplingMechanism.fit({"a": laws[0]}, cost, target=laws[1])
         found.append(abs(made.loss["a"] - program(cost, *laws)))
     return 1 + instances.worst_of(found)
@@ -118,7 +118,7 @@ def worst_losses(effort: Effort) -> float:
     """The mechanism of least largest loss beside W_∞: largest difference, added to 1."""
     found = []
     for _ in range(max(4, effort.instances // 20)):
-        laws, cost = instances.laws(2, 3), instances.uniforms(3, 3)
+        laws, cost = instances.pair(3), instances.uniforms(3, 3)
         made = CouplingMechanism.fit({"a": laws[0]}, cost, target=laws[1], objective="worst")
         found.append(abs(made.loss["a"] - least_largest(cost, *laws)))
     return 1 + instances.worst_of(found)
@@ -129,7 +129,7 @@ def other_laws(effort: Effort) -> list[tuple[dict[str, float], float]]:
     """Random mechanisms for laws that are off by at most a factor e^{±ε}: divergences of the real outputs, and ε."""
     found = []
     for _ in range(effort.some(0.1)):
-        fitted = instances.laws(2, 3)
+        fitted = np.stack(instances.pair(3))
         real = fitted * np.exp(instances.between(0.0, 0.4) * (instances.uniforms(2, 3) - 0.5))
         real = real / real.sum(axis=1, keepdims=True)
         epsilon = float(np.abs(np.log(real / fitted)).max())
@@ -175,7 +175,7 @@ def diameters(effort: Effort) -> float:
     """W_1 ≤ W_∞ ≤ diam: the largest of the two ratios."""
     found = []
     for _ in range(max(4, effort.instances // 20)):
-        laws, cost = instances.laws(2, 4), instances.uniforms(4, 4)
+        laws, cost = instances.pair(4), instances.uniforms(4, 4)
         largest = wasserstein(*laws, cost, p=math.inf)
         found += [wasserstein(*laws, cost) / largest, largest / diameter(*laws, cost)]
     return instances.worst_of(found)

@@ -94,7 +94,7 @@ def definition_3(effort: Effort) -> float:
     """DistP: largest difference to all sets of outputs of the two laws, added to 1."""
     found = []
     for rows in channels(effort):
-        laws, delta = instances.laws(2, 3), instances.between(0.0, 0.1)
+        laws, delta = instances.pair(3), instances.between(0.0, 0.1)
         ours = distribution_privacy(rows, [(laws[0], laws[1])], "approximate_max", delta=delta).epsilon
         found.append(abs(ours - both_ways(laws[0] @ rows, laws[1] @ rows, delta)))
     return 1 + instances.worst_of(found)
@@ -104,7 +104,7 @@ def definition_4(effort: Effort) -> float:
     """XDistP: largest relative difference of ε to D_∞ over W_∞, added to 1."""
     found = []
     for rows in channels(effort):
-        laws = instances.laws(2, 3)
+        laws = instances.pair(3)
         pair = [(laws[0], laws[1])]
         ours = extended_distribution_privacy(rows, pair, "max", LINE, p=math.inf).epsilon
         distance = wasserstein(*laws, LINE, p=math.inf)
@@ -113,13 +113,13 @@ def definition_4(effort: Effort) -> float:
 
 
 def of_laws(effort: Effort) -> float:
-    """Divergence DP, XDP, DistP and XDistP (Defs. 9–12) for the five of Table I: largest relative difference, plus 1."""
+    """Divergence DP, XDP, DistP and XDistP (Defs. 9–12) for Table I: largest relative difference, plus 1."""
     found = []
     for rows in channels(effort):
-        name, laws = TABLE_I[instances.whole(0, 4)], instances.laws(2, 3)
+        name, laws = TABLE_I[instances.whole(0, 4)], instances.pair(3)
         scale = 2.0 if name == "hellinger" else 1.0
-        outputs = laws @ rows
-        apart = scale * max(f_sum(*outputs, name), f_sum(*outputs[::-1], name))
+        outputs = np.stack(laws) @ rows
+        apart = scale * max(f_sum(outputs[0], outputs[1], name), f_sum(outputs[1], outputs[0], name))
         found.append(abs(distribution_privacy(rows, [(laws[0], laws[1])], name).epsilon / apart - 1))
         per_unit = extended_distribution_privacy(rows, [(laws[0], laws[1])], name, LINE).epsilon
         found.append(abs(per_unit * wasserstein(*laws, LINE) / apart - 1))

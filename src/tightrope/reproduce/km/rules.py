@@ -56,7 +56,10 @@ def theorem_1(effort: Effort) -> list[float]:
         rows, name = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)]
         found.append(between_laws(rows, *related(), name) / between_points(rows, name, neighbours))
     rows = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
-    return [instances.worst_of(found), between_laws(rows, *POINTS[:2], "kl") / between_points(rows, "kl", ((0, 1),))]
+    return [
+        instances.worst_of(found),
+        between_laws(rows, POINTS[0], POINTS[1], "kl") / between_points(rows, "kl", ((0, 1),)),
+    ]
 
 
 def definition_14(effort: Effort) -> float:
@@ -72,7 +75,7 @@ def theorem_2(effort: Effort) -> float:
     """D_f between laws over ε W_1, with the ε per unit of distance between points: the largest."""
     found = []
     for _ in range(effort.some(0.1)):
-        rows, name, laws = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)], instances.laws(2, 3)
+        rows, name, laws = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)], instances.pair(3)
         points = [(POINTS[x], POINTS[y]) for x, y in ALL_PAIRS]
         per_unit = extended_distribution_privacy(rows, points, name, LINE).epsilon
         found.append(between_laws(rows, *laws, name) / (per_unit * wasserstein(*laws, LINE)))
@@ -92,12 +95,15 @@ def restricted(effort: Effort) -> float:
 
 
 def theorem_4(effort: Effort) -> float:
-    """Lemma 1 and Theorem 4: between point masses a law-level guarantee is one between points; largest difference, + 1."""
+    """Lemma 1 and Theorem 4: between point masses, laws are points; the largest difference, + 1."""
     found = []
     for _ in range(effort.some(0.1)):
         rows, name = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)]
         x, y = ALL_PAIRS[instances.whole(0, 5)]
-        direct = Channel(rows).divergence(name, POINTS[x], POINTS[y]), Channel(rows).divergence(name, POINTS[y], POINTS[x])
+        direct = (
+            Channel(rows).divergence(name, POINTS[x], POINTS[y]),
+            Channel(rows).divergence(name, POINTS[y], POINTS[x]),
+        )
         found.append(abs(between_laws(rows, POINTS[x], POINTS[y], name) / max(direct) - 1))
     return 1 + instances.worst_of(found)
 
@@ -116,7 +122,7 @@ def shared_input(effort: Effort, *, metric: bool) -> float:
     """KL of laws through A₁ ⊙ A₀ over ε₀ + ε₁, or over that times W_1: the largest."""
     found = []
     for _ in range(effort.some(0.1)):
-        (first, second), laws = maps(), instances.laws(2, 3)
+        (first, second), laws = maps(), instances.pair(3)
         total = _summed(first, second, metric=metric)
         found.append(between_laws(joint(first, second), *laws, "kl") / (total * _distance(laws, metric=metric)))
     return instances.worst_of(found)
@@ -126,9 +132,9 @@ def fresh_input(effort: Effort, *, metric: bool) -> float:
     """The same for A₁ • A₀: the second map gets a value of its own from the same law."""
     found = []
     for _ in range(effort.some(0.1)):
-        (first, second), laws = maps(), instances.laws(2, 3)
+        (first, second), laws = maps(), instances.pair(3)
         outputs = np.stack([np.concatenate([(p @ first)[y] * (p @ second[y]) for y in (0, 1)]) for p in laws])
-        known = between_laws(outputs / outputs.sum(axis=1, keepdims=True), [1.0, 0.0], [0.0, 1.0], "kl")  # type: ignore[arg-type]
+        known = between_laws(outputs / outputs.sum(axis=1, keepdims=True), np.eye(2)[0], np.eye(2)[1], "kl")
         found.append(known / (_summed(first, second, metric=metric) * _distance(laws, metric=metric)))
     return instances.worst_of(found)
 
@@ -149,12 +155,12 @@ def _guarantee(rows: Floats, *, metric: bool) -> DistributionGuarantee:
     return DistributionGuarantee.from_points(between_points(rows, "kl"), "kl")
 
 
-def _distance(laws: Floats, *, metric: bool) -> float:
+def _distance(laws: tuple[Floats, Floats], *, metric: bool) -> float:
     return wasserstein(*laws, LINE) if metric else 1.0
 
 
 def unrelated_maps(effort: Effort) -> float:
-    """TV and Hellinger of two maps of one input, the second not chosen by the first output, over the sum: the largest."""
+    """TV and Hellinger of two maps of one input, unrelated, over the sum: the largest."""
     found = []
     for _ in range(effort.some(0.1)):
         first, second, name = *maps()[1], ("total_variation", "hellinger")[instances.whole(0, 1)]
@@ -171,16 +177,15 @@ def repeated_coin(effort: Effort) -> float:
     for group, rows in moves.items():
         twice = np.stack([np.kron(row, row) for row in rows])
         outputs.append(np.asarray(laws[group]) @ twice)
-    return between_laws(np.stack(outputs), POINTS[0][:2], POINTS[1][:2], "total_variation")
+    return between_laws(np.stack(outputs), np.eye(2)[0], np.eye(2)[1], "total_variation")
 
 
 def post_processed(effort: Effort) -> float:
     """D_f after a random map of the output over D_f before: the largest."""
     found = []
     for _ in range(effort.some(0.1)):
-        rows, after, laws = (instances.any_channel(3, 3) for _ in range(3))
+        rows, after, pair = instances.any_channel(3, 3), instances.any_channel(3, 3), instances.pair(3)
         name = TABLE_I[instances.whole(0, 4)]
-        pair = laws.matrix[:2]
         found.append(between_laws((rows @ after).matrix, *pair, name) / between_laws(rows.matrix, *pair, name))
     return instances.worst_of(found)
 
@@ -190,10 +195,10 @@ def pre_processed(effort: Effort) -> float:
     found = []
     for _ in range(effort.some(0.1)):
         rows, moves = instances.any_channel(3, 3).matrix, instances.any_channel(3, 3).matrix
-        laws, name = instances.laws(2, 3), TABLE_I[instances.whole(0, 4)]
+        laws, name = instances.pair(3), TABLE_I[instances.whole(0, 4)]
         points = [(POINTS[x], POINTS[y]) for x, y in ALL_PAIRS]
         per_unit = stability(moves, LINE) * extended_distribution_privacy(rows, points, name, LINE).epsilon
-        found.append(between_laws(rows, *(laws @ moves), name) / (per_unit * wasserstein(*laws, LINE)))
+        found.append(between_laws(rows, laws[0] @ moves, laws[1] @ moves, name) / (per_unit * wasserstein(*laws, LINE)))
     return instances.worst_of(found)
 
 
@@ -218,7 +223,7 @@ def by_largest_distance(effort: Effort) -> float:
     """Proposition 9: KL between laws over ε W_∞ with the ε that holds for W_1: the largest."""
     found = []
     for _ in range(effort.some(0.05)):
-        rows, laws = instances.any_channel(3, 3).matrix, instances.laws(2, 3)
+        rows, laws = instances.any_channel(3, 3).matrix, instances.pair(3)
         kept = _guarantee(rows, metric=True).by_worst_distance()
         found.append(between_laws(rows, *laws, "kl") / (kept.epsilon * wasserstein(*laws, LINE, p=math.inf)))
     return instances.worst_of(found)
@@ -228,7 +233,7 @@ def weaker(effort: Effort) -> float:
     """Proposition 10: KL, reverse KL, TV and Hellinger over D_∞ between random laws: the largest."""
     found = []
     for _ in range(effort.some(0.1)):
-        rows, laws = instances.any_channel(3, 3).matrix, instances.laws(2, 3)
+        rows, laws = instances.any_channel(3, 3).matrix, instances.pair(3)
         one = DistributionGuarantee(between_laws(rows, *laws, "max"), "max")
         name = ("kl", "reverse_kl", "total_variation", "hellinger")[instances.whole(0, 3)]
         found.append(between_laws(rows, *laws, name) / one.weakened(name).epsilon)
@@ -239,12 +244,12 @@ def leftover(effort: Effort) -> float:
     """Fig. 4, (ε, d, D_∞^δ)-XDP: the δ* that laws need at ε W_∞, over δ: the largest."""
     found = []
     for _ in range(effort.some(0.1)):
-        rows, laws, delta = instances.any_channel(3, 3).matrix, instances.laws(2, 3), 0.05
+        rows, laws, delta = instances.any_channel(3, 3).matrix, instances.pair(3), 0.05
         points = [(POINTS[x], POINTS[y]) for x, y in ALL_PAIRS]
         epsilon = extended_distribution_privacy(rows, points, "approximate_max", LINE, delta=delta).epsilon
-        for pair in (laws, *(POINTS[[x, y]] for x, y in ALL_PAIRS)):
+        for pair in (laws, *((POINTS[x], POINTS[y]) for x, y in ALL_PAIRS)):
             ratio = math.exp(epsilon * wasserstein(*pair, LINE, p=math.inf))
-            p, q = pair @ rows
+            p, q = np.stack(pair) @ rows
             found.append(float(np.maximum(p - ratio * q, 0).sum()) / delta)
     return instances.worst_of(found)
 
@@ -253,7 +258,7 @@ def largest_loss_of_laws(effort: Effort) -> float:
     """Fig. 4 at δ = 0: D_∞ between laws over ε W_∞, ε of the mechanism per unit of distance: the largest."""
     found = []
     for _ in range(effort.some(0.05)):
-        rows, laws = instances.any_channel(3, 3).matrix, instances.laws(2, 3)
+        rows, laws = instances.any_channel(3, 3).matrix, instances.pair(3)
         most = MetricMechanism.of(rows, LINE).epsilon * wasserstein(*laws, LINE, p=math.inf)
         found.append(between_laws(rows, *laws, "max") / most)
     return instances.worst_of(found)
@@ -265,8 +270,12 @@ def draw_compositions(effort: Effort) -> list[Drawing]:
     fresh = [("x₀ of law λ", 0.15, 0.78), ("x₁ of law λ", 0.15, 0.22), *shared[1:]]
     ends = [("A₀", "y₀", ""), ("A₁", "y₁", ""), ("A₀", "A₁", "y₀")]
     return [
-        Diagram("KM Fig. 3a: ⊙, one input for both", shared, [("x of law λ", "A₀", ""), ("x of law λ", "A₁", ""), *ends]),
-        Diagram("KM Fig. 3b: •, an input for each", fresh, [("x₀ of law λ", "A₀", ""), ("x₁ of law λ", "A₁", ""), *ends]),
+        Diagram(
+            "KM Fig. 3a: ⊙, one input for both", shared, [("x of law λ", "A₀", ""), ("x of law λ", "A₁", ""), *ends]
+        ),
+        Diagram(
+            "KM Fig. 3b: •, an input for each", fresh, [("x₀ of law λ", "A₀", ""), ("x₁ of law λ", "A₁", ""), *ends]
+        ),
     ]
 
 
@@ -415,8 +424,8 @@ ITEMS = (
     Item(
         PAPER,
         "Figure 4: from points to laws at δ > 0",
-        "δ* that laws need at ε W_∞ over the δ of the points: the largest over random channels, beside the |Φ| = 9 of the "
-        "figure",
+        "δ* that laws need at ε W_∞ over the δ of the points: the largest over random channels, beside the |Φ| = 9 of "
+        "the figure",
         f"{XDP}(..., 'approximate_max')",
         leftover,
         number(9.0),

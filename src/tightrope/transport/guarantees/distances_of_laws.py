@@ -33,9 +33,7 @@ def diameter(source: ArrayLike, target: ArrayLike, cost: CostLike) -> float:
     return float(table.matrix()[np.ix_(begin > 0, end > 0)].max())
 
 
-def optimally_lifted(
-    relation: ArrayLike, source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 1
-) -> bool:
+def optimally_lifted(relation: ArrayLike, source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 1) -> bool:
     """Whether (source, target) ∈ Φ_{W_p}#: some coupling on Φ alone costs no more than the best of all (KM Thm 2).
 
     ``relation``: Φ as a matrix of truth values, shape [n, m]. Costs are compared to 1e−9 of the largest one. Raises

@@ -37,6 +37,8 @@ FEW = 10**4
 """Of more steps a grid says little, and takes long to say it."""
 FINE = 1e-8
 """Beyond this one the other way is tried, too."""
+WALL = 2e7
+"""Like a square K would grow by e there: sixty trainings say from where on no line beside the saddle serves."""
 MOST_TRIES = 4
 NEAR_POLES = 16.0
 """Tails chosen for a δ within this factor serve as well."""
@@ -85,7 +87,7 @@ class Contour(Engine):
     def _by_levels(self, epsilon: float) -> tuple[float, float, str]:
         """As it is where K rises gently; with the tails apart where it has a wall; both where one is not enough."""
         ways = (self._as_it_is, self._by_jumps) if self._trims else (self._as_it_is,)
-        if self._trims and (self.aims or self._walled(epsilon)):
+        if self.aims:
             ways = ways[::-1]
         low, high, troubles = self.total.infinite_bounds[0], 1.0, []
         for way in ways:
@@ -120,21 +122,6 @@ class Contour(Engine):
             return *self._level(0.0).body.delta(epsilon), "the integral cancels"
         except PrecisionError as caught:
             return self.total.infinite_bounds[0], self.ceiling(epsilon), str(caught)
-
-    def _walled(self, epsilon: float) -> bool:
-        """Whether K rises like a wall beyond the saddle: like a square it would grow by e there, and not fourfold."""
-        axis = self._level(0.0).body.lines.right
-        try:
-            saddle = axis.saddle(epsilon)
-        except PrecisionError:
-            return True
-        return self._wall_at(saddle)
-
-    def _wall_at(self, saddle: int) -> bool:
-        around = np.array([saddle, saddle + FINENESS // 2])
-        self._level(0.0).body.lines.right.learn_alone(around)
-        here, there = self._level(0.0).body.lines.right.cumulants(around).tolist()
-        return not 0 < there < 4 * here
 
     def _about(self, epsilon: float) -> float:
         """δ by the saddle-point formula, where next to nothing is trimmed."""
@@ -192,28 +179,16 @@ class Contour(Engine):
         return self.troubles.get(epsilon, "")
 
     def guess(self, target: float) -> Guess | None:
-        """From the saddle point; where K has a wall, from that of the bodies: jumps add a little."""
+        """From the saddle point; where that is hidden behind a wall, from that of the bodies: jumps add a little."""
         rest = target - self.total.infinite_mass
         if not rest > 0:
             return None
-        found = self._guess_by_jumps(rest) if self._trims else None
-        if found is None:
-            found = self._first_guess(self._level(0.0).body.lines, rest)
-        return None if found is None or not found[0] > 0 else Guess(found[0], math.exp(found[1] / FINENESS))
-
-    def _guess_by_jumps(self, rest: float) -> tuple[float, int] | None:
-        """That of the bodies, unless K has no wall there: it neither left that of the bodies nor begins to rise."""
-        lines = self._level(_rounded(_apart(rest))).body.lines
+        lines = self._level(0.0).body.lines
         found = self._first_guess(lines, rest)
-        if found is None:
-            return None
-        here = np.array([found[1]])
-        self._level(0.0).body.lines.right.learn_alone(here)
-        whole, body = self._level(0.0).body.lines.right.cumulants(here)[0], lines.right.cumulants(here)[0]
-        if not (whole > 2 * body or self._wall_at(found[1])):
-            return None
-        self.aims[:] = [rest]
-        return found
+        if self._trims and not (found and not _walled(lines, found[1]) and _leads(lines, found[0], rest)):
+            found = self._first_guess(self._level(_rounded(_apart(rest))).body.lines, rest) or found
+            self.aims[:] = [rest]
+        return None if found is None or not found[0] > 0 else Guess(found[0], math.exp(found[1] / FINENESS))
 
     @staticmethod
     def _first_guess(lines: LineIntegral, target: float) -> tuple[float, int] | None:
@@ -221,6 +196,23 @@ class Contour(Engine):
             return lines.right.guess(math.log(target))
         except PrecisionError:
             return None
+
+
+def _walled(lines: LineIntegral, saddle: int) -> bool:
+    """Whether K rises so steeply half an e-fold beyond the saddle that the integral will hardly keep a digit there."""
+    around = np.array([saddle, saddle + FINENESS // 2])
+    lines.right.learn_alone(around)
+    here, there = lines.right.cumulants(around).tolist()
+    return not 0 < there < WALL * here
+
+
+def _leads(lines: LineIntegral, epsilon: float, target: float) -> bool:
+    """Whether the integral itself says that δ is about ``target`` there; its nodes are kept for what follows."""
+    try:
+        value, error = lines.value(epsilon, between=False)
+    except PrecisionError:
+        return False
+    return error <= FINE * value and target / NEAR_POLES < value < target * NEAR_POLES
 
 
 def _apart(delta: float) -> float:

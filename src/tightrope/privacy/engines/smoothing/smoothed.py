@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -52,21 +53,26 @@ class Line:
     sums: SmoothLine
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Smoothed(Engine):
     """``instead`` answers where this one does not, and helps where it is wide."""
 
     total: Composition
     instead: Engine
-    apart: Apart | None
     bounds: Chernoff
     lines: dict[Place, Line] = field(default_factory=dict)
-    mirror: list[Smoothed] = field(default_factory=list)
     name = "smoothed contour"
 
-    @classmethod
-    def of(cls, total: Composition, instead: Engine) -> Smoothed:
-        return cls(total, instead, set_apart(total), Chernoff(total))
+    @cached_property
+    def apart(self) -> Apart | None:
+        """Made when it is needed: it may be the sums of a thousand losses."""
+        return set_apart(self.total)
+
+    @cached_property
+    def mirror(self) -> Smoothed:
+        """That of the reverse direction."""
+        reverse = self.total.reverse()
+        return Smoothed(reverse, self.instead, Chernoff(reverse))
 
     def delta(self, epsilon: float) -> Interval:
         low, high = self._alone(epsilon)
@@ -110,9 +116,7 @@ class Smoothed(Engine):
         if epsilon > min(0.0, least):
             kept = self._finite(epsilon + slack, between=True)[1], self._finite(epsilon - slack, between=True)[0]
             return outward(1 - kept[0], 4 * ROUND_OFF)[0], outward(1 - kept[1], 4 * ROUND_OFF)[1]
-        if not self.mirror:
-            self.mirror.append(Smoothed.of(self.total.reverse(), self.instead))
-        low, high = self.mirror[0]._alone(-epsilon)
+        low, high = self.mirror._alone(-epsilon)
         base, factor = -math.expm1(epsilon), math.exp(epsilon)
         return outward(base + factor * low, 8 * ROUND_OFF)[0], outward(base + factor * high, 8 * ROUND_OFF)[1]
 
@@ -186,4 +190,4 @@ class Smoothed(Engine):
 def smoothed(total: Composition, instead: Engine) -> Engine:
     """The engine, where every law knows its moments; else the other one."""
     known = all(isinstance(law, Atoms) or law.knows_moment for law in total.laws)
-    return Smoothed.of(total, instead) if known else instead
+    return Smoothed(total, instead, Chernoff(total)) if known else instead

@@ -1,0 +1,92 @@
+"""A ledger on a terminal: a table of limits, a picture of the budget by date, and which rule holds for what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from tightrope.certificates.printable import printable
+from tightrope.cli.output import heading, print_table, say
+
+Json = Mapping[str, Any]
+WIDTH = 50
+SPENT, RESERVED, LEFT = "█", "▒", "·"
+MOST_DATES, MOST_ENTRIES = 20, 200
+
+
+def show_overview(view: Json) -> None:
+    """One dataset."""
+    identity = view["identity"]
+    heading(f"{printable(view['dataset'])}: {view['releases']} released, {view['refusals']} refused")
+    whose = "each row" if identity["person"] is None else f"one value of {printable(identity['person'])}"
+    say(f"A person is {whose}: {identity['means']}, at most {identity['rows_per_person']} rows.")
+    say(*([f"Note: {printable(view['note'])}"] if view["note"] else []))
+    columns = ["limit", "spent", "reserved", "left", "epsilon, delta left"]
+    print_table(columns, [_limit(limit) for limit in view["limits"]])
+    _show_dates(view["timeline"])
+    _show_rules(view)
+
+
+def _limit(limit: Json) -> list[str]:
+    left = "; ".join(f"{epsilon}, {delta}" for epsilon, delta in limit["points_left"])
+    whose = f" ({limit['audience']})" if limit["audience"] else ""
+    return [f"{limit['slot']}{whose}", limit["spent"], limit["reserved"], limit["left"], left]
+
+
+def _show_dates(timeline: Sequence[Json]) -> None:
+    """A bar after every release, the latest ones."""
+    if not timeline:
+        say("Nothing has been spent.")
+        return
+    heading(f"The whole budget after each release: {SPENT} spent, {RESERVED} reserved, {LEFT} left")
+    if len(timeline) > MOST_DATES:
+        say(f"... {len(timeline) - MOST_DATES} earlier ones: tightrope ledger history")
+    for moment in timeline[-MOST_DATES:]:
+        say(f"{moment['time'][:16].replace('T', ' ')}  {bar(moment)}  {moment['left']} left")
+
+
+def bar(moment: Json) -> str:
+    """The three parts of a budget, rounded so that nothing that is gone looks left.
+
+    >>> bar({"spent": "0.5", "reserved": "0.25", "left": "0.25"}) == 25 * SPENT + 13 * RESERVED + 12 * LEFT
+    True
+    """
+    spent = -(-Fraction(moment["spent"]) * WIDTH // 1)
+    gone = -(-(Fraction(moment["spent"]) + Fraction(moment["reserved"])) * WIDTH // 1)
+    return SPENT * int(spent) + RESERVED * int(gone - spent) + LEFT * int(WIDTH - gone)
+
+
+def _show_rules(view: Json) -> None:
+    """How releases add up, and what it costs not to plan ahead."""
+    if not view["blocks"]:
+        return
+    heading("How they add up")
+    for one in view["series"]:
+        say(f"Series {printable(one['key'])}: {one['released']} of {one['times']} released, composed exactly together.")
+    single = sum(block["releases"] for block in view["blocks"] if block["rule"] == "basic composition")
+    if single:
+        say(f"{single} released one by one, perhaps after seeing earlier answers: their shares add up.")
+    price = view["planned_together"]
+    if price is not None:
+        say(
+            f"Had all of this been declared together before the first, it would have taken a share of "
+            f"{price['share']}, and {price['left']} would be left. That is a comparison, and no budget: what was "
+            f"chosen on the way does not compose like that."
+        )
+
+
+def show_history(entries: Sequence[Json]) -> None:
+    """A line an entry."""
+    columns = ["entry", "time", "dataset", "what", "key", "left of the whole"]
+    print_table(columns, [_entry(entry) for entry in entries[-MOST_ENTRIES:]], left=5)
+    if len(entries) > MOST_ENTRIES:
+        say(f"... and {len(entries) - MOST_ENTRIES} earlier ones with --json")
+
+
+def _entry(entry: Json) -> list[str]:
+    spent, reserved = entry["state"]["balances"].get("total", ["0", "0"])
+    left = 1 - Fraction(spent) - Fraction(reserved)
+    key = entry["key"] or entry["body"].get("key", "")
+    said = "" if entry["kind"] == "dataset" else printable(key)
+    return [str(entry["number"]), entry["time"][:19], printable(entry["dataset"]), entry["kind"], said, str(left)]

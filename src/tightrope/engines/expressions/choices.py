@@ -1,0 +1,222 @@
+"""Values out of few: parts of a range, cases, months and hours."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from tightrope.engines.expressions.arithmetic import numeric
+from tightrope.engines.expressions.conditions import condition
+from tightrope.engines.expressions.facts import NUMBERS, Facts, Rows
+from tightrope.engines.expressions.leaves import ENGINE, TIMES, Value, common, in_kind, instant
+from tightrope.engines.expressions.tree import Tree
+from tightrope.engines.guard import load
+from tightrope.engines.schema import Kind, Schema
+from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+MOST_EDGES = 2_000
+
+
+@final
+@dataclass(frozen=True)
+class Cut(Tree):
+    """The largest edge that is not above x; missing below the first one. So the last part has no end."""
+
+    part: Tree
+    edges: tuple[Value, ...]
+    mentions = 1
+
+    def __post_init__(self) -> None:
+        own = {edge.kind for edge in self.edges if isinstance(edge, Value)}
+        values: list[Any] = [edge.value for edge in self.edges]
+        rising = len(own) == 1 and all(a < b for a, b in itertools.pairwise(values))
+        if not rising or own == {"boolean"} or len(self.edges) > MOST_EDGES:
+            expected = f"cut(x, [a, b, ...]) with rising numbers or days, at most {MOST_EDGES:,}"
+            raise InputError("edges", f"{len(self.edges)} edges", expected)
+        super().__post_init__()
+
+    @property
+    def parts(self) -> tuple[Tree, ...]:
+        """What is cut, and the edges."""
+        return self.part, *self.edges
+
+    @property
+    def weight(self) -> int:
+        """Each edge is compared with the part."""
+        return len(self.edges) * (2 + self.part.weight)
+
+    def __str__(self) -> str:
+        return f"cut({self.part}, [{', '.join(map(str, self.edges))}])"
+
+    def facts(self, schema: Schema) -> Facts:
+        """The edges."""
+        if common(self.parts, schema) == "date":
+            return Facts("date", values=tuple(self._days()))
+        numeric(self.parts, schema)
+        return Facts(
+            self.edges[0].kind,
+            float(self.edges[0].value),
+            float(self.edges[-1].value),
+            tuple(edge.value for edge in self.edges),
+        )
+
+    def compiled(self, rows: Rows) -> ir.Column:
+        """By halves: the logarithm of the number of edges in comparisons a row."""
+        ibis, kind = load("ibis"), common(self.parts, rows.schema)
+        x, *edges = (in_kind(part, kind, rows) for part in self.parts)
+        out = edges if kind == "date" else [edge.compiled(rows) for edge in self.edges]
+        return ibis.ifelse(x >= edges[0], _halved(x, edges, out), ibis.null(out[0].type()))
+
+    def _days(self) -> list[datetime.date]:
+        return [instant(str(edge.value), "date") for edge in self.edges]
+
+
+def cut(part: Tree, edges: Sequence[Value]) -> Cut:
+    """Whole numbers beside numbers are numbers."""
+    kinds = {edge.kind for edge in edges}
+    if kinds == set(NUMBERS):
+        return Cut(part, tuple(Value(float(edge.value), "number") for edge in edges))
+    return Cut(part, tuple(edges))
+
+
+def _halved(x: ir.Column, edges: Sequence[ir.Scalar], out: Sequence[ir.Scalar]) -> ir.Column:
+    if len(edges) == 1:
+        return out[0]
+    half = len(edges) // 2
+    upper, lower = _halved(x, edges[half:], out[half:]), _halved(x, edges[:half], out[:half])
+    return load("ibis").ifelse(x >= edges[half], upper, lower)
+
+
+@final
+@dataclass(frozen=True)
+class Case(Tree):
+    """The value beside the first condition that is true; the last value where none is. ``None`` is a missing value."""
+
+    conditions: tuple[Tree, ...]
+    choices: tuple[Tree | None, ...]
+
+    def __post_init__(self) -> None:
+        whole = self.conditions and len(self.choices) == len(self.conditions) + 1
+        if not whole or all(choice is None for choice in self.choices):
+            remedy = "such as case(age < 18, 'young', age < 65, 'grown', 'old')"
+            raise InputError("case", len(self.choices), "case(condition, value, ..., otherwise)", remedy)
+        super().__post_init__()
+
+    @property
+    def parts(self) -> tuple[Tree, ...]:
+        """Conditions and values."""
+        return *self.conditions, *self._known
+
+    @property
+    def _known(self) -> tuple[Tree, ...]:
+        return tuple(choice for choice in self.choices if choice is not None)
+
+    def __str__(self) -> str:
+        pairs = zip(self.conditions, self.choices, strict=False)
+        return f"case({', '.join(f'{test}, {choice}' for test, choice in pairs)}, {self.choices[-1]})"
+
+    def facts(self, schema: Schema) -> Facts:
+        """All values of the choices, where those are known."""
+        for test in self.conditions:
+            condition(test, schema)
+        kind, every = common(self._known, schema), [choice.facts(schema) for choice in self._known]
+        found = None if any(own.values is None for own in every) else _sorted(kind, self._known, every)
+        sure = len(self._known) == len(self.choices) and all(own.sure for own in every)
+        return Facts(kind, min(own.lower for own in every), max(own.upper for own in every), found, sure)
+
+    def compiled(self, rows: Rows) -> ir.Column:
+        """By the engine, which takes a missing condition for one that is not true."""
+        ibis, kind = load("ibis"), common(self._known, rows.schema)
+        nothing = ibis.null(in_kind(self._known[0], kind, rows).type())
+        choices = [nothing if choice is None else in_kind(choice, kind, rows) for choice in self.choices]
+        tests = [test.compiled(rows) for test in self.conditions]
+        return ibis.cases(*zip(tests, choices, strict=False), else_=choices[-1])
+
+
+def _sorted(kind: Kind, choices: Sequence[Tree], every: Sequence[Facts]) -> tuple[object, ...]:
+    found = {value for own in every for value in own.values or ()}
+    if kind in TIMES:
+        found = {instant(str(value), kind) for value in found}
+    return tuple(sorted(map(float, found) if kind == "number" else found))  # type: ignore[arg-type, type-var]
+
+
+@final
+@dataclass(frozen=True)
+class Calendar(Tree):
+    """A part of a day or an instant, in UTC where the instant has a zone. ``weekday``: 1 is Monday, 7 is Sunday."""
+
+    unit: str
+    part: Tree
+
+    @property
+    def parts(self) -> tuple[Tree, ...]:
+        """The day or instant."""
+        return (self.part,)
+
+    def __str__(self) -> str:
+        return f"{self.unit}({self.part})"
+
+    def facts(self, schema: Schema) -> Facts:
+        """The range of the unit."""
+        kind = self.part.facts(schema).kind
+        kinds = TIMES[1:] if self.unit == "hour" else TIMES
+        if kind not in kinds:
+            remedy = "of a CSV file, declare the column's type" if kind == "text" else ""
+            raise InputError("expression", f"{self.part} ({kind})", f"a {' or '.join(kinds)} for {self.unit}", remedy)
+        low, high = UNITS[self.unit]
+        return Facts("integer", low, high, None if self.unit == "year" else tuple(range(low, high + 1)))
+
+    def compiled(self, rows: Rows) -> ir.Column:
+        """By the engine."""
+        own = self.part.compiled(rows)
+        found = own.day_of_week.index() + 1 if self.unit == "weekday" else getattr(own, self.unit)()
+        return found.cast(ENGINE["integer"])
+
+
+UNITS = {"year": (1, 9999), "month": (1, 12), "day": (1, 31), "weekday": (1, 7), "hour": (0, 23)}
+"""Each with its range."""
+
+
+@final
+@dataclass(frozen=True)
+class Lower(Tree):
+    """A text in small letters: those of the Latin, Greek and Cyrillic alphabets, one by one.
+
+    Engines disagree about the others, and about letters that become two.
+    """
+
+    part: Tree
+
+    @property
+    def parts(self) -> tuple[Tree, ...]:
+        """The text."""
+        return (self.part,)
+
+    def __str__(self) -> str:
+        return f"lower({self.part})"
+
+    def facts(self, schema: Schema) -> Facts:
+        """A text."""
+        kind = self.part.facts(schema).kind
+        if kind != "text":
+            raise InputError("expression", f"{self.part} ({kind})", "a text for lower")
+        return Facts("text")
+
+    def compiled(self, rows: Rows) -> ir.Column:
+        """Letter by letter, by a table of ours."""
+        return self.part.compiled(rows).translate(LARGE, LARGE_IN_SMALL)
+
+
+def _large() -> str:
+    letters = map(chr, range(ord("A"), 0x530))
+    return "".join(letter for letter in letters if letter.lower() != letter and len(letter.lower()) == 1)
+
+
+LARGE = _large()
+LARGE_IN_SMALL = "".join(letter.lower() for letter in LARGE)  # one by one: at a word's end Σ would become ς

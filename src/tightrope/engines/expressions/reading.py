@@ -1,0 +1,190 @@
+"""From text to tree: a few forms of Python's expressions, read by Python's own parser. Nothing is ever run.
+
+What is not listed here does not exist: attributes, subscripts, calls of anything but ``FUNCTIONS``, comprehensions,
+``lambda``, ``:=``, f-strings, ``**``. Every text is short, and every tree shallow, before it is looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tightrope.engines.expressions.arithmetic import Arithmetic
+from tightrope.engines.expressions.conditions import Compare, Member, Missing, Not, logic
+from tightrope.engines.expressions.functions import FUNCTIONS, Argument, Listed
+from tightrope.engines.expressions.leaves import ELSEWHERE, Column, Value, literal
+from tightrope.engines.expressions.tree import MOST_DEPTH, Tree
+from tightrope.errors import InputError, listed, nearest
+
+LONGEST = 10_000
+USAGE = "column names, numbers, 'texts', + - * /, == < <= > >= !=, in [...], is None, and, or, not and functions"
+ARITHMETIC: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+TIPS: dict[type[ast.AST], str] = {
+    ast.IfExp: "say case(condition, value, otherwise)",
+    ast.BitAnd: "say and",
+    ast.BitOr: "say or",
+    ast.Invert: "say not",
+    ast.Attribute: 'a column whose name has a dot is column("a.b")',
+    ast.NamedExpr: "say == to compare",
+    ast.JoinedStr: "write the text itself",
+}
+
+
+def read(text: str) -> Tree:
+    """The tree of a text; raises ``InputError`` that says what cannot be read and what can.
+
+    >>> read("month(departed) in [6, 7] and not 0 < distance <= 500")
+    ... # doctest: +ELLIPSIS
+    Logic(word='and', conditions=(Member(...), Not(...)))
+    >>> print(read("(a + b) * 2 > c and (x is not None or y)"))
+    (a + b) * 2 > c and (x is not None or y)
+    """
+    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
+        expected = f"a text of at most {LONGEST:,} letters"
+        raise InputError("expression", text if isinstance(text, str) else type(text).__name__, expected, USAGE)
+    line = " ".join(text.split("\n")).strip()
+    return _Reader(line.encode(errors="replace"))(_parsed(line), 0)
+
+
+def _parsed(line: str) -> ast.expr:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of odd escapes and numbers
+            return ast.parse(line, mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        pass
+    raise InputError("expression", line, "one that can be read", f"it is made of {USAGE}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the nodes of one line; ``line`` in bytes, for that is how Python counts places."""
+
+    line: bytes
+
+    def __call__(self, node: ast.AST, depth: int) -> Tree:
+        if depth > MOST_DEPTH:
+            raise InputError("expression", f"{depth} levels", f"at most {MOST_DEPTH} levels deep")
+        reader = READERS.get(type(node))
+        if reader is None:
+            raise self.refused(node)
+        return reader(self, node, depth + 1)
+
+    def refused(self, node: ast.AST, tip: str = "") -> InputError:
+        """The error for a node that the language lacks."""
+        return InputError("expression", self.text(node), "one of this language", TIPS.get(type(node), tip or USAGE))
+
+    def text(self, node: ast.AST) -> str:
+        """What stands there."""
+        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None)
+        return self.line[start:end].decode(errors="replace")
+
+
+def _constant(reader: _Reader, node: ast.Constant, depth: int) -> Tree:
+    del depth
+    if node.value is None:
+        raise InputError("expression", "None", "x is None, or a value of case", "missing is no value to compute with")
+    return literal(node.value)
+
+
+def _name(reader: _Reader, node: ast.Name, depth: int) -> Tree:
+    """The name as it is written: Python would take ``ﬁn`` for ``fin``."""
+    del depth
+    if node.id in ELSEWHERE:
+        raise reader.refused(node, f"say {ELSEWHERE[node.id]}")
+    return Column(reader.text(node))
+
+
+def _binary(reader: _Reader, node: ast.BinOp, depth: int) -> Tree:
+    operation = ARITHMETIC.get(type(node.op))
+    if operation is None:
+        raise reader.refused(node, TIPS.get(type(node.op), "there are + - * /"))
+    return Arithmetic(operation, reader(node.left, depth), reader(node.right, depth))
+
+
+def _unary(reader: _Reader, node: ast.UnaryOp, depth: int) -> Tree:
+    if isinstance(node.op, ast.Invert):
+        raise reader.refused(node, TIPS[ast.Invert])
+    negative = isinstance(node.op, ast.USub)
+    if negative and isinstance(node.operand, ast.Constant) and type(node.operand.value) in (int, float):
+        return literal(-node.operand.value)  # type: ignore[operator]
+    part = reader(node.operand, depth)
+    if isinstance(node.op, ast.Not):
+        return Not(part)
+    return Arithmetic("-", literal(0), part) if negative else part
+
+
+def _logic(reader: _Reader, node: ast.BoolOp, depth: int) -> Tree:
+    return logic("and" if isinstance(node.op, ast.And) else "or", *(reader(part, depth) for part in node.values))
+
+
+def _compare(reader: _Reader, node: ast.Compare, depth: int) -> Tree:
+    """A chain is all of its comparisons."""
+    sides = [node.left, *node.comparators]
+    tests = [
+        _test(reader, operation, left, right, depth)
+        for operation, left, right in zip(node.ops, sides, sides[1:], strict=False)
+    ]
+    return logic("and", *tests) if len(tests) > 1 else tests[0]
+
+
+def _test(reader: _Reader, operation: ast.cmpop, left: ast.expr, right: ast.expr, depth: int) -> Tree:
+    if isinstance(operation, (ast.Is, ast.IsNot)):
+        if not (isinstance(right, ast.Constant) and right.value is None):
+            raise reader.refused(right, "only is None and is not None: say == to compare")
+        missing = Missing(reader(left, depth))
+        return Not(missing) if isinstance(operation, ast.IsNot) else missing
+    if isinstance(operation, (ast.In, ast.NotIn)):
+        member = Member(reader(left, depth), _list(reader, right))
+        return Not(member) if isinstance(operation, ast.NotIn) else member
+    for side in (left, right):
+        if isinstance(side, ast.Constant) and side.value is None:
+            raise reader.refused(side, "say x is None")
+    return Compare(COMPARISONS[type(operation)], reader(left, depth), reader(right, depth))
+
+
+def _list(reader: _Reader, node: ast.expr) -> Listed:
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        raise reader.refused(node, "a list of literals is needed: ['a', 'b']")
+    found = tuple(reader(element, MOST_DEPTH - 1) for element in node.elts)
+    if not all(isinstance(value, Value) for value in found):
+        raise reader.refused(node, "a list holds literals only: ['a', 'b']")
+    return tuple(value for value in found if isinstance(value, Value))
+
+
+def _call(reader: _Reader, node: ast.Call, depth: int) -> Tree:
+    name = node.func.id if isinstance(node.func, ast.Name) else reader.text(node.func)
+    known = tuple(FUNCTIONS)
+    if name not in known or not isinstance(node.func, ast.Name):
+        raise InputError("function", name, f"one of {listed(known)}", nearest(name, known))
+    if node.keywords:
+        raise InputError("expression", reader.text(node), FUNCTIONS[name].usage, "without names of arguments")
+    return FUNCTIONS[name](*(_argument(reader, argument, depth) for argument in node.args))
+
+
+def _argument(reader: _Reader, node: ast.expr, depth: int) -> Argument:
+    if isinstance(node, ast.Constant) and node.value is None:
+        return None
+    return _list(reader, node) if isinstance(node, (ast.List, ast.Tuple)) else reader(node, depth)
+
+
+READERS: dict[type[ast.AST], Callable[[_Reader, ast.AST, int], Tree]] = {
+    ast.Constant: _constant,  # type: ignore[dict-item]
+    ast.Name: _name,  # type: ignore[dict-item]
+    ast.BinOp: _binary,  # type: ignore[dict-item]
+    ast.UnaryOp: _unary,  # type: ignore[dict-item]
+    ast.BoolOp: _logic,  # type: ignore[dict-item]
+    ast.Compare: _compare,  # type: ignore[dict-item]
+    ast.Call: _call,  # type: ignore[dict-item]
+}
+"""The forms of the language; a form that is not here is refused."""

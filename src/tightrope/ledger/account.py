@@ -1,0 +1,204 @@
+"""One dataset in a ledger: what is left, and the three things that can be done: reserve, charge, answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tightrope.certificates.budget import Budget
+from tightrope.errors import BudgetRefused, InputError
+from tightrope.ledger.claim import Claim, SeriesClaim
+from tightrope.ledger.identity import Identity
+from tightrope.ledger.limits import Limit
+from tightrope.ledger.rules import after, taken
+from tightrope.ledger.state import State
+from tightrope.ledger.storage import chain
+from tightrope.ledger.storage.book import Book, Written
+from tightrope.ledger.storage.entry import ANSWERED, CHARGED, REFUSED, RESERVED, Entry, canonical, digest
+
+Outcome = Written[Entry | BudgetRefused]
+
+
+class Account:
+    """A dataset with its limits. Everything under a key happens once, however often and by whomever it is tried."""
+
+    def __init__(self, book: Book, declared: Entry) -> None:
+        self.book, self.declared = book, declared
+        self.identity = Identity.from_data(declared.said["identity"])
+        self.limits = tuple(map(Limit.from_data, declared.said["limits"]))
+
+    @property
+    def name(self) -> str:
+        """The dataset's."""
+        return self.identity.name
+
+    @property
+    def note(self) -> str:
+        """What its owner wrote down."""
+        return str(self.declared.said["note"])
+
+    def agree(self, limits: Sequence[Limit]) -> None:
+        """Raises ``InputError`` unless these are the limits that the ledger has."""
+        recorded, found = ({limit.name: limit.to_data() for limit in own} for own in (self.limits, limits))
+        for name in sorted(recorded.keys() | found.keys()):
+            if recorded.get(name) != found.get(name):
+                has = next((str(limit.budget) for limit in self.limits if limit.name == name), "no such limit")
+                remedy = "say the same budget and plan with a share of it; a promise to people is not changed later"
+                raise InputError(f"budget {name!r}", _said(limits, name), f"as the ledger has it ({has})", remedy)
+
+    def after(self, entry: Entry) -> State:
+        """What was spent and reserved after an entry of the dataset."""
+        return State.from_data(entry.after)
+
+    def taken(self, entry: Entry) -> Fraction:
+        """What a charge took of the whole budget."""
+        return taken(self.after(entry), self.limits, entry.said)
+
+    def state(self) -> State:
+        """What is spent and reserved now."""
+        return self.book.read(self._state)
+
+    def check(self, claim: Claim, series: str | None = None) -> None:
+        """Whether ``charge`` would pass now; a refusal is recorded and raised as ``BudgetRefused``."""
+
+        def work(connection: Connection) -> Entry | BudgetRefused:
+            found = self._found(connection, CHARGED, claim)
+            return found or self._next(connection, claim, series)
+
+        if isinstance(self.book.read(work), BudgetRefused):
+            self.charge(claim, series)
+
+    def charge(self, claim: Claim, series: str | None = None) -> Entry:
+        """Charge a release, or the next date of a ``series``; the entry is on disk when this returns.
+
+        Under a key that was charged for the same plan the entry is found and nothing is charged. Raises
+        ``BudgetRefused``, which is recorded, where a limit has not enough left; ``InputError`` for another plan.
+        """
+
+        def work(connection: Connection) -> Outcome:
+            found = self._found(connection, CHARGED, claim)
+            if found is not None:
+                return found, None
+            entry = self._next(connection, claim, series)
+            if isinstance(entry, BudgetRefused):
+                return entry, self._refused(connection, claim, entry)
+            if claim.recipe:
+                chain.keep_document(connection, claim.recipe)
+            made = chain.append(connection, self.name, CHARGED, claim.key, entry.time, (entry.body, entry.state))
+            return made, made
+
+        return _passed(self.book.write(work))
+
+    def reserve(self, claim: SeriesClaim) -> Entry:
+        """Set a whole series aside, or find it; raises as ``charge`` does."""
+
+        def work(connection: Connection) -> Outcome:
+            found = self._found(connection, RESERVED, claim)
+            if found is not None:
+                return found, None
+            said = {**_said_of(claim, self.book.now(connection)), "times": claim.times}
+            entry = self._drafted(connection, RESERVED, claim.key, said)
+            if isinstance(entry, BudgetRefused):
+                return entry, self._refused(connection, claim, entry)
+            chain.keep_document(connection, claim.recipe)
+            made = chain.append(connection, self.name, RESERVED, claim.key, entry.time, (entry.body, entry.state))
+            return made, made
+
+        return _passed(self.book.write(work))
+
+    def answer(self, key: str, text: str) -> str:
+        """Keep the answers that were paid under a key, and say the ones that count: the first that were kept.
+
+        Raises ``InputError`` where nothing was charged under the key: no answer is kept that was not paid.
+        """
+
+        def work(connection: Connection) -> tuple[str, Entry | None]:
+            if chain.of_key(connection, self.name, CHARGED, key) is None:
+                raise InputError("key", key, "one that was charged")
+            found = chain.of_key(connection, self.name, ANSWERED, key)
+            if found is not None:
+                return chain.document(connection, found.said["document"]), None
+            said, state = {"document": chain.keep_document(connection, text)}, self._state(connection).to_data()
+            made = chain.append(connection, self.name, ANSWERED, key, self.book.now(connection), (said, state))
+            return text, made
+
+        return self.book.write(work)
+
+    def stored(self, key: str) -> str | None:
+        """The answers under a key; None where there are none yet."""
+
+        def work(connection: Connection) -> str | None:
+            found = chain.of_key(connection, self.name, ANSWERED, key)
+            return None if found is None else str(chain.document(connection, found.said["document"]))
+
+        return self.book.read(work)
+
+    def charged(self, claim: Claim) -> Entry | None:
+        """The entry under the claim's key; ``InputError`` where it is another plan's."""
+        return self.book.read(lambda connection: self._found(connection, CHARGED, claim))
+
+    def reserved(self, key: str) -> tuple[Entry, str] | None:
+        """A series by its key with its recipe."""
+
+        def work(connection: Connection) -> tuple[Entry, str] | None:
+            found = chain.of_key(connection, self.name, RESERVED, key)
+            return None if found is None else (found, chain.document(connection, found.said["recipe"]))
+
+        return self.book.read(work)
+
+    def unanswered(self, plan: str) -> str | None:
+        """The key of the last charge of a plan whose answers nobody has seen: it may be tried again at no cost."""
+        own = self.book.entries(self.name)
+        answered = {entry.key for entry in own if entry.kind == ANSWERED}
+        paid = [entry.key for entry in own if entry.kind == CHARGED and entry.said["plan"] == plan]
+        return next((key for key in reversed(paid) if key not in answered), None)
+
+    def _state(self, connection: Connection) -> State:
+        last = chain.last_of(connection, self.name)
+        return State.from_data((last or self.declared).after)
+
+    def _found(self, connection: Connection, kind: str, claim: Claim | SeriesClaim) -> Entry | None:
+        found: Entry | None = chain.of_key(connection, self.name, kind, claim.key)
+        if found is not None and found.said["plan"] != claim.plan:
+            remedy = "the same key means the same plan; for a new release leave it out"
+            raise InputError("key", claim.key, "new, or that of this very plan", remedy)
+        return found
+
+    def _next(self, connection: Connection, claim: Claim, series: str | None) -> Entry | BudgetRefused:
+        said: dict[str, Any] = {**_said_of(claim, self.book.now(connection)), "series": series}
+        return self._drafted(connection, CHARGED, claim.key, said)
+
+    def _drafted(self, connection: Connection, kind: str, key: str, said: dict[str, Any]) -> Entry | BudgetRefused:
+        """The entry without its place in the chain, or why there is none."""
+        try:
+            state = after(self._state(connection), self.limits, kind, key, said)
+        except BudgetRefused as refusal:
+            return refusal
+        return Entry(0, self.name, kind, key, said["time"], canonical(said), canonical(state.to_data()), "", "")
+
+    def _refused(self, connection: Connection, claim: Claim | SeriesClaim, refusal: BudgetRefused) -> Entry:
+        """The refusal as an entry: it depends on declared parameters alone, never on data."""
+        said = {**_said_of(claim, self.book.now(connection)), "key": claim.key, "reason": str(refusal)}
+        state = self._state(connection).to_data()
+        made: Entry = chain.append(connection, self.name, REFUSED, None, said["time"], (said, state))
+        return made
+
+
+def _said_of(claim: Claim | SeriesClaim, time: str) -> dict[str, Any]:
+    recipe = digest(claim.recipe) if claim.recipe else ""
+    return {
+        "plan": claim.plan, "kept": claim.kept.to_data(), "recipe": recipe, "audience": claim.audience, "time": time,
+    }  # fmt: skip
+
+
+def _passed(found: Entry | BudgetRefused) -> Entry:
+    if isinstance(found, BudgetRefused):
+        raise found
+    return found
+
+
+def _said(limits: Sequence[Limit], name: str) -> str | Budget:
+    return next((str(limit.budget) for limit in limits if limit.name == name), "nothing")

@@ -1,0 +1,176 @@
+"""A ledger gone through from its first entry: the chain, every sum, every guarantee, and the certificates on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tightrope.certificates.budget import Budget
+from tightrope.certificates.release import LedgerEntry
+from tightrope.errors import BudgetRefused, TightropeError
+from tightrope.ledger.ledger import Ledger
+from tightrope.ledger.limits import Limit
+from tightrope.ledger.recipe import Recipe
+from tightrope.ledger.rules import after
+from tightrope.ledger.state import State
+from tightrope.ledger.storage import chain
+from tightrope.ledger.storage.entry import ANSWERED, CHARGED, DATASET, RESERVED, Entry, beginning, canonical
+
+SAFETY = 1e-9
+"""Relative margin for rounding, as where plans are certified."""
+MOST_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found: how many entries, guarantees computed again and certificates there are, and what is wrong."""
+
+    entries: int
+    guarantees: int
+    certificates: int
+    problems: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Walk:
+    """How far the chain was followed."""
+
+    previous: str
+    number: int = 0
+    time: str = ""
+    limits: dict[str, tuple[Limit, ...]] = field(default_factory=dict)
+    states: dict[str, State] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    keys: set[tuple[str, str, str]] = field(default_factory=set)
+    answers: list[tuple[int, str]] = field(default_factory=list)
+    recipes: set[tuple[str, str, int]] = field(default_factory=set)
+    problems: list[str] = field(default_factory=list)
+
+    def say(self, problem: str) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
+
+
+def check(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Report:
+    """Every entry's hash, order, time, key and state; every document; every guarantee, once for each noise.
+
+    ``certificates`` are what certificates on disk say of their entries: one that the ledger does not have shows that
+    the ledger is an older copy. Never raises for what is wrong: it says it.
+    """
+    walk = _Walk(beginning(ledger.id))
+    try:
+        pages = ledger.book.integrity()
+        if pages:
+            walk.say(f"the file is damaged ({pages.partition(':')[0]})")
+        for entry in ledger.book.each():
+            _follow(walk, entry)
+    except TightropeError as error:
+        walk.say(str(error))
+        return Report(walk.number, 0, 0, tuple(walk.problems))
+    _documents(walk, ledger)
+    checked = sum(_guarantee(walk, ledger, *which) for which in sorted(walk.recipes))
+    named = list(certificates)
+    for certificate in named:
+        _named(walk, ledger, certificate)
+    return Report(walk.number, checked, len(named), tuple(walk.problems))
+
+
+def _follow(walk: _Walk, entry: Entry) -> None:
+    """One entry after those before it."""
+    walk.number += 1
+    if entry.number != walk.number:
+        walk.say(f"entry {walk.number} is missing")
+        walk.number = entry.number
+    if not entry.whole:
+        walk.say(f"entry {entry.number} is not what was written")
+        walk.previous = entry.hash
+        return
+    if entry.previous != walk.previous:
+        walk.say(f"entry {entry.number} does not follow the one before it")
+    if entry.time < walk.time:
+        walk.say(f"entry {entry.number} is earlier than the one before it")
+    walk.previous, walk.time = entry.hash, entry.time
+    _key(walk, entry)
+    _state(walk, entry)
+
+
+def _key(walk: _Walk, entry: Entry) -> None:
+    if entry.key is None:
+        return
+    own = (entry.dataset, entry.kind, entry.key)
+    if own in walk.keys:
+        walk.say(f"entry {entry.number} repeats a key")
+    if entry.kind == ANSWERED and (entry.dataset, CHARGED, entry.key) not in walk.keys:
+        walk.say(f"entry {entry.number} answers what was not charged")
+    walk.keys.add(own)
+
+
+def _state(walk: _Walk, entry: Entry) -> None:
+    """What is spent after the entry, computed from what was spent before it."""
+    if entry.kind == DATASET:
+        walk.limits[entry.dataset] = tuple(map(Limit.from_data, entry.said["limits"]))
+    if entry.dataset not in walk.limits:
+        walk.say(f"entry {entry.number} is of a dataset that was not declared")
+        return
+    before = walk.states.get(entry.dataset, State())
+    try:
+        state = after(before, walk.limits[entry.dataset], entry.kind, entry.key, entry.said)
+    except BudgetRefused:
+        walk.say(f"entry {entry.number} spends more than was left")
+        state = State.from_data(entry.after)
+    if state is not before or entry.dataset not in walk.texts:
+        walk.texts[entry.dataset] = canonical(state.to_data())
+    walk.states[entry.dataset] = state
+    if walk.texts[entry.dataset] != entry.state:
+        walk.say(f"entry {entry.number} says other sums than its history comes to")
+        walk.states[entry.dataset] = State.from_data(entry.after)
+        walk.texts[entry.dataset] = entry.state
+    _wanted(walk, entry)
+
+
+def _wanted(walk: _Walk, entry: Entry) -> None:
+    """Which texts and guarantees have to be looked at: those of a series for all its dates together."""
+    if entry.kind == ANSWERED:
+        walk.answers.append((entry.number, entry.said["document"]))
+    single = entry.kind == CHARGED and entry.said["series"] is None
+    if (single or entry.kind == RESERVED) and entry.said["recipe"]:
+        walk.recipes.add((entry.said["recipe"], canonical(entry.said["kept"]), entry.said.get("times", 1)))
+
+
+def _documents(walk: _Walk, ledger: Ledger) -> None:
+    """Every longer text that an entry names is there and is what was written."""
+    whole = ledger.book.read(chain.whole_documents)
+    for number, name in walk.answers:
+        if name not in whole:
+            walk.say(f"the answers of entry {number} are not what was written")
+
+
+def _guarantee(walk: _Walk, ledger: Ledger, recipe: str, kept: str, times: int) -> int:
+    """Whether the noise keeps what was said, computed from its integer weights."""
+    try:
+        text = ledger.book.read(lambda connection: chain.document(connection, recipe))
+        loss = Recipe.read(text).loss(times)
+    except (TightropeError, ValueError, KeyError, TypeError):
+        walk.say(f"the noise {recipe[:12]} cannot be read")
+        return 0
+    said = json.loads(kept)
+    budget = Budget(delta=said["delta"], points=said["points"])
+    margin = 1 + SAFETY
+    points = [(loss.delta(min(float(e), 700.0)), float(d)) for e, d in budget.points]
+    points.append((max(loss.remove.infinite_mass, loss.add.infinite_mass), float(budget.delta)))
+    if any(found > allowed * margin for found, allowed in points):
+        walk.say(f"the noise {recipe[:12]} does not keep what was promised of it")
+    return 1
+
+
+def _named(walk: _Walk, ledger: Ledger, certificate: LedgerEntry) -> None:
+    """Whether a certificate's entry is in the ledger."""
+    if certificate.ledger != ledger.id:
+        walk.say(f"a certificate names entry {certificate.number} of another ledger")
+        return
+    found = ledger.book.read(lambda connection: chain.at(connection, certificate.number))
+    if found is None or found.hash != certificate.hash:
+        walk.say(
+            f"a certificate names entry {certificate.number}, which this ledger does not have: it is an older copy"
+        )

@@ -1,0 +1,44 @@
+"""What the same releases would have spent, had they been declared together before the first: the price of not doing so.
+
+It is a comparison and no guarantee: releases that were chosen after seeing answers do not compose like that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tightrope.certificates.budget import Budget
+from tightrope.ledger.recipe import Recipe, masses
+from tightrope.privacy.masses import Masses, Window
+
+POINTS = 2000
+"""Lattice points for the budget's largest ε."""
+REACH = 1.5
+CLOSE = 1e-4
+"""How near the least share is approached."""
+
+
+def together(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> float | None:
+    """The least share of a budget that the exact composition keeps, an upper bound; None where the whole does not do.
+
+    Each recipe ran so many times. Where no ε is asked for, there is no lattice to compose on: None, too.
+    """
+    largest = max((float(epsilon) for epsilon, _ in budget.stated), default=0.0)
+    if not recipes or largest <= 0:
+        return None
+    step = largest / POINTS
+    total = masses(recipes, Window(step, math.ceil(REACH * largest / step)))
+    if not _keeps(total, budget, 1.0):
+        return None
+    low, high = 0.0, 1.0
+    while high - low > CLOSE:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _keeps(total, budget, middle) else (middle, high)
+    return high
+
+
+def _keeps(total: Masses, budget: Budget, share: float) -> bool:
+    """Whether the law keeps a share of every point."""
+    pairs = [(total.delta(share * float(e)), share * float(d)) for e, d in budget.stated]
+    return all(found <= allowed for found, allowed in [*pairs, (total.infinite_mass, share * float(budget.delta))])

@@ -1,0 +1,60 @@
+"""What a dataset is: a declared name, its columns, what a person is in it, and how many of their rows count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+from tightrope.errors import InputError
+
+LONGEST_NAME = 200
+REMEDY = "use the same one, or declare another dataset; what both tell about the same people adds up all the same"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Two tables with the same identity are one dataset, at two times: the same people are protected in both.
+
+    ``columns`` are names and kinds, in any order. ``person`` is the column that names whose row it is, None where each
+    row is one. Raises ``InputError`` for a name that is empty, too long, or cannot be printed.
+    """
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    person: str | None
+    means: str
+    rows_per_person: int
+    rows_per_group: int
+    groups_per_person: int
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and 0 < len(self.name) <= LONGEST_NAME and self.name.isprintable()):
+            expected = f"a name of 1 to {LONGEST_NAME} letters"
+            raise InputError("dataset", self.name, expected, "say dataset='visits 2026'")
+        object.__setattr__(self, "columns", tuple(sorted((str(name), str(kind)) for name, kind in self.columns)))
+
+    def to_data(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {**asdict(self), "columns": [list(column) for column in self.columns]}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """The identity that ``to_data`` wrote."""
+        return cls(**{**data, "columns": tuple((name, kind) for name, kind in data["columns"])})
+
+    def agree(self, other: Identity) -> None:
+        """Raises ``InputError`` that names the first thing in which the other one differs from this, the recorded."""
+        if self.columns != other.columns:
+            raise InputError("columns", _changed(self, other), "those that the ledger has for this dataset", REMEDY)
+        for name in (field.name for field in fields(self)):
+            mine, others = getattr(self, name), getattr(other, name)
+            if mine != others:
+                raise InputError(name, others, f"{mine!r}, as the ledger has it for this dataset", REMEDY)
+
+
+def _changed(recorded: Identity, found: Identity) -> str:
+    """Which columns differ, in words; names and kinds only."""
+    more, less = set(found.columns) - set(recorded.columns), set(recorded.columns) - set(found.columns)
+    said = [f"{sign}{name} ({kind})" for sign, some in (("+", more), ("-", less)) for name, kind in sorted(some)]
+    return ", ".join(said)

@@ -1,0 +1,110 @@
+"""What a person wants to know of a dataset: what is spent, reserved and left, by which rule, what planning saves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from tightrope.ledger.account import Account
+from tightrope.ledger.composed import together
+from tightrope.ledger.limits import TOTAL, Limit
+from tightrope.ledger.recipe import Recipe
+from tightrope.ledger.rules import ADAPTIVE, TOGETHER
+from tightrope.ledger.shares import shown
+from tightrope.ledger.state import Balance, State
+from tightrope.ledger.storage import chain
+from tightrope.ledger.storage.entry import ANSWERED, CHARGED, REFUSED, RESERVED, Entry
+
+MOST_COMPOSED = 200
+"""Different releases that are composed for the comparison: it takes some milliseconds each."""
+
+
+def overview(account: Account) -> dict[str, Any]:
+    """Everything as plain data; shares are exact, as decimals or fractions."""
+    own = account.book.entries(account.name)
+    state = State.from_data(own[-1].after)
+    return {
+        "dataset": account.name,
+        "ledger": account.book.id,
+        "note": account.note,
+        "identity": account.identity.to_data(),
+        "limits": [_limit(account, limit, state) for limit in account.limits],
+        "releases": _count(own, CHARGED),
+        "answered": _count(own, ANSWERED),
+        "refusals": _count(own, REFUSED),
+        "series": [{"key": k, "released": r.done, "times": r.times} for k, r in state.series.items()],
+        "blocks": _blocks(own),
+        "planned_together": _price(account, own, state),
+        "timeline": _timeline(own),
+    }
+
+
+def history(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Every entry as plain data, for people and programs."""
+    return [
+        {
+            "number": entry.number, "dataset": entry.dataset, "kind": entry.kind, "key": entry.key, "time": entry.time,
+            "body": entry.said, "state": entry.after, "previous": entry.previous, "hash": entry.hash,
+        }
+        for entry in entries
+    ]  # fmt: skip
+
+
+def _count(own: Sequence[Entry], kind: str) -> int:
+    return sum(entry.kind == kind for entry in own)
+
+
+def _limit(account: Account, limit: Limit, state: State) -> dict[str, Any]:
+    """One limit as it is now: a limit that renews in its latest period."""
+    used = [slot for slot in state.balances if slot == limit.name or slot.startswith(f"{limit.name} ")]
+    slot = max(used, default=limit.name) if limit.every else limit.name
+    balance = state.balance(slot)
+    return {**limit.to_data(), "slot": slot, **_balance(balance), "points_left": _points(limit, balance.left)}
+
+
+def _balance(balance: Balance) -> dict[str, str]:
+    return {name: shown(getattr(balance, name)) for name in ("spent", "reserved", "left")}
+
+
+def _points(limit: Limit, share: Fraction) -> list[list[str]]:
+    """What is left of every ε and δ, exactly."""
+    return [[shown(share * Fraction(value)) for value in point] for point in limit.budget.points]
+
+
+def _blocks(own: Sequence[Entry]) -> list[dict[str, str | int | None]]:
+    """Which releases add up by which rule: a series is one block; blocks add up with each other."""
+    found: list[dict[str, str | int | None]] = []
+    for entry in own:
+        if entry.kind == RESERVED:
+            found.append({"entry": entry.number, "key": entry.key, "rule": TOGETHER, "releases": entry.said["times"]})
+        elif entry.kind == CHARGED and entry.said["series"] is None:
+            found.append({"entry": entry.number, "key": entry.key, "rule": ADAPTIVE, "releases": 1})
+    return found
+
+
+def _price(account: Account, own: Sequence[Entry], state: State) -> dict[str, str] | None:
+    """What all blocks would have taken of the whole budget, had they been declared together."""
+    counted: Counter[str] = Counter()
+    for entry in own:
+        if entry.kind == RESERVED or (entry.kind == CHARGED and entry.said["series"] is None):
+            counted[entry.said["recipe"]] += entry.said.get("times", 1)
+    if not counted or "" in counted or len(counted) > MOST_COMPOSED:
+        return None
+    texts = account.book.read(lambda connection: {name: chain.document(connection, name) for name in counted})
+    total = next(limit for limit in account.limits if limit.name == TOTAL)
+    share = together([(Recipe.read(texts[name]), times) for name, times in counted.items()], total.budget)
+    taken = 1 - state.balance(TOTAL).left
+    if share is None or share >= taken:
+        return None
+    return {"share": f"{share:.4f}", "left": f"{1 - share:.4f}"}
+
+
+def _timeline(own: Sequence[Entry]) -> list[dict[str, str]]:
+    """The whole budget after every entry that changed it."""
+    return [
+        {"time": entry.time, **_balance(State.from_data(entry.after).balance(TOTAL))}
+        for entry in own
+        if entry.kind in (CHARGED, RESERVED)
+    ]

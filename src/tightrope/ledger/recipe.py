@@ -1,0 +1,107 @@
+"""The noise of a release as data, and the loss that it has: what ``check`` computes every guarantee from again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Self
+
+from tightrope.design.allocation.contributions import Contribution
+from tightrope.design.allocation.units import Choice, ShiftLoss, Spend, Unit, total_loss
+from tightrope.ledger.storage.entry import canonical
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.privacy.laws.loss_cells import Cells
+from tightrope.privacy.loss import PrivacyLoss
+from tightrope.privacy.masses import Masses, Window
+from tightrope.privacy.neighbours import Neighbours
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """Units with the table of every noisy vector, and the lattice on which their losses were composed.
+
+    ``window`` is None for a single count that one row of a person enters: its loss is that of its table.
+    ``alternatives`` and ``spare`` are what the plan says of other noise.
+    """
+
+    units: tuple[Unit, ...]
+    choices: tuple[tuple[Choice, ...], ...]
+    window: Window | None
+    alternatives: Mapping[str, float] = field(default_factory=dict)
+    spare: float | None = None
+
+    @property
+    def text(self) -> str:
+        """As canonical JSON."""
+        window = None if self.window is None else [repr(self.window.step), self.window.reach]
+        pairs = zip(self.units, self.choices, strict=True)
+        units = [_unit_data(unit, choices) for unit, choices in pairs]
+        said = {"alternatives": dict(self.alternatives), "spare": self.spare}
+        return canonical({"window": window, "units": units, **said})
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """The recipe that ``text`` wrote."""
+        data = json.loads(text)
+        pairs = [_unit(unit) for unit in data["units"]]
+        step_reach = data["window"]
+        window = None if step_reach is None else Window(float(step_reach[0]), int(step_reach[1]))
+        units, choices = (tuple(parts) for parts in zip(*pairs, strict=True))
+        return cls(units, choices, window, data["alternatives"], data["spare"])
+
+    def masses(self, window: Window, times: int = 1) -> Masses:
+        """The composed law of ``times`` such releases on a lattice: an upper bound whatever the lattice is."""
+        return masses([(self, times)], window)
+
+    def loss(self, times: int = 1) -> PrivacyLoss:
+        """The loss of ``times`` such releases, noise fixed in advance; neighbours: add or remove one person."""
+        if self.window is None:
+            ((choice,),) = self.choices
+            law = choice.table.atoms(choice.shift)
+            return times * PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
+        law = self.masses(self.window, times).atoms()
+        return PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
+
+
+def masses(recipes: Sequence[tuple[Recipe, int]], window: Window) -> Masses:
+    """The composed law of several releases, each so many times, had they been declared together."""
+    exact = cache(_exact)
+    units = [unit for recipe, times in recipes for unit in recipe.units * times]
+    chosen = [choice for recipe, times in recipes for own in recipe.choices * times for choice in own]
+    return total_loss(units, [exact(choice.table) for choice in chosen], [choice.shift for choice in chosen], window)
+
+
+def _exact(table: NoiseTable) -> ShiftLoss:
+    """The loss from the integer weights; what rounding may have taken from a loss is added to it."""
+
+    def cells(shift: int) -> Cells:
+        return table.atoms(shift).raised().cells(0.0)
+
+    return cells
+
+
+def _unit_data(unit: Unit, choices: Sequence[Choice]) -> dict[str, Any]:
+    bounds = unit.contribution
+    return {
+        "rows": [bounds.rows, bounds.rows_per_group, bounds.groups],
+        "noise": [_choice_data(choice) for choice in choices],
+    }
+
+
+def _choice_data(choice: Choice) -> dict[str, Any]:
+    spend = choice.spend
+    return {
+        "spend": [spend.statistic, spend.eighths, spend.whole_rows, spend.bounded],
+        "family": choice.family, "shift": choice.shift, "table": choice.table.to_data(),
+    }  # fmt: skip
+
+
+def _unit(data: dict[str, Any]) -> tuple[Unit, tuple[Choice, ...]]:
+    choices = tuple(map(_choice, data["noise"]))
+    return Unit(tuple(choice.spend for choice in choices), Contribution(*data["rows"])), choices
+
+
+def _choice(data: dict[str, Any]) -> Choice:
+    return Choice(Spend(*data["spend"]), data["family"], data["shift"], NoiseTable.from_data(data["table"]))

@@ -1,0 +1,26 @@
+"""Exact shares as people read them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+MOST_DIGITS = 30
+
+
+def shown(share: Fraction) -> str:
+    """A share as a decimal where it has one of few digits, else as a fraction.
+
+    >>> shown(Fraction(1, 8)), shown(Fraction(1, 12)), shown(Fraction(0)), shown(Fraction(1))
+    ('0.125', '1/12', '0', '1')
+    """
+    rest, twos, fives = share.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    digits = max(twos, fives)
+    if rest != 1 or digits > MOST_DIGITS:
+        return str(share)
+    whole = str(abs(share.numerator) * 10**digits // share.denominator).rjust(digits + 1, "0")
+    text = f"{whole[:-digits]}.{whole[-digits:]}" if digits else whole
+    return f"-{text}" if share < 0 else text

@@ -1,0 +1,144 @@
+"""What is spent and reserved of each limit, as exact rationals: pure arithmetic, replayed by every check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Self
+
+from tightrope.certificates.budget import Budget
+from tightrope.errors import BudgetRefused
+from tightrope.ledger.limits import Limit
+from tightrope.ledger.shares import shown
+
+Shares = Mapping[str, Fraction]
+"""By limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Shares of one limit."""
+
+    spent: Fraction = Fraction(0)
+    reserved: Fraction = Fraction(0)
+
+    @property
+    def left(self) -> Fraction:
+        """What nobody has spent or reserved."""
+        return 1 - self.spent - self.reserved
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A series under way: ``done`` of ``times`` dates; in which periods each limit has paid for it, and what it costs.
+
+    ``costs`` are by limit, for all dates together. A limit that renews pays all of it once in each period.
+    """
+
+    times: int
+    done: int
+    costs: Shares
+    paid: tuple[str, ...] = ()
+
+    def to_data(self) -> list[Any]:
+        return [self.times, self.done, {name: str(cost) for name, cost in self.costs.items()}, list(self.paid)]
+
+    @classmethod
+    def from_data(cls, data: list[Any]) -> Self:
+        times, done, costs, paid = data
+        return cls(times, done, {name: Fraction(cost) for name, cost in costs.items()}, tuple(paid))
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All balances of a dataset by slot, its series by key, and how many releases were charged."""
+
+    balances: Mapping[str, Balance] = field(default_factory=dict)
+    series: Mapping[str, Running] = field(default_factory=dict)
+    releases: int = 0
+
+    def balance(self, slot: str) -> Balance:
+        """The balance of a slot; one that was never used is full."""
+        return self.balances.get(slot, Balance())
+
+    def charged(self, costs: Shares, slots: Mapping[str, str]) -> State:
+        """After a charge; raises ``BudgetRefused`` where a limit has not enough left."""
+        self._room(costs, slots)
+        moved = self._moved({slots[name]: (cost, Fraction(0)) for name, cost in costs.items()})
+        return replace(moved, releases=self.releases + 1)
+
+    def reserved(self, key: str, times: int, costs: Shares, slots: Mapping[str, str]) -> State:
+        """After a series was declared: limits for good set its cost aside, those that renew pay it now."""
+        self._room(costs, slots)
+        renews = {name: slots[name] != name for name in costs}
+        moves = {slots[n]: (c, Fraction(0)) if renews[n] else (Fraction(0), c) for n, c in costs.items()}
+        running = Running(times, 0, dict(costs), tuple(sorted(slots[name] for name in costs if renews[name])))
+        return replace(self._moved(moves), series={**self.series, key: running})
+
+    def dated(self, key: str, slots: Mapping[str, str]) -> State:
+        """After the next date of a series: its part is spent and no longer reserved."""
+        running = self.series[key]
+        if running.done >= running.times:
+            raise BudgetRefused(
+                f"all {running.times} releases of the series {key!r} were released; nothing was spent; declare another "
+                f"series, or plan with what is left"
+            )
+        new = {n: c for n, c in running.costs.items() if slots[n] != n and slots[n] not in running.paid}
+        self._room(new, slots)
+        part = {n: c / running.times for n, c in running.costs.items() if slots[n] == n}
+        moves = {slots[n]: (c, Fraction(0)) for n, c in new.items()} | {n: (c, -c) for n, c in part.items()}
+        paid = tuple(sorted({*running.paid, *(slots[name] for name in new)}))
+        after = replace(running, done=running.done + 1, paid=paid)
+        return replace(self._moved(moves), series={**self.series, key: after}, releases=self.releases + 1)
+
+    def _moved(self, moves: Mapping[str, tuple[Fraction, Fraction]]) -> State:
+        """Each slot with more spent and more reserved."""
+        changed = {
+            slot: Balance(self.balance(slot).spent + spent, self.balance(slot).reserved + reserved)
+            for slot, (spent, reserved) in moves.items()
+        }
+        return replace(self, balances={**self.balances, **changed})
+
+    def _room(self, costs: Shares, slots: Mapping[str, str]) -> None:
+        for name, cost in costs.items():
+            left = self.balance(slots[name]).left
+            if cost > left:
+                raise BudgetRefused(_refusal(slots[name], cost, left))
+
+    def to_data(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        balances = {slot: [str(b.spent), str(b.reserved)] for slot, b in self.balances.items()}
+        series = {key: running.to_data() for key, running in self.series.items()}
+        return {"balances": balances, "series": series, "releases": self.releases}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """The state that ``to_data`` wrote."""
+        balances = {slot: Balance(Fraction(s), Fraction(r)) for slot, (s, r) in data["balances"].items()}
+        series = {key: Running.from_data(running) for key, running in data["series"].items()}
+        return cls(balances, series, data["releases"])
+
+
+def costs_of(limits: Iterable[Limit], kept: Budget, audience: str | None) -> dict[str, Fraction]:
+    """What a guarantee takes of every limit that applies; raises ``BudgetRefused`` where one can never hold it."""
+    costs: dict[str, Fraction] = {}
+    for limit in limits:
+        if not limit.applies(audience):
+            continue
+        cost = limit.cost(kept)
+        if cost is None:
+            raise BudgetRefused(
+                f"the limit {limit.name!r} asks for {limit.budget}, and no share of it covers {kept}; plan with a "
+                f"budget that promises the same points; nothing was spent"
+            )
+        costs[limit.name] = cost
+    return costs
+
+
+def _refusal(slot: str, cost: Fraction, left: Fraction) -> str:
+    less = f"plan with share={shown(left)} or less" if left > 0 else "the answers that were paid for are in the ledger"
+    return (
+        f"this release needs a share of {shown(cost)} of the budget {slot!r} and {shown(left)} is left; {less}; "
+        f"nothing was spent"
+    )

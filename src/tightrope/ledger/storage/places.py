@@ -1,0 +1,113 @@
+"""Where a ledger lies: a file on a disk of this machine, or a database by its URL."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tightrope.errors import InputError, LedgerError
+
+MOUNTS = Path("/proc/self/mounts")
+ELSEWHERE = (
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "davfs", "ncpfs", "fuse.sshfs", "fuse.rclone", "fuse.s3fs",
+    "fuse.gcsfuse", "fuse.davfs2", "fuse.glusterfs",
+)  # fmt: skip
+"""File systems of other machines: their locks have lost updates, and SQLite's shared memory does not span machines."""
+POSTGRES = ("postgresql", "postgres")
+
+
+def is_url(place: str | os.PathLike[str]) -> bool:
+    """Whether it names a database of a server."""
+    return isinstance(place, str) and "://" in place
+
+
+def checked_url(url: str) -> str:
+    """The URL with the driver that is used; ``InputError``, without a password, for another database."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in (*POSTGRES, "postgresql+psycopg"):
+        expected = "a file, or a URL postgresql://..."
+        raise InputError("ledger", f"{scheme}://...", expected, "SQLite: give the path of the file")
+    return f"postgresql+psycopg://{rest}"
+
+
+def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Path:
+    """The file; ``InputError`` for a folder, a folder that is not there, and a disk of another machine.
+
+    The file is never opened here: closing it would drop the locks that SQLite holds on it in this process.
+    """
+    path = Path(place).absolute()
+    if path.is_dir():
+        raise InputError("ledger", str(place), "a file, not a folder", f"say {str(path / 'tightrope.ledger')!r}")
+    if not path.parent.is_dir():
+        raise InputError("ledger", str(place), "a file in a folder that exists")
+    kind = _file_system(path.parent.resolve(), _mounts() if mounts is None else mounts)
+    if kind in ELSEWHERE:
+        remedy = "put it on a disk of this machine, or in PostgreSQL: postgresql://..."
+        raise InputError("ledger", str(place), f"on a disk of this machine ({kind} is a network file system)", remedy)
+    return path
+
+
+def _mounts() -> str:
+    try:
+        return MOUNTS.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _file_system(folder: Path, mounts: str) -> str:
+    r"""The kind of the file system that a folder is on, by the longest mount point above it.
+
+    >>> _file_system(Path("/data/x"), "a / ext4 rw 0 0\nb /data nfs4 rw 0 0\n")
+    'nfs4'
+    """
+    found, longest = "", -1
+    for fields in (line.split() for line in mounts.splitlines()):
+        if len(fields) < 3:
+            continue
+        point = Path(fields[1].replace("\\040", " "))
+        if (point == folder or point in folder.parents) and len(point.parts) >= longest:
+            found, longest = fields[2], len(point.parts)
+    return found
+
+
+class Witness:
+    """A small file beside a ledger that says how far it had come: a copy that was put back in its place falls short.
+
+    It is written after every entry and may fall behind by those of a crash; a ledger that is behind it is not the one
+    that was. Who removes or changes it on purpose is not found out by it: the certificates name their entries, too.
+    """
+
+    def __init__(self, ledger: Path) -> None:
+        self._ledger, self.path = ledger, ledger.with_name(f"{ledger.name}.head")
+
+    def read(self) -> tuple[int, str] | None:
+        """The number and the hash of the last entry that was seen; None where nothing says so."""
+        try:
+            number, _, found = self.path.read_text(encoding="ascii").strip().partition(" ")
+            return int(number), found
+        except (OSError, ValueError):
+            return None
+
+    def write(self, number: int, found: str) -> None:
+        """Say how far the ledger has come; a disk that is full keeps the older word."""
+        part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        try:
+            part.write_text(f"{number} {found}\n", encoding="ascii")
+            part.replace(self.path)
+        except OSError:
+            part.unlink(missing_ok=True)
+
+    def refuse_gone(self) -> None:
+        """``LedgerError`` where the ledger is not there any more, or was cut off to nothing."""
+        seen = self.read()  # first: a ledger that is being made has no witness before it is there
+        if self._ledger.exists() and self._ledger.stat().st_size > 0:
+            return
+        if self._ledger.exists():
+            what = "is empty: it was cut off"
+        elif seen is not None:
+            what = f"is gone, though {self.path.name} says how far it had come"
+        else:
+            return
+        raise LedgerError(
+            f"the ledger {self._ledger} {what}; put the newest copy back, with its -wal file if there is one"
+        )

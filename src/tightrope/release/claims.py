@@ -1,0 +1,72 @@
+"""What a ledger is told of a plan: who is protected, what is kept, which noise, and a digest of all that was asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from tightrope.certificates.release import LedgerEntry
+from tightrope.ledger import Claim, Identity
+from tightrope.ledger.recipe import Recipe
+from tightrope.ledger.storage.entry import canonical, digest
+
+if TYPE_CHECKING:
+    from tightrope.certificates.release import ReleaseCertificate
+    from tightrope.engines.schema import Schema
+    from tightrope.ledger import Account
+    from tightrope.ledger.storage.entry import Entry
+    from tightrope.release.draft import Draft
+    from tightrope.release.questions.tasks import Person, Task
+
+
+def identity_of(dataset: str, schema: Schema, person: Person) -> Identity:
+    """A dataset as a ledger knows it."""
+    columns = tuple((column.name, column.kind) for column in schema.columns)
+    return Identity(dataset, columns, person.column, person.means, person.rows, person.rows_per_group, person.groups)
+
+
+def recipe_of(draft: Draft) -> Recipe:
+    """The noise of a draft."""
+    units = tuple(unit for task in draft.tasks for unit in task.units)
+    made = draft.allocation
+    return Recipe(units, made.choices, made.window, made.alternatives, made.spare)
+
+
+def asked(draft: Draft) -> str:
+    """A digest of all that a plan asks and promises, but not of its noise: the same on every machine."""
+    return digest(canonical([draft.budget.to_data(), [_asked(task) for task in draft.tasks]]))
+
+
+def _asked(task: Task) -> list[Any]:
+    bounds = [task.bounds.person, task.bounds.rows, task.bounds.rows_per_group, task.bounds.groups]
+    vectors = [
+        [v.spend.statistic, v.spend.eighths, repr(v.measure), v.sensitivity, v.exclusive]
+        for v in task.vectors
+    ]
+    questions = [[question.name, question.kind, str(question)] for question in task.questions]
+    return [list(task.by), repr(task.keys), bounds, vectors, questions]
+
+
+def claim_of(draft: Draft, key: str, audience: str | None) -> Claim:
+    """What a release of the draft is charged by."""
+    recipe = recipe_of(draft).text
+    return Claim(key, digest(asked(draft) + digest(recipe)), draft.budget, recipe, audience)
+
+
+def named(certificate: ReleaseCertificate, entry: Entry, account: Account) -> ReleaseCertificate:
+    """The certificate with the entry under which it was charged."""
+    state, series = account.after(entry), entry.said["series"]
+    running = None if series is None else state.series[series]
+    part = LedgerEntry(
+        ledger=account.book.id,
+        dataset=account.name,
+        key=str(entry.key),
+        number=entry.number,
+        hash=entry.hash,
+        share=str(account.taken(entry)),
+        left=str(state.balance("total").left),
+        position=state.releases if running is None else running.done,
+        of=None if running is None else running.times,
+    )
+    return structs.replace(certificate, ledger=part.words, entry=part)

@@ -1,0 +1,79 @@
+"""How many people there are in each group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, Unpack, final
+
+from tightrope.errors import PlanError
+from tightrope.release.questions.asked import Asked, Asking, asking, spelled_out
+from tightrope.release.questions.count import ROW_COUNT
+from tightrope.release.questions.node import Integers, Noises, Question, Record
+from tightrope.release.questions.vector import Vector, row_count
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CountDistinct(Question):
+    """The number of people in each group: of everybody, at most one row in a group counts."""
+
+    kind = "count_distinct"
+    meaning = "How many persons there are, each counted once in a group"
+    additive = False
+    uniform = True
+    notes = ("counts are not clipped: a small group may come out negative",)
+
+    def __str__(self) -> str:
+        return f"number of persons{self.asked.groups}"
+
+    @property
+    def rows_in_group(self) -> int:
+        """One: a second row of a person in a group changes nothing."""
+        return 1
+
+    @classmethod
+    def of(cls, asked: Asking) -> Self:
+        """The question, checked; raises ``PlanError`` naming what is wrong."""
+        found = Asked.of(cls.kind, **asked)
+        if found.rows_per_group not in (None, 1):
+            remedy = "everybody counts once in a group; groups_per_person says in how many groups"
+            raise PlanError("rows_per_group", found.rows_per_group, "left out", remedy)
+        return cls(found)
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+        """Nothing but what every question has."""
+        return cls.of(asking(entry))
+
+    def vectors(self) -> tuple[Vector, ...]:
+        """One: the number of rows, at most one of each person."""
+        return (row_count(ROW_COUNT, self.asked.size),)
+
+    def record(self, integers: Integers, noises: Noises) -> Record:
+        """The noisy integer; where it shows its group, the interval holds given that."""
+        lower, upper = noises[ROW_COUNT].interval(integers[ROW_COUNT])
+        return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
+
+    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
+        """Those of the noise."""
+        del people
+        return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width()
+
+    def worst(self, noises: Noises) -> float:
+        """That of the noise."""
+        return noises[ROW_COUNT].worst
+
+
+@spelled_out
+def count_distinct(**asked: Unpack[Asking]) -> CountDistinct:
+    """How many people there are in each group of ``by``: everybody counts once a group, however many rows they have.
+
+    A person is what the session says. Somebody who is in more groups than ``groups_per_person`` (or
+    ``rows_per_person``) counts in so many of them. The other keywords are those of ``count``; ``rows_per_group`` is 1.
+    Raises ``PlanError`` naming what is wrong.
+
+    >>> str(count_distinct(by="city"))
+    'number of persons by city'
+    """
+    return CountDistinct.of(asked)

@@ -1,0 +1,112 @@
+"""A fixed plan for several dates: declared together, reserved together, released one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, final
+
+from tightrope.design.allocation.allocation import Allocation, allocate
+from tightrope.errors import BudgetRefused, InputError
+from tightrope.ledger.claim import SeriesClaim
+from tightrope.ledger.recipe import Recipe
+from tightrope.ledger.storage.entry import digest
+from tightrope.release.claims import asked, claim_of
+from tightrope.release.plan import Plan
+from tightrope.release.recorded import recorded
+from tightrope.release.sealed import Sealed
+
+if TYPE_CHECKING:
+    from tightrope.ledger import Account
+    from tightrope.release.answers import Answers
+    from tightrope.release.draft import Draft
+
+Answering = Callable[["Draft"], Callable[[], AbstractContextManager[Callable[[], "Answers"]]]]
+How = tuple[str | None, Answering]
+"""Who sees the answers, and what prepares a release of a draft."""
+
+
+@final
+class Series(Sealed):
+    """``times`` releases of one plan that a ledger reserved: ``next()`` is the plan of the first that has no answers.
+
+    All of them together keep the share that was planned, composed exactly, for noise that was fixed beforehand. What a
+    person adds may be in the data of any number of the dates; per date the session's bounds hold.
+    """
+
+    __slots__ = ("_account", "_draft", "_how", "_key", "_times")
+    _account: Account
+    _draft: Draft
+    _how: How
+    _key: str
+    _times: int
+
+    def __init__(self, account: Account, draft: Draft, times: int, key: str, how: How) -> None:
+        parts: dict[str, Any] = {"_account": account, "_draft": draft, "_how": how, "_key": key, "_times": times}
+        for name, value in parts.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def times(self) -> int:
+        """How many releases were declared."""
+        return self._times
+
+    @property
+    def released(self) -> int:
+        """How many were charged so far."""
+        return self._account.state().series[self._key].done
+
+    def next(self, key: str | None = None) -> Plan:
+        """The plan of the next date; of one that was charged and has no answers yet, where there is one.
+
+        With the ``key`` of a date (its certificate names it) the plan is that date's: released again it is free.
+        Raises ``BudgetRefused`` where all are released.
+        """
+        if key is not None:
+            return self._plan(self._known(key))
+        done = self.released
+        waiting = (place for place in range(1, done + 1) if self._account.stored(self._name(place)) is None)
+        place = next(waiting, done + 1)
+        if place > self._times:
+            raise BudgetRefused(
+                f"all {self._times} releases of the series {self._key!r} were released; declare another series, or "
+                f"plan with what is left"
+            )
+        return self._plan(self._name(place))
+
+    def _known(self, key: str) -> str:
+        names = [self._name(place) for place in range(1, self.released + 1)]
+        if key not in names:
+            raise InputError("key", key, f"one of {names}", "leave it out for the next date")
+        return key
+
+    def _plan(self, key: str) -> Plan:
+        audience, answering = self._how
+        claim = claim_of(self._draft, key, audience)
+        return Plan(self._draft, recorded(self._account, claim, self._draft, answering(self._draft), self._key))
+
+    def _name(self, place: int) -> str:
+        return f"{self._key} {place}/{self._times}"
+
+
+def series_of(account: Account, draft: Draft, times: int, key: str, how: How) -> Series:
+    """The series of this key: found with its noise, or planned and reserved."""
+    plan = digest(f"{asked(draft)} {times}")
+    found = account.reserved(key)
+    recipe = _planned(draft, times) if found is None else Recipe.read(found[1])
+    if found is not None and found[0].said["plan"] != plan:
+        raise InputError("key", key, "new, or that of this very series", "the questions, the share and times are fixed")
+    entry = account.reserve(SeriesClaim(key, plan, draft.budget, times, recipe.text, how[0]))
+    first = account.reserved(key)
+    if first is not None and found is None:
+        recipe = Recipe.read(first[1])  # of two processes that reserve at once, the noise of the first
+    allocation = Allocation(recipe.choices, recipe.loss(), dict(recipe.alternatives), recipe.spare, recipe.window)
+    return Series(account, replace(draft, allocation=allocation), entry.said["times"], key, how)
+
+
+def _planned(draft: Draft, times: int) -> Recipe:
+    """The least noise for which all releases together keep the draft's budget; each is given that of the first."""
+    units = tuple(unit for task in draft.tasks for unit in task.units)
+    together = allocate(units * times, draft.budget)
+    return Recipe(units, together.choices[: len(units)], together.window, together.alternatives, together.spare)

@@ -1,0 +1,64 @@
+"""Answers as the text that a ledger keeps, and back: a value of a key is what it was, a date a date."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import uuid
+from decimal import Decimal
+from typing import Any
+
+from tightrope.certificates.document import plain
+from tightrope.certificates.release import RELEASES, ReleaseCertificate
+from tightrope.release.answers import Answer, Answers
+from tightrope.release.draft import Draft
+
+READ: dict[str, Any] = {
+    "date": datetime.date.fromisoformat,
+    "datetime": datetime.datetime.fromisoformat,
+    "decimal": Decimal,
+    "uuid": uuid.UUID,
+    "float": float,
+}
+"""Kinds of values that JSON has no word for, and what reads them."""
+
+
+def stored_text(answers: Answers) -> str:
+    """The records of every answer, in order, and the certificate."""
+    rows = [[{name: _written(value) for name, value in row.items()} for row in answer.rows] for answer in answers]
+    return json.dumps({"rows": rows, "certificate": plain(answers.certificate_data)}, allow_nan=False)
+
+
+def restored(text: str, draft: Draft) -> Answers:
+    """The answers of a draft that were kept: ``stored_text`` of them was."""
+    data = json.loads(text)
+    found = [
+        Answer(
+            accuracy.question,
+            [{name: _read(v) for name, v in row.items()} for row in rows],
+            draft.answer_data(accuracy),
+        )
+        for accuracy, rows in zip(draft.accuracies(), data["rows"], strict=True)
+    ]
+    return Answers(tuple(found), RELEASES.data(data["certificate"], ReleaseCertificate))
+
+
+def _written(value: Any) -> Any:
+    """A value as JSON: what it has no word for is a table of its kind and its text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, datetime.datetime | datetime.date):
+        return {"datetime" if isinstance(value, datetime.datetime) else "date": value.isoformat()}
+    if isinstance(value, Decimal | uuid.UUID):
+        return {type(value).__name__.lower(): str(value)}
+    return str(value)
+
+
+def _read(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, text),) = value.items()
+    return READ[kind](text)

@@ -1,0 +1,43 @@
+"""A ledger in a file and one in PostgreSQL, with a dataset of one promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import tightrope as tr
+from tightrope.ledger import Account, Claim, Identity, Ledger, Limit
+
+BUDGET = tr.Budget(epsilon=1, delta="1e-6")
+TOTAL = Limit("total", BUDGET)
+
+
+def identity(name: str = "visits", **changes: object) -> Identity:
+    usual = {"columns": (("user", "integer"), ("city", "text")), "person": "user", "means": "a person"}
+    bounds = {"rows_per_person": 3, "rows_per_group": 3, "groups_per_person": 3}
+    return Identity(name, **{**usual, **bounds, **changes})  # type: ignore[arg-type]
+
+
+def claim(key: str, share: str = "0.1", plan: str = "plan", **more: str) -> Claim:
+    return Claim(key, plan, BUDGET.share(share), **more)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., Ledger]]:
+    """Opens the ledger of the test's folder, as often as one likes."""
+    made: list[Ledger] = []
+
+    def open_one(**settings: object) -> Ledger:
+        made.append(Ledger(tmp_path / "visits.ledger", create=True, **settings))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield open_one
+    for ledger in made:
+        ledger.close()
+
+
+@pytest.fixture
+def account(opened: Callable[..., Ledger]) -> Account:
+    return opened().declare(identity(), [TOTAL])

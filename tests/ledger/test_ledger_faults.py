@@ -1,0 +1,255 @@
+"""What happens to files: full disks, damage, cuts, old copies. Nothing is charged wrongly, and messages say what."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.ledger.conftest import TOTAL, claim, identity
+from tests.ledger.processes import ended, started
+from tightrope.certificates.release import LedgerEntry
+from tightrope.errors import BudgetRefused, InputError, LedgerError, TightropeError
+from tightrope.ledger import Account, Ledger
+from tightrope.ledger.check import check
+from tightrope.ledger.storage.places import ELSEWHERE, checked_file
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A closed ledger with ten charges of 0.05, each answered."""
+    where = tmp_path / "visits.ledger"
+    own = account(where)
+    for number in range(10):
+        own.charge(claim(f"release {number}", "0.05"))
+        own.answer(f"release {number}", f"answers {number} " + "x" * 2000)
+    own.book.close()
+    return where
+
+
+def account(where: Path) -> Account:
+    return Ledger(where, create=True).declare(identity(), [TOTAL])
+
+
+def problems(where: Path) -> tuple[str, ...]:
+    """What a check finds, or why the ledger cannot be opened."""
+    try:
+        ledger = Ledger(where)
+    except TightropeError as error:
+        return (str(error),)
+    found = check(ledger).problems
+    ledger.close()
+    return found
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a full disk is made by a limit of Linux")
+@pytest.mark.parametrize("room", [0, 4_000, 20_000, 100_000])
+def test_a_full_disk_charges_what_it_says_it_charged(place, room):
+    def work(out: int) -> None:
+        own = account(place)
+        log = place.with_name(f"{place.name}-wal")
+        most = (log.stat().st_size if log.exists() else 0) + room
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+        for number in range(60):
+            try:
+                own.charge(claim(f"more {number}", "0.001"))
+                os.write(out, b"1")
+            except LedgerError as error:
+                os.write(out, b"0" if "cannot be used" in str(error) else b"?")
+
+    code, said = ended(*started(work))
+    assert code == 0 and "?" not in said and "0" in said
+    own = account(place)
+    charged = [entry.key for entry in own.book.entries() if entry.kind == "charged" and str(entry.key)[:4] == "more"]
+    assert len(charged) >= said.count("1")
+    assert {f"more {number}" for number, fate in enumerate(said) if fate == "1"} <= set(charged)
+    own.charge(claim("afterwards", "0.001"))
+    own.book.close()
+    assert problems(place) == ()
+
+
+def test_a_ledger_that_may_only_be_read_charges_nothing(place):
+    def work(out: int) -> None:
+        if os.getuid() == 0:
+            place.parent.chmod(0o755)
+            os.setuid(65534)
+        else:
+            place.chmod(0o444)
+            place.parent.chmod(0o555)
+        try:
+            account(place).charge(claim("one more", "0.05"))
+        except LedgerError as error:
+            os.write(out, str(error).encode())
+
+    for parent in place.parents[:3]:
+        parent.chmod(0o755)
+    code, said = ended(*started(work))
+    place.parent.chmod(0o755)
+    place.chmod(0o644)
+    assert code == 0 and "cannot be used" in said and "let this user" in said
+    assert account(place).state().balance("total").spent * 2 == 1
+
+
+@pytest.mark.parametrize("where", [0.1, 0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("with_what", [b"\x00", b"\xa5"])
+def test_a_damaged_page_is_found(place, where, with_what):
+    content = bytearray(place.read_bytes())
+    start = int(where * len(content)) // 4096 * 4096
+    content[start : start + 4096] = with_what * 4096
+    place.write_bytes(bytes(content))
+    assert problems(place) != ()
+
+
+@pytest.mark.parametrize("text", [b'"0.05"', b'["1/2","0"]', b"release 3", b"answers 4"])
+def test_a_changed_letter_is_found(place, text):
+    content = place.read_bytes()
+    assert text in content
+    changed = content.replace(text, text.replace(b"0", b"9").replace(b"3", b"4").replace(b"s 4", b"s 5"))
+    place.write_bytes(changed)
+    assert problems(place) != ()
+
+
+@pytest.mark.parametrize("left", [0, 1, 100, 4096, 3 * 4096])
+def test_a_file_that_was_cut_off_is_refused_and_not_begun_anew(place, left):
+    with place.open("r+b") as file:
+        file.truncate(left)
+    with pytest.raises(TightropeError):
+        account(place).charge(claim("one more", "0.9"))
+
+
+def test_a_ledger_that_is_gone_is_not_begun_anew(place):
+    place.unlink()
+    with pytest.raises(LedgerError, match="is gone"):
+        account(place)
+
+
+def test_a_copy_that_was_put_back_is_refused(place):
+    older = place.with_name("backup")
+    shutil.copy(place, older)
+    own = account(place)
+    own.charge(claim("after the copy", "0.5"))
+    own.book.close()
+    shutil.copy(older, place)
+    with pytest.raises(LedgerError, match="a copy was put back"):
+        account(place)
+
+
+def test_a_copy_put_back_under_an_open_ledger_charges_nothing(place):
+    older, own = place.read_bytes(), account(place)
+    own.charge(claim("after the copy", "0.5"))
+    Ledger(place).close()
+    own.book.close()
+    place.write_bytes(older)
+    with pytest.raises(LedgerError, match="a copy was put back"):
+        own.charge(claim("after the copy", "0.5"))
+
+
+def test_a_copy_with_its_witness_is_found_by_a_newer_certificate_alone(place):
+    older = {path: path.read_bytes() for path in (place, place.with_name(f"{place.name}.head"))}
+    own = account(place)
+    entry = own.charge(claim("after the copy", "0.5"))
+    own.book.close()
+    certificate = LedgerEntry(
+        ledger=own.book.id, dataset="visits", key="after the copy", number=entry.number, hash=entry.hash, share="1/2",
+        left="0", position=11, of=None,
+    )  # fmt: skip
+    assert check(Ledger(place), [certificate]).problems == ()
+    for path, content in older.items():
+        path.write_bytes(content)
+    assert problems(place) == ()  # nothing in the file can say so
+    (found,) = check(Ledger(place), [certificate]).problems
+    assert "an older copy" in found
+
+
+def test_an_unreadable_witness_claims_nothing_and_is_written_anew(place):
+    witness = place.with_name(f"{place.name}.head")
+    witness.write_text("", encoding="ascii")
+    own = account(place)
+    entry = own.charge(claim("one more", "0.05"))
+    assert witness.read_text(encoding="ascii") == f"{entry.number} {entry.hash}\n"
+    own.book.close()
+
+
+def test_rows_cannot_be_changed_by_accident(place):
+    with closing(sqlite3.connect(place)) as connection:
+        for statement in ("UPDATE tightrope_entries SET time = ''", "DELETE FROM tightrope_entries WHERE number = 3"):
+            with pytest.raises(sqlite3.IntegrityError, match="never changed"):
+                connection.execute(statement)
+
+
+def forged(place: Path, statement: str) -> None:
+    """Somebody who takes the triggers away first."""
+    with closing(sqlite3.connect(place)) as connection:
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]
+        for name in names:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(statement)
+        connection.commit()
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("DELETE FROM tightrope_entries WHERE number = 4", "entry 4 is missing"),
+        ("UPDATE tightrope_entries SET state = replace(state, '1/2', '1/4')", "not what was written"),
+        ("UPDATE tightrope_entries SET key = 'other' WHERE number = 4", "entry 4 is not what was written"),
+        ("DELETE FROM tightrope_documents WHERE content LIKE 'answers 4%'", "answers of entry 11"),
+    ],
+)
+def test_what_was_changed_on_purpose_but_clumsily_is_found(place, statement, said):
+    forged(place, statement)
+    assert any(said in problem for problem in problems(place))
+
+
+def test_a_last_entry_that_is_not_what_was_written_stops_every_charge(place):
+    forged(place, "UPDATE tightrope_entries SET state = replace(state, '1/2', '0') WHERE number = 21")
+    place.with_name(f"{place.name}.head").unlink()
+    with pytest.raises(LedgerError, match="entry 21 of the ledger is not what was written"):
+        account(place).charge(claim("one more", "0.9"))
+
+
+def test_other_files_are_no_ledgers(tmp_path):
+    (tmp_path / "text").write_text("budget = 1\n" * 100, encoding="utf-8")
+    sqlite3.connect(tmp_path / "empty.db").execute("CREATE TABLE t (x)").connection.close()
+    for name, said in (("text", "not a database"), ("empty.db", "no such table")):
+        with pytest.raises(LedgerError, match=said):
+            Ledger(tmp_path / name)
+    with pytest.raises(InputError, match="not a folder"):
+        Ledger(tmp_path, create=True)
+    with pytest.raises(InputError, match="a ledger that exists"):
+        Ledger(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="a folder that exists"):
+        Ledger(tmp_path / "no" / "where", create=True)
+    with pytest.raises(InputError, match=r"mysql://\.\.\."):
+        Ledger("mysql://somebody:secret@host/base")
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+def test_disks_of_other_machines_are_refused(tmp_path, kind):
+    mounts = f"a / ext4 rw 0 0\nserver:/x {tmp_path} {kind} rw 0 0\n"
+    with pytest.raises(InputError, match=r"network file system.*postgresql"):
+        checked_file(tmp_path / "visits.ledger", mounts)
+    assert checked_file(tmp_path / "visits.ledger", f"{mounts}b {tmp_path} ext4 rw 0 0\n")
+
+
+@pytest.fixture
+def exhausted(place: Path) -> Iterator[Account]:
+    own = account(place)
+    own.charge(claim("the rest", "0.5"))
+    yield own
+    own.book.close()
+
+
+def test_fifty_refusals_change_nothing_but_the_history(exhausted):
+    for number in range(50):
+        with pytest.raises(BudgetRefused):
+            exhausted.charge(claim(f"refused {number}", "0.001"))
+    assert exhausted.state().balance("total").spent == 1
+    assert check(Ledger(exhausted.book.name)).problems == ()

@@ -1,0 +1,189 @@
+"""Sessions of one dataset share one budget; a plan is paid once under its key; a series is composed exactly."""
+
+from __future__ import annotations
+
+import datetime
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pytest
+
+import tightrope as tr
+from tightrope.errors import BudgetRefused, EngineError, InputError
+from tightrope.ledger import Ledger
+from tightrope.ledger.check import check
+from tightrope.ledger.overview import overview
+
+BUDGET = tr.Budget(epsilon=1, delta="1e-6")
+DAYS = [datetime.date(2026, 1, 1 + day % 3) for day in range(900)]
+
+
+def table(scale: float = 1.0, **more: list[int]) -> pyarrow.Table:
+    columns = {"person": np.arange(900) // 2, "day": DAYS, "x": scale * (np.arange(900) % 7) / 7.0}
+    return pyarrow.table({**columns, **more})
+
+
+TABLE = table()
+ASKED = [tr.count(by="day"), tr.mean("x", between=(0, 1))]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "people.ledger"
+
+
+def session(place: Path, **changes: object) -> tr.Session:
+    usual = {"person": "person", "rows_per_person": 2, "budget": BUDGET, "ledger": place, "dataset": "people"}
+    return tr.Session.open(changes.pop("source", TABLE), **{**usual, **changes})  # type: ignore[arg-type]
+
+
+def test_a_second_session_goes_on_where_the_first_ended(place):
+    session(place).plan(ASKED, share="0.7").release()
+    with pytest.raises(BudgetRefused, match=r"0\.3 is left"):
+        session(place).plan(ASKED, share="0.4").release()
+    session(place).plan(ASKED, share="0.3").release()
+    spent = session(place).spent
+    assert (spent["share"], spent["points"]) == ("1", [["1", "0.000001"]])
+    assert check(Ledger(place)).problems == ()
+
+
+def test_a_certificate_names_its_entry(place):
+    first = session(place).plan(ASKED, share="0.25").release()
+    second = session(place).plan(ASKED, share="0.25").release()
+    entry, ledger = second.certificate_data.entry, Ledger(place)
+    assert entry is not None and first.certificate_data.entry is not None
+    assert (entry.position, entry.of, entry.share, entry.left) == (2, None, "1/4", "1/2")
+    assert second.certificate["ledger"].startswith("release 2 of this dataset; recorded as entry 4 of ledger")
+    report = check(ledger, [entry, first.certificate_data.entry])
+    assert (report.certificates, report.guarantees, report.problems) == (2, 1, ())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rows_per_person": 3},
+        {"person": "day"},
+        {"budget": tr.Budget(epsilon=2, delta="1e-6")},
+        {"source": table(y=[1] * 900)},
+    ],
+)
+def test_another_person_bounds_promise_or_schema_is_refused(place, changes):
+    session(place)
+    with pytest.raises(InputError, match="ledger has"):
+        session(place, **changes)
+
+
+def test_the_same_key_gives_the_same_answers_and_costs_nothing(place):
+    answers = session(place).plan(ASKED, share="0.5", key="march").release()
+    again = session(place).plan(ASKED, share="0.5", key="march").release()
+    assert again.certificate == answers.certificate
+    assert [answer.rows for answer in again] == [answer.rows for answer in answers]
+    assert {type(row["day"]) for row in again[0].rows} == {datetime.date}
+    assert again.to_json() == answers.to_json()
+    assert session(place).spent["share"] == "0.5"
+    with pytest.raises(InputError, match="key"):
+        session(place).plan(ASKED[:1], share="0.5", key="march").release()
+
+
+def test_what_failed_after_the_charge_is_tried_again_at_no_cost(place, monkeypatch):
+    plan = session(place).plan(ASKED, share="0.5", key="march")
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.release.answering._noisy", lambda *_: (_ for _ in ()).throw(EngineError("no")))
+        with pytest.raises(EngineError, match=r"the budget was spent, and nothing was published.*'march'"):
+            plan.release()
+    assert plan.charged
+    plan.release()
+    assert session(place).spent["share"] == "0.5"
+    with pytest.raises(BudgetRefused, match="released before"):
+        plan.release()
+
+
+def test_what_failed_before_the_charge_costs_nothing(place, monkeypatch):
+    plan = session(place).plan(ASKED, share="0.5")
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.release.certificate.Profile", lambda **_: (_ for _ in ()).throw(EngineError("no")))
+        with pytest.raises(EngineError, match="nothing was spent"):
+            plan.release()
+    assert not plan.charged
+    assert session(place).spent["share"] == "0"
+
+
+def test_an_audience_and_a_yearly_limit(place):
+    from tightrope.ledger import Limit
+
+    limits = [Limit("yearly", tr.Budget(epsilon="0.5", delta="1e-6"), every="year")]
+    session(place, limits=limits).plan(ASKED, share="0.5").release()
+    with pytest.raises(BudgetRefused, match="yearly 20"):
+        session(place, limits=limits, audience="press").plan(ASKED, share="0.1").release()
+
+
+def test_twelve_months_declared_together_have_less_noise_than_twelve_twelfths(place):
+    """Two questions about 3 rows of a person at epsilon 1 and delta 1e-6: about ± 125 instead of ± 216."""
+    keys = [DAYS[0], DAYS[1]]
+    questions = [tr.count(by="day", keys=keys), tr.sum("x", between=(0, 1), by="day", keys=keys)]
+    opened = session(place, rows_per_person=3)
+    twelfth = opened.plan(questions, share="0.08")
+    series = opened.series(opened.plan(questions, share="0.96"), times=12, key="2026")
+    alone, together = (plan.accuracies()[0].at(100)["half_width_95"] for plan in (twelfth, series.next()))
+    assert together < 0.6 * alone
+
+
+def test_a_series_goes_on_in_later_sessions_with_the_same_noise(place):
+    tables = []
+    for month in range(3):
+        opened = session(place, source=table(month / 3))
+        series = opened.series(opened.plan(ASKED, share="0.5"), times=3, key="quarter")
+        assert series.released == month
+        answers = series.next().release()
+        tables.append([mechanism.table for mechanism in answers.certificate_data.mechanisms])
+        entry = answers.certificate_data.entry
+        assert entry is not None and (entry.position, entry.of, entry.share) == (month + 1, 3, "1/6")
+        assert answers.certificate["ledger"].startswith(f"release {month + 1} of 3;")
+    assert tables[0] == tables[1] == tables[2]
+    with pytest.raises(BudgetRefused, match="all 3 releases"):
+        series.next()
+    account = Ledger(place).account("people")
+    assert account.state().balance("total").spent == Fraction(1, 2)
+    report = check(Ledger(place))
+    assert (report.guarantees, report.problems) == (1, ())
+    with pytest.raises(InputError, match="very series"):
+        opened.series(opened.plan(ASKED[:1], share="0.5"), times=3, key="quarter")
+
+
+def test_a_date_that_was_paid_and_not_answered_comes_first(place, monkeypatch):
+    opened = session(place)
+    series = opened.series(opened.plan(ASKED, share="0.5"), times=2, key="half")
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.release.answering._noisy", lambda *_: (_ for _ in ()).throw(EngineError("no")))
+        with pytest.raises(EngineError):
+            series.next().release()
+    assert series.released == 1
+    series.next().release()
+    assert series.released == 1
+
+
+def test_the_ledger_says_which_rule_holds_and_what_planning_would_have_saved(place):
+    opened = session(place)
+    for _ in range(4):
+        opened.plan(ASKED, share="0.1").release()
+    series = opened.series(opened.plan(ASKED, share="0.5"), times=12, key="2026")
+    series.next().release()
+    said = overview(Ledger(place).account("people"))
+    assert [(block["rule"], block["releases"]) for block in said["blocks"]] == [("basic composition", 1)] * 4 + [
+        ("exact composition", 12)
+    ]
+    (limit,) = said["limits"]
+    assert (limit["spent"], limit["reserved"], limit["left"]) == ("53/120", "11/24", "0.1")
+    assert said["series"] == [{"key": "2026", "released": 1, "times": 12}]
+    assert 0 < float(said["planned_together"]["share"]) < 0.9
+
+
+def test_without_a_ledger_there_is_neither_a_key_nor_a_series():
+    plain = tr.Session(TABLE, person=None, budget=BUDGET)
+    with pytest.raises(InputError, match="key"):
+        plain.plan([tr.count()], key="march")
+    with pytest.raises(InputError, match="ledger"):
+        plain.series(plain.plan([tr.count()]), times=3, key="x")
+    assert plain.plan([tr.count()]).release().certificate["entry"] is None

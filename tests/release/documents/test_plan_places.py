@@ -1,0 +1,118 @@
+"""One plan, three engines: a word in ``[source]`` says who reads the table, and nothing else changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from tests.engines.every_engine import spark
+from tests.postgres_server import server
+from tightrope.cli.main import app
+from tightrope.errors import PlanError
+from tightrope.release.documents.plan_file import load, read
+
+ROWS = pa.table({"id": [n // 2 for n in range(400)], "x": [n / 40 for n in range(400)], "k": list("ab") * 200})
+REST = """
+[person]
+column = "id"
+rows = 2
+[budget]
+epsilon = 1
+delta = 1e-6
+[[question]]
+kind = "mean"
+column = "x"
+between = [0, 10]
+by = "k"
+"""
+
+
+def plan(folder: Path, *source: str) -> Path:
+    path = folder / "plan.toml"
+    path.write_text("[source]\n" + "\n".join(source) + REST)
+    return path
+
+
+def source_of(engine: str, folder: Path) -> tuple[str, ...]:
+    if engine == "postgres":
+        url = server().database()
+        with server().connect(url) as connection:
+            connection.execute("CREATE SCHEMA clinic")
+            connection.execute("CREATE TABLE clinic.visits (id int8, x float8, k text)")
+            with connection.cursor() as cursor, cursor.copy("COPY clinic.visits FROM STDIN") as copy:
+                for row in ROWS.to_pylist():
+                    copy.write_row(list(row.values()))
+        return f'postgres = "{url}"', 'table = "clinic.visits"'
+    if engine == "spark":
+        spark()
+    pq.write_table(ROWS, folder / "visits.parquet")
+    return (f'{engine} = "visits.parquet"',)
+
+
+@pytest.mark.parametrize("engine", ["path", "spark", "postgres"])
+def test_one_word_moves_a_plan(tmp_path, engine):
+    made = load(plan(tmp_path, *source_of(engine, tmp_path))).plan()
+    released = made.release()
+    (answer,) = released
+    assert list(answer.frame["k"]) == ["a", "b"]
+    assert all(4 < value < 6 for value in answer.frame["value"])
+    assert "visits" not in f"{released.to_json()} {released.certificate}"  # neither says where the table is
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (("",), r"\[source\] path.* or else one of 'spark', 'postgres'"),
+        (('path = "a"', 'spark = "a"'), "and no two"),
+        (('spark = "a"', 'table = "t"'), "left out beside spark"),
+        (('spark = "a"', '[source.types]\nx = "number"'), "left out beside spark"),
+        (('sprak = "a"',), "did you mean 'spark'"),
+        (("postgres = 5432",), r"\[source\] postgres"),
+    ],
+)
+def test_a_source_says_once_where_it_is(tmp_path, source, says):
+    with pytest.raises(PlanError, match=says):
+        read(plan(tmp_path, *source))
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (
+            ('postgres = "postgresql://anna:hush@localhost/db"', 'table = "t"'),
+            r"\[source\] postgres.*without a password",
+        ),
+        (('postgres = "postgresql://anna@localhost/db"',), r"\[source\] table"),
+        (('postgres = "anna:hush@somewhere"', 'table = "t"'), r"\[source\] postgres"),
+        (('spark = "nowhere.parquet"',), r"\[source\] spark.*a file that exists"),
+        (('path = "no*.parquet"',), r"\[source\] path.*a file that exists"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_said_under_its_key(tmp_path, source, says):
+    with pytest.raises(PlanError, match=says) as refusal:
+        load(plan(tmp_path, *source)).plan()
+    assert "hush" not in str(refusal.value)
+
+
+def test_parts_and_patterns_in_a_plan(tmp_path):
+    for number in range(2):
+        (tmp_path / "d" / f"year={number}").mkdir(parents=True)
+        pq.write_table(ROWS, tmp_path / "d" / f"year={number}" / "a.parquet")
+    for place in ("d", "d/*/a.parquet"):
+        made = load(plan(tmp_path, f'path = "{place}"', '[source.types]\nyear = "integer"')).session()
+        assert made.schema.column("year").kind == "integer"
+
+
+def test_init_writes_a_plan_for_a_database(tmp_path):
+    place, table = source_of("postgres", tmp_path)
+    url = place.partition('"')[2].rstrip('"')
+    out = tmp_path / "out.toml"
+    command = ["init", url, "--table", "clinic.visits", "--person", "id", "--out", str(out)]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert place in out.read_text()
+    assert table in out.read_text()
+    assert load(out).plan()
