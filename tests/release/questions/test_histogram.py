@@ -7,7 +7,7 @@ import datetime as dt
 import numpy as np
 import pandas as pd
 import pytest
-from tightrope.release.questions.kinds import KINDS
+from tightrope.release.kinds import KINDS
 
 import tightrope as tr
 from tightrope.engines import Column, Schema, open_source
