@@ -77,7 +77,7 @@ def test_another_person_bounds_promise_or_schema_is_refused(place, changes):
 
 def test_the_same_key_gives_the_same_answers_and_costs_nothing(place):
     answers = session(place).plan(ASKED, share="0.5", key="march").release()
-    again = session(place).plan(ASKED, share="0.5", key="march").release()
+    again = session(place).plan(ASKED, share="0.50", key="march").release()
     assert again.certificate == answers.certificate
     assert [answer.rows for answer in again] == [answer.rows for answer in answers]
     assert {type(row["day"]) for row in again[0].rows} == {datetime.date}

@@ -151,12 +151,17 @@ def _show(document: Mapping[str, Any], title: str | None, folder: Path) -> None:
 
 def _recorded(certificate: Mapping[str, Any]) -> list[str]:
     """Where it was charged, and what is left."""
+    from fractions import Fraction
+
+    from tightrope.ledger.shares import shown
+
     entry = certificate.get("entry")
     if entry is None:
         return [f"{certificate['ledger']}: releasing again spends the budget again."]
+    took, left = (shown(Fraction(entry[part])) for part in ("share", "left"))
     return [
         f"This is {certificate['ledger']}, under the key {entry['key']}.",
-        f"Of the whole budget it took {entry['share']}; {entry['left']} is left. Releasing again is charged again.",
+        f"Of the whole budget it took {took}; {left} is left. Releasing again is charged again.",
     ]
 
 
