@@ -1,6 +1,7 @@
 from . import channels as channels
 from . import design as design
 from . import engines as engines
+from . import ledger as ledger
 from . import local as local
 from . import report as report
 from . import training as training
@@ -35,6 +36,7 @@ from .release import correlation as correlation
 from .release import count as count
 from .release import count_distinct as count_distinct
 from .release import covariance as covariance
+from .release import histogram as histogram
 from .release import mean as mean
 from .release import ratio as ratio
 from .release import regression as regression

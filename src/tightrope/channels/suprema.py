@@ -125,13 +125,13 @@ def jeffreys(guarantee: Guarantee, distance: float) -> float:
 
 def printed_chi_squared(guarantee: Guarantee, distance: float) -> float:
     """4η(e^ε−1)(e^{−ε}+1) TV² ≥ χ²(M₀‖M₁), δ = 0 (GI Thm 6)."""
-    t, epsilon = probability("distance", distance), _pure(guarantee)
+    t, epsilon = probability("distance", distance), pure_epsilon(guarantee)
     return 4 * guarantee.total_variation * math.expm1(epsilon) * (math.exp(-epsilon) + 1) * t * t
 
 
 def printed_jeffreys(guarantee: Guarantee, distance: float) -> float:
     """2η min(2, e^ε)(e^ε−1) TV² ≥ KL(M₀‖M₁) + KL(M₁‖M₀), δ = 0 (GI-v1 Thm 7)."""
-    t, epsilon = probability("distance", distance), _pure(guarantee)
+    t, epsilon = probability("distance", distance), pure_epsilon(guarantee)
     return 2 * guarantee.total_variation * min(2.0, math.exp(epsilon)) * math.expm1(epsilon) * t * t
 
 
@@ -143,7 +143,7 @@ def binary_share_of_best_kl(guarantee: Guarantee) -> float:
     >>> round(binary_share_of_best_kl(Guarantee(1.0)), 12) == round(2 / (math.e + 1), 12)
     True
     """
-    epsilon = _pure(guarantee)
+    epsilon = pure_epsilon(guarantee)
     if epsilon == 0:
         return 1.0
     return 0.0 if epsilon > INFINITE_EPSILON else 2 * guarantee.total_variation / math.expm1(epsilon)
@@ -156,7 +156,7 @@ def share_kept_by_erasure(guarantee: Guarantee) -> float:
     >>> round(share_kept_by_erasure(Guarantee(1.0, 0.0, 0.1)), 9)
     0.216395341
     """
-    epsilon = _pure(guarantee)
+    epsilon = pure_epsilon(guarantee)
     return 1.0 if epsilon == 0 else min(1.0, guarantee.total_variation / math.tanh(epsilon / 2))
 
 
@@ -166,7 +166,8 @@ def _of_many(one: float, people: int) -> float:
     return 1.0 if one >= 1 else -math.expm1(count * math.log1p(-one))
 
 
-def _pure(guarantee: Guarantee) -> float:
+def pure_epsilon(guarantee: Guarantee) -> float:
+    """Its ε; ``InputError`` unless δ = 0."""
     if guarantee.delta != 0:
         raise InputError("guarantee.delta", guarantee.delta, "0: this theorem speaks of pure local privacy")
     return guarantee.epsilon

@@ -11,6 +11,7 @@ from tightrope.release.derived.variance import standard_deviation, variance
 from tightrope.release.plan import Plan
 from tightrope.release.questions.count import count
 from tightrope.release.questions.count_distinct import count_distinct
+from tightrope.release.questions.histogram import histogram
 from tightrope.release.questions.mean import mean
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.sum import sum
@@ -26,6 +27,7 @@ __all__ = [
     "count",
     "count_distinct",
     "covariance",
+    "histogram",
     "mean",
     "ratio",
     "regression",

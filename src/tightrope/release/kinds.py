@@ -12,6 +12,7 @@ from tightrope.release.derived.top import Top
 from tightrope.release.derived.variance import StandardDeviation, Variance
 from tightrope.release.questions.count import Count
 from tightrope.release.questions.count_distinct import CountDistinct
+from tightrope.release.questions.histogram import Histogram
 from tightrope.release.questions.mean import Mean
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.sum import Sum
@@ -21,6 +22,7 @@ KNOWN: tuple[type[Question], ...] = (
     CountDistinct,
     Sum,
     Mean,
+    Histogram,
     Share,
     Ratio,
     Variance,

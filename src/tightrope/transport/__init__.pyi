@@ -4,6 +4,9 @@ from .costs.point_clouds import points as points
 from .costs.real_line import line as line
 from .couplings.coupling_mechanism import CouplingMechanism as CouplingMechanism
 from .couplings.displacement import moves as moves
+from .guarantees.distances_of_laws import diameter as diameter
+from .guarantees.distances_of_laws import optimally_lifted as optimally_lifted
+from .guarantees.distances_of_laws import stability as stability
 from .guarantees.distribution_checks import distribution_privacy as distribution_privacy
 from .guarantees.distribution_checks import extended_distribution_privacy as extended_distribution_privacy
 from .guarantees.distribution_rules import DistributionGuarantee as DistributionGuarantee

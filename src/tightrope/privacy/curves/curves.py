@@ -54,6 +54,17 @@ class Curves(ABC):
         lower, upper = self._brackets(np.zeros(1))
         return Bounds(float(lower[0]), float(upper[0]))
 
+    def bayes_security(self) -> float:
+        """Lower bound on β* = 1 − η: how often the best attacker errs beside one who guesses (GI III-B).
+
+        1 is perfect, 0 is none; k releases of total variation at most η each have at least (1 − η)^k.
+
+        >>> from tightrope import gaussian
+        >>> round(gaussian(scale=1).loss.bayes_security(), 9)
+        0.617075077
+        """
+        return 2 * float(self.bayes_risk())
+
     @overload
     def attack_success(self, prior: float = ...) -> float: ...
     @overload

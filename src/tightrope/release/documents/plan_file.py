@@ -30,8 +30,8 @@ PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
 )
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
-ELSEWHERE = "median", "quantile", "histogram", "max", "min"
-NOT_YET = "this kind is not offered; counts by a column are a histogram, and sums and means are the other kinds"
+ELSEWHERE = "median", "quantile", "max", "min"
+NOT_YET = "this kind is not offered; a histogram shows how values are spread"
 KEYS: Names = {
     "source": "[source] path",
     "table": "[source] table",
@@ -45,8 +45,9 @@ KEYS: Names = {
     **{name: f"[budget] {name}" for name in ("epsilon", "delta", "attack_success", "points", "share")},
     "questions": "question",
     "where": "where",
-    "dataset": "[ledger] dataset",
     "ledger": "[ledger] path",
+    "limits": "[ledger] limit",
+    **{name: f"[ledger] {name}" for name in ("dataset", "audience", "note")},
 }
 """Where the parameters of ``open_source``, ``Session`` and its ``plan`` stand in a plan file."""
 LEDGER = "tightrope.ledger"

@@ -31,7 +31,7 @@ def html(document: ReleaseResult | Mapping[str, object]) -> str:
     True
     """
     data = document if isinstance(document, Mapping) else _result(document)
-    return _environment().get_template(TEMPLATE).render(page=page_view(data))
+    return environment().get_template(TEMPLATE).render(page=page_view(data))
 
 
 def _result(document: object) -> Mapping[str, object]:
@@ -53,10 +53,10 @@ def study_html(document: FindingsDocument) -> str:
     if not isinstance(document, FindingsDocument):
         remedy = "certificates.study.read_findings reads what `tightrope local estimate --json` prints"
         raise InputError("document", type(document).__name__, "findings", remedy)
-    return _environment().get_template(STUDY).render(page=study_view(document)).lstrip()
+    return environment().get_template(STUDY).render(page=study_view(document)).lstrip()
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
     """Templates of this package, everything escaped, an undefined name being an error."""
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined

@@ -1,0 +1,27 @@
+"""Write what ``tightrope reproduce --coarse`` finds into docs/papers.md and the file that the tests compare it with.
+
+Run it after an item was added or a verdict changed, and look at what changed (``git diff tests/reproduce docs``).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tightrope.reproduce.item import COARSE
+from tightrope.reproduce.registry import items
+from tightrope.reproduce.run import page_in_markdown, run, words
+
+ROOT = Path(__file__).parents[1]
+PAGE, VERDICTS = ROOT / "docs" / "papers.md", ROOT / "tests" / "reproduce" / "verdicts.json"
+
+
+def main() -> None:
+    """Both files."""
+    found = words(run(items(), COARSE))
+    VERDICTS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(page_in_markdown(items(), found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

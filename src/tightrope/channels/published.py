@@ -1,0 +1,103 @@
+"""Bounds on private channels as papers print them, beside the sharper ones of ``suprema``: for comparison only.
+
+Each is for pure ε-LDP (δ = 0), and a true bound unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.certificates.guarantee import Guarantee
+from tightrope.channels.suprema import pure_epsilon
+from tightrope.errors import InputError
+from tightrope.numerics.checks import non_negative, probability, whole
+from tightrope.numerics.divergences import INFINITE_EPSILON
+from tightrope.numerics.laws import law, stochastic
+
+MOST_VALUES = 20
+"""Values of which all subsets are looked at."""
+
+
+def jeffreys_by_duchi(epsilon: float, distance: float) -> float:
+    """min(4, e^{2ε}) (e^ε − 1)² TV² ≥ KL(M₀‖M₁) + KL(M₁‖M₀) (Duchi, Jordan, Wainwright; GI-v1 Thm 6).
+
+    >>> round(jeffreys_by_duchi(1.0, 0.5), 6)
+    2.952492
+    """
+    at, t = non_negative("epsilon", epsilon), probability("distance", distance)
+    return min(4.0, math.exp(2 * at)) * math.expm1(at) ** 2 * t * t
+
+
+def binary_share(guarantee: Guarantee) -> float:
+    """η/(2(e^ε−1)(e^{−ε}+1)): the share of the best KL that the binary mechanism with erasure has (GI eq. 41).
+
+    >>> round(binary_share(Guarantee(1.0, 0.0, 0.3)), 4)
+    0.0638
+    """
+    epsilon = pure_epsilon(guarantee)
+    if epsilon == 0:
+        return 1 / 8
+    if epsilon > INFINITE_EPSILON:
+        return 0.0
+    return guarantee.total_variation / (2 * math.expm1(epsilon) * (math.exp(-epsilon) + 1))
+
+
+def binary_share_pure(epsilon: float) -> float:
+    """1/(min(2, e^ε)(e^ε + 1)): the same without a bound on η (GI-v1, after Thm 7).
+
+    >>> round(binary_share_pure(0.0), 6), binary_share_pure(1.0) > binary_share_by_kairouz(1.0)
+    (0.5, True)
+    """
+    at = _moderate(epsilon)
+    return 1 / (min(2.0, math.exp(at)) * (math.exp(at) + 1))
+
+
+def binary_share_by_kairouz(epsilon: float) -> float:
+    """1/(2(e^ε + 1)²): the first such share (Kairouz, Oh, Viswanath; GI-v1).
+
+    >>> binary_share_by_kairouz(0.0)
+    0.125
+    """
+    return 1 / (2 * (math.exp(_moderate(epsilon)) + 1) ** 2)
+
+
+def information_by_duchi(epsilon: float, laws: ArrayLike, people: int = 1) -> float:
+    """4n(e^ε−1)² Σ_{v,w} TV(P_v, P_w)²/M² ≥ I(V; Zⁿ), V uniform over the M laws, shape [M, values] (AAC eq. 10).
+
+    The text of AAC that is stored has lost the symbols of (10); this is the source that it cites.
+
+    >>> round(information_by_duchi(1.0, [[1.0, 0.0], [0.0, 1.0]]), 6)
+    5.904985
+    """
+    rows, count = stochastic(laws), whole("people", people)
+    apart = sum(float(np.abs(p - q).sum() / 2) ** 2 for p, q in combinations(rows, 2))
+    return 4 * count * math.expm1(_moderate(epsilon)) ** 2 * 2 * apart / len(rows) ** 2
+
+
+def information_by_kairouz(epsilon: float, prior: ArrayLike) -> float:
+    """½ P(T)(1 − P(T)) ε², T the set nearest to probability ½: the most that I(X; Z) can be, to leading order
+    as ε → 0 (Kairouz, Oh, Viswanath; AAC eq. 20). **Not a bound** at a given ε. Raises ``InputError`` above 20 values.
+
+    >>> information_by_kairouz(0.1, [0.5, 0.5]) / 0.1**2
+    0.125
+    """
+    weights = law("prior", prior)
+    if not len(weights) <= MOST_VALUES:
+        raise InputError("values of prior", len(weights), f"at most {MOST_VALUES}", "every subset is looked at")
+    sums = np.zeros(1)
+    for weight in weights.tolist():
+        sums = np.concatenate([sums, sums + weight])
+    even = float(sums[np.argmin(np.abs(sums - 0.5))])
+    return even * (1 - even) * _moderate(epsilon) ** 2 / 2
+
+
+def _moderate(epsilon: float) -> float:
+    """An ε whose e^{2ε} is a float."""
+    at = non_negative("epsilon", epsilon)
+    if not at <= INFINITE_EPSILON / 2:
+        raise InputError("epsilon", epsilon, f"at most {INFINITE_EPSILON / 2:g}", "no such bound says anything there")
+    return at

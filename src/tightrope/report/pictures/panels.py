@@ -1,0 +1,166 @@
+"""Pictures that are data until they are drawn: lines, planes and diagrams, as text in SVG for a page.
+
+Whoever computes a figure makes one of these; matplotlib is loaded when it is drawn, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+from tightrope.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = ("#17627f", "#b0563b", "#5d7f3a", "#a3780f", "#6b4a8c", "#1c2430")
+STYLES = ("-", "--", "-.", ":")
+INK, FAINT = "#1c2430", "#dfe6ea"
+WIDTH, HEIGHT = 4.6, 3.7
+"""Inches: readable on a page of one column of a telephone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A named curve; ``kind`` is "line", "steps" (constant until the next x) or "points"."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    kind: str = "line"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Curves in one pair of axes."""
+
+    title: str
+    x: str
+    y: str
+    lines: Sequence[Line]
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """Values over two logarithmic axes, a row for each y: shaded, each cell with its number."""
+
+    title: str
+    x: str
+    y: str
+    at_x: Sequence[float]
+    at_y: Sequence[float]
+    values: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """Named boxes at places in the unit square, and arrows (from, to, words) between them."""
+
+    title: str
+    boxes: Sequence[tuple[str, float, float]]
+    arrows: Sequence[tuple[str, str, str]]
+
+
+Drawing = Panel | Plane | Diagram
+
+
+def svg(drawing: Drawing) -> str:
+    """The picture as an SVG element without a fixed size, its title as its name; the same data give the same text.
+
+    Raises ``MissingExtraError`` without matplotlib.
+
+    >>> svg(Panel("a line", "x", "y", [Line("y = x", [0, 1], [0, 1])])).startswith("<svg")
+    True
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise MissingExtraError("matplotlib", "release") from missing
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": drawing.title, "font.size": 9}):
+        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_title(_plain(drawing.title), fontsize=9.5, color=INK, loc="left", wrap=True)
+        _draw(drawing, axes)
+        out = io.StringIO()
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return _embedded(out.getvalue(), drawing.title)
+
+
+@singledispatch
+def _draw(drawing: object, axes: Axes) -> None:
+    raise InputError("drawing", type(drawing).__name__, "a Panel, a Plane or a Diagram")
+
+
+@_draw.register(Panel)
+def _(drawing: Panel, axes: Axes) -> None:
+    looks = zip(cycle(COLOURS), cycle(STYLES), strict=False)
+    for line, (colour, style) in zip(drawing.lines, looks, strict=False):
+        look: dict[str, Any] = {"color": colour, "linestyle": style, "linewidth": 1.6}
+        if line.kind == "points":
+            look = {"color": colour, "linestyle": "none", "marker": "o", "markersize": 4}
+        elif line.kind == "steps":
+            look["drawstyle"] = "steps-post"
+        axes.plot(line.x, line.y, label=_plain(line.name), **look)
+    axes.set(xlabel=_plain(drawing.x), ylabel=_plain(drawing.y))
+    axes.set_xscale("log" if drawing.log_x else "linear")
+    axes.set_yscale("log" if drawing.log_y else "linear")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color=FAINT, linewidth=0.7)
+    if len(drawing.lines) > 1:
+        columns = 1 if max(len(line.name) for line in drawing.lines) > 24 else 2
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, fontsize=8, ncols=columns)
+
+
+@_draw.register(Plane)
+def _(drawing: Plane, axes: Axes) -> None:
+    values = [list(row) for row in drawing.values]
+    axes.imshow(values, cmap="YlGnBu", aspect="auto", origin="lower", vmin=0.0, vmax=_largest(values) * 1.5)
+    for i, row in enumerate(values):
+        for j, value in enumerate(row):
+            if math.isfinite(value):
+                axes.text(j, i, f"{value:.3g}", ha="center", va="center", fontsize=7.5, color=INK)
+    axes.set_xticks(range(len(drawing.at_x)), [f"{value:.3g}" for value in drawing.at_x])
+    axes.set_yticks(range(len(drawing.at_y)), [f"{value:.3g}" for value in drawing.at_y])
+    axes.set(xlabel=_plain(drawing.x), ylabel=_plain(drawing.y))
+
+
+@_draw.register(Diagram)
+def _(drawing: Diagram, axes: Axes) -> None:
+    places = {name: (x, y) for name, x, y in drawing.boxes}
+    box = {"boxstyle": "round,pad=0.35", "facecolor": "#eef3f5", "edgecolor": COLOURS[0]}
+    for name, (x, y) in places.items():
+        axes.text(x, y, _plain(name), ha="center", va="center", fontsize=8, color=INK, bbox=box, zorder=3)
+    for start, end, words in drawing.arrows:
+        arrow = {"arrowstyle": "-|>", "color": COLOURS[0], "shrinkA": 24, "shrinkB": 24}
+        axes.annotate("", xy=places[end], xytext=places[start], arrowprops=arrow)
+        x, y = ((places[start][i] + places[end][i]) / 2 for i in (0, 1))
+        axes.text(x, y + 0.03, _plain(words), ha="center", va="bottom", fontsize=7, color="#576270", zorder=4)
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    axes.set_axis_off()
+
+
+def _largest(values: list[list[float]]) -> float:
+    return max((value for row in values for value in row if math.isfinite(value)), default=1.0) or 1.0
+
+
+def _plain(words: str) -> str:
+    """Text that matplotlib does not read as a formula."""
+    return words.replace("$", r"\$")
+
+
+def _embedded(text: str, title: str) -> str:
+    """The element alone, as wide as its place, with a name for those who do not see it."""
+    body = text[text.index("<svg") :].strip()
+    body = re.sub(r' (width|height)="[^"]*pt"', "", body, count=2)
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    name = title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return body.replace("<svg", f'<svg role="img" aria-label="{name}"', 1)

@@ -1,0 +1,1 @@
+"""Asoodeh, Aliakbarpour, Calmon: local differential privacy is contraction of E_γ."""

@@ -1,0 +1,1 @@
+"""Ghazi, Issa: Total Variation Meets Differential Privacy, the journal version."""

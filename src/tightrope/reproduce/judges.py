@@ -1,0 +1,170 @@
+"""How a verdict follows from two rows of numbers: nothing here knows a paper."""
+
+from __future__ import annotations
+
+import math
+
+from tightrope.reproduce.item import Judge, Values
+
+TINY = 1e-300
+DIGITS = 15
+"""More digits than these are not claimed: floats have no more."""
+ROUNDING = 1e-9
+NOTHING = 1e-14
+"""A printed value below this is what rounding leaves of 0: differences to it are absolute."""
+
+
+def agrees(digits: int) -> Judge:
+    """All values are the same to so many digits: absolute beside 0, relative elsewhere.
+
+    >>> agrees(3)((1.0004,), (1.0,)), agrees(4)((1.0004,), (1.0,))
+    ('agrees to 3 digits', 'not reproduced: off by 0.0004 of the printed value')
+    """
+
+    def judge(ours: Values, printed: Values) -> str:
+        off = apart(ours, printed)
+        if not off <= 10.0**-digits:
+            return f"not reproduced: off by {off:.2g} of the printed value"
+        return f"agrees to {shared_digits(off)} digits"
+
+    return judge
+
+
+def within(tolerance: float) -> Judge:
+    """All values differ by no more than this: half a unit in the last place that was printed, or a limit's distance.
+
+    >>> within(0.005)((0.30011,), (0.3,))
+    'agrees within 0.005: off by 0.00011'
+    """
+
+    def judge(ours: Values, printed: Values) -> str:
+        off = max(abs(a - b) for a, b in _pairs(ours, printed))
+        if not off <= tolerance:
+            return f"not reproduced: off by {off:.3g}, more than {tolerance:g}"
+        return f"agrees within {tolerance:g}: off by {off:.2g}"
+
+    return judge
+
+
+def at_most(slack: float = ROUNDING) -> Judge:
+    """No value found exceeds what the paper allows.
+
+    >>> at_most()((0.98,), (1.0,)), at_most()((1.2,), (1.0,))
+    ('agrees: nothing above, the largest is 0.98 of the bound', 'not reproduced: 1.2 exceeds 1')
+    """
+
+    def judge(ours: Values, printed: Values) -> str:
+        for a, b in _pairs(ours, printed):
+            if not a <= b + slack * max(1.0, abs(b)):
+                return f"not reproduced: {a:.6g} exceeds {b:.6g}"
+        nearest = max((a / b for a, b in _pairs(ours, printed) if b), default=1.0)
+        return f"agrees: nothing above, the largest is {nearest:.3g} of the bound"
+
+    return judge
+
+
+def attained(digits: int = 9) -> Judge:
+    """The last value reaches the paper's, the others stay below theirs.
+
+    >>> attained()((0.7, 1.0), (1.0, 1.0))
+    'agrees: nothing above, and attained to 15 digits'
+    """
+
+    def judge(ours: Values, printed: Values) -> str:
+        below = at_most()(ours, printed)
+        reached = agrees(digits)(ours[-1:], printed[-1:])
+        if not (below.startswith("agrees") and reached.startswith("agrees")):
+            return next(text for text in (below, reached) if not text.startswith("agrees"))
+        return f"agrees: nothing above, and attained {reached.removeprefix('agrees ')}"
+
+    return judge
+
+
+def sharper(ours_is: str = "lower") -> Judge:
+    """Our bound, ``lower`` or ``higher`` than the paper's and so better; the same is agreement, worse is neither.
+
+    >>> sharper()((0.5,), (1.0,)), sharper("higher")((1.0,), (1.0,))
+    ('sharper by a factor of 2', 'agrees to 15 digits')
+    """
+
+    def judge(ours: Values, printed: Values) -> str:
+        pairs = _pairs(ours, printed)
+        gains = [gain(a, b) if ours_is == "lower" else gain(b, a) for a, b in pairs]
+        if not min(gains) >= 1 - ROUNDING:
+            return f"not reproduced: ours is {1 / max(min(gains), TINY):.4g} times worse"
+        best = max(gains)
+        return f"sharper by {as_factor(best)}" if best > 1 + ROUNDING else agrees(9)(ours, printed)
+
+    return judge
+
+
+def wrong(because: str, digits: int = 6) -> Judge:
+    """What is printed is not what comes out; where the two agree after all, nothing is wrong.
+
+    >>> wrong("a sign is lost")((0.5,), (-0.5,))
+    'wrong (the paper): a sign is lost; off by 2 of the printed value'
+    """
+
+    def judge(ours: Values, printed: Values) -> str:
+        off = apart(ours, printed)
+        if off <= 10.0**-digits:
+            return f"agrees to {shared_digits(off)} digits"
+        return f"wrong (the paper): {because}; off by {off:.2g} of the printed value"
+
+    return judge
+
+
+def exceeded(because: str) -> Judge:
+    """The paper allows no more than what it prints, and more was found; where nothing is above, it is right.
+
+    >>> exceeded("not at large delta")((1.2,), (1.0,)), exceeded("not at large delta")((0.5,), (1.0,))
+    ('wrong (the paper): not at large delta; 1.2 is above 1', 'agrees: nothing above, the largest is 0.5 of the bound')
+    """
+
+    def judge(ours: Values, printed: Values) -> str:
+        plain = at_most()(ours, printed)
+        if plain.startswith("agrees"):
+            return plain
+        a, b = max(_pairs(ours, printed), key=lambda pair: pair[0] - pair[1])
+        return f"wrong (the paper): {because}; {a:.4g} is above {b:.4g}"
+
+    return judge
+
+
+def apart(ours: Values, printed: Values) -> float:
+    """The largest difference, relative to what is printed unless that is 0."""
+    return max(_apart(a, b) for a, b in _pairs(ours, printed))
+
+
+def _apart(a: float, b: float) -> float:
+    if a == b:
+        return 0.0
+    scale = abs(b) if abs(b) > NOTHING else 1.0
+    return abs(a - b) / scale if math.isfinite(a) and math.isfinite(b) else math.inf
+
+
+def shared_digits(off: float) -> int:
+    """How many digits a relative difference leaves."""
+    return min(DIGITS, math.floor(-math.log10(max(off, TINY)) + ROUNDING))
+
+
+def gain(small: float, large: float) -> float:
+    """How many times smaller the first is; 1 where both are 0, ∞ where the second alone is not, or not finite."""
+    if small == large:
+        return 1.0
+    return large / small if small > 0 and math.isfinite(large) else math.inf if small < large else 0.0
+
+
+def as_factor(value: float) -> str:
+    """Percents where little is gained, a factor elsewhere.
+
+    >>> as_factor(1.05), as_factor(12.3)
+    ('5 %', 'a factor of 12.3')
+    """
+    return f"{100 * (value - 1):.3g} %" if value < 1.5 else f"a factor of {value:.4g}"
+
+
+def _pairs(ours: Values, printed: Values) -> list[tuple[float, float]]:
+    """Value by value; one printed number stands for all."""
+    wide = printed * len(ours) if len(printed) == 1 else printed
+    return list(zip(ours, wide, strict=True))

@@ -1,0 +1,1 @@
+"""Kawamoto, Murakami: local distribution obfuscation via probability coupling."""
