@@ -12,8 +12,10 @@ export OPENBLAS_NUM_THREADS := 1
 
 demo: $(READY)  ## private statistics of two real tables, and report.html beside each plan
 	@test -f examples/census/census2000.parquet -a -f examples/wages/wagepan.parquet || $(BIN)/python examples/make_data.py census wages
-	@$(BIN)/tightrope release --force examples/census/plan.toml
-	@$(BIN)/tightrope release --force examples/wages/plan.toml
+	@test -f examples/census/report.html || $(BIN)/tightrope release --force examples/census/plan.toml
+	@test -f examples/wages/report.html || $(BIN)/tightrope release --force examples/wages/plan.toml
+	@$(BIN)/tightrope ledger show examples/census/plan.toml
+	@$(BIN)/tightrope ledger show examples/wages/plan.toml
 
 test: $(SPARK)  ## every test, on both cores; those of Spark need Java 17, and are skipped without
 	@$(BIN)/python -m pytest -n 2
@@ -43,7 +45,7 @@ constraints:  ## resolve pyproject.toml anew and pin what comes out
 
 clean:  ## everything that make and the tools wrote
 	@rm -rf .venv .venv-constraints .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
-	@rm -f examples/*/*.parquet examples/*/report.html examples/*/certificate.json examples/local/education.* examples/local/experience.*
+	@rm -f examples/*/*.parquet examples/*/report.html examples/*/certificate.json examples/*/result.json examples/*/tightrope.ledger* examples/local/education.* examples/local/experience.*
 	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt

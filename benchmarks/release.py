@@ -1,6 +1,7 @@
 """Ten million rows of five million persons: what an exact, bounded answer costs beside a plain GROUP BY.
 
     PYTHONPATH=src python benchmarks/release.py [--rows 10000000] [--folder DIR] [--repeat 5] [--memory-limit 1GB]
+    ... --rows 100000000 --repeat 1 --only "release, whole way"   # a table larger than the memory that DuckDB may use
 
 Makes a Parquet file (half as many persons as rows, 3 % of them with more than three rows, 200 keys, 2 % NaN) and
 measures, each job in a process of its own and all in one run: a bare GROUP BY key, GROUP BY person alone, and
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import statistics
 import subprocess
@@ -21,36 +23,50 @@ import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 KEYS = 200
+GROUP = 5_000_000
+HEAVY = (4, 4, 4, 4, 5, 5, 6, 7)
+"""Rows of those who have more than three."""
 GOAL_SECONDS, GOAL_RATIO, GOAL_MEBIBYTES = 5.0, 3.0, 2048
 
 
 def generate(path: Path, rows: int) -> None:
+    """In row groups, so that a table of any size can be made; where a person's rows lie is far apart and unsorted."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     draw = np.random.default_rng(20_240_229)
-    persons = rows // 2
-    heavy = persons * 3 // 100
-    excess = 3 + draw.geometric(0.5, heavy)
-    light = draw.choice([1, 2, 3], persons - heavy, p=_light_shares(rows - int(excess.sum()), persons - heavy))
-    ids = np.repeat(draw.permutation(persons), np.concatenate([light, excess]))
-    spare = max(0, rows - len(ids))
-    ids = draw.permutation(np.concatenate([ids, draw.integers(0, persons, spare)]))[:rows]
-    income = draw.lognormal(10, 1, rows)
-    income[draw.random(rows) < 0.02] = np.nan
+    stride = next(step for step in range(int(rows * 0.618), rows) if math.gcd(step, rows) == 1)
     names = np.array([f"city {number:03d}" for number in range(KEYS)])
-    city = pa.DictionaryArray.from_arrays(draw.integers(0, KEYS, rows).astype(np.int32), names).cast(pa.string())
-    table = pa.table({"user_id": ids, "city": city, "income": income, "unused": draw.random(rows)})
-    pq.write_table(table, path)
+    schema = pa.schema([("user_id", "int64"), ("city", "string"), ("income", "float64"), ("unused", "float64")])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, GROUP):
+            many = min(GROUP, rows - start)
+            places = np.arange(start, start + many, dtype=np.int64) * stride % rows
+            income = draw.lognormal(10, 1, many)
+            income[draw.random(many) < 0.02] = np.nan
+            city = pa.DictionaryArray.from_arrays(draw.integers(0, KEYS, many).astype(np.int32), names)
+            columns = [persons(places, rows), city.cast(pa.string()), income, draw.random(many)]
+            writer.write_table(pa.table(columns, schema=schema))
 
 
-def _light_shares(rows: int, persons: int) -> list[float]:
-    """Shares of persons with 1, 2 and 3 rows such that they have this many rows on average."""
-    mean = rows / persons
-    return [(3 - mean) / 2 - 1 / 6, 1 / 3, (mean - 1) / 2 - 1 / 6]
+def persons(places: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """The person of each place: 97 of 100 have one, two or three rows, the others four to seven."""
+    import numpy as np
+
+    light = int(rows * 0.93) // 6 * 6
+    few = places // 6 * 3 + np.array([0, 1, 1, 2, 2, 2])[places % 6]
+    beyond = np.maximum(places - light, 0)
+    heavy = np.repeat(np.arange(len(HEAVY)), HEAVY)
+    many = light // 2 + beyond // len(heavy) * len(HEAVY) + heavy[beyond % len(heavy)]
+    return np.where(places < light, few, many)
 
 
 def by_key(path: Path, _limit: str | None) -> Callable[[], object]:
@@ -134,7 +150,17 @@ def in_process(job: str, path: Path, options: argparse.Namespace) -> dict[str, l
 
 
 def report(path: Path, options: argparse.Namespace) -> None:
-    found = {job: in_process(job, path, options) for job in JOBS}
+    found = {job: in_process(job, path, options) for job in JOBS if options.only in (None, job)}
+    if options.only:
+        print(
+            {
+                name: [round(value) for value in values]
+                for name, values in found[options.only].items()
+                if name != "mebibytes"
+            }
+        )
+        print(f"peak {found[options.only]['mebibytes']:.0f} MiB")
+        return
     wall = {job: statistics.median(result["wall"]) for job, result in found.items()}
     cpu = {job: statistics.median(result["cpu"]) for job, result in found.items()}
     print(f"{'job':26} {'wall s':>7} {'first':>7} {'CPU s':>7} {'x person':>9} {'CPU x':>7} {'peak MiB':>9}")
@@ -155,6 +181,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where to keep the file; default: a temporary folder")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--memory-limit", help="DuckDB's memory_limit for collect, for example 1GB")
+    parser.add_argument("--only", choices=JOBS, help="measure this job alone")
     parser.add_argument("--job", choices=JOBS, help=argparse.SUPPRESS)
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -17,7 +17,10 @@ PROMISED = {
     "Session",
     "approx_dp",
     "calibrate",
+    "correlation",
     "count",
+    "count_distinct",
+    "covariance",
     "discrete_gaussian",
     "discrete_laplace",
     "discrete_staircase",
@@ -28,9 +31,15 @@ PROMISED = {
     "laplace",
     "mean",
     "randomized_response",
+    "ratio",
+    "regression",
+    "share",
+    "standard_deviation",
     "staircase",
     "sum",
+    "top",
     "truncated_laplace",
+    "variance",
 }
 HEAVY = {"duckdb", "ibis", "jinja2", "matplotlib", "numpy", "pandas", "polars", "pyarrow", "scipy", "typer"}
 

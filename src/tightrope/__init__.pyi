@@ -1,6 +1,7 @@
 from . import channels as channels
 from . import design as design
 from . import engines as engines
+from . import ledger as ledger
 from . import local as local
 from . import report as report
 from . import training as training
@@ -31,8 +32,18 @@ from .mechanisms.pairs import from_profile as from_profile
 from .privacy import Bounds as Bounds
 from .privacy import PrivacyLoss as PrivacyLoss
 from .release import Session as Session
+from .release import correlation as correlation
 from .release import count as count
+from .release import count_distinct as count_distinct
+from .release import covariance as covariance
+from .release import histogram as histogram
 from .release import mean as mean
+from .release import ratio as ratio
+from .release import regression as regression
+from .release import share as share
+from .release import standard_deviation as standard_deviation
 from .release import sum as sum
+from .release import top as top
+from .release import variance as variance
 
 __version__: str

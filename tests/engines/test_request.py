@@ -12,10 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.engines.questions import COUNT
-from tightrope.engines import FixedPoint, Measure, PersonBounds, Request
+from tightrope.engines import Factor, FixedPoint, FixedProduct, Measure, PersonBounds, Request
 from tightrope.engines.backends.duckdb import connect
 from tightrope.engines.guard import load
-from tightrope.engines.snapshot.rows import units
+from tightrope.engines.snapshot.rows import products, units
 from tightrope.errors import InputError
 
 NAN, INF = float("nan"), float("inf")
@@ -116,3 +116,63 @@ def test_requests_that_are_refused(by, keys, measures):
 def test_a_measure_with_fixed_point_needs_a_column():
     with pytest.raises(InputError, match="column=None"):
         Measure("sum", None, FixedPoint(0, 1, Decimal(1), 0))
+
+
+MODERATE = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)
+
+
+@st.composite
+def factors(draw: st.DrawFn) -> Factor:
+    lower, upper = sorted(draw(st.tuples(MODERATE, MODERATE)))
+    assume(upper - lower > 1e-3)
+    return Factor(lower, upper, draw(st.sampled_from([lower, lower + (upper - lower) / 2, upper])))
+
+
+@st.composite
+def fixed_products(draw: st.DrawFn) -> FixedProduct:
+    many = draw(st.integers(1, 2))
+    squared = draw(st.booleans()) and many == 1
+    centre = draw(st.integers(-(2**40), 2**40))
+    return FixedProduct(tuple(draw(factors()) for _ in range(many)), draw(st.sampled_from(SMALL)), centre, squared)
+
+
+SMALL = [Decimal("0.1"), Decimal("0.03"), Decimal(7)]
+PAIRS = st.lists(st.tuples(st.floats(allow_nan=False), st.floats(allow_nan=False)), min_size=1, max_size=20)
+
+
+@settings(max_examples=150, deadline=None)
+@given(fixed_products(), PAIRS)
+def test_products_are_the_same_integers_in_python_and_engine_and_within_their_extremes(fixed, pairs):
+    corners = [(x, y) for x in (-INF, *fixed.factors[0].ends, INF) for y in (-INF, *fixed.factors[-1].ends, INF)]
+    xs, ys = zip(*pairs, *corners, strict=True)
+    table = load("ibis").memtable(pa.table({"x": xs, "y": ys}))
+    answer = BACKEND.to_pyarrow(table.select(units=products([table["x"], table["y"]], fixed)))["units"].to_pylist()
+    expected = [fixed.to_units(*pair[: len(fixed.factors)]) for pair in zip(xs, ys, strict=True)]
+    assert answer == expected
+    least, most = fixed.extremes
+    assert least <= min(expected) and max(expected) <= most
+    assert fixed.squared or {least, most} <= set(expected)
+
+
+def test_a_square_is_least_in_the_middle():
+    fixed = FixedProduct((Factor(0.0, 10.0, 5.0),), Decimal(1), centre=12, squared=True)
+    assert (fixed.extremes, fixed.to_units(5), fixed.to_units(0)) == ((-12, 13), -12, 13)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: FixedProduct((), Decimal(1)),
+        lambda: FixedProduct((Factor(0, 1, 0.5),) * 2, Decimal(1), squared=True),
+        lambda: FixedProduct((Factor(0, 1e9, 0.0),) * 2, Decimal("0.01")),
+        lambda: FixedProduct((Factor(0, 1, 0.5),), Decimal(0)),
+        lambda: Factor(0, 1, 2.0),
+        lambda: Factor(1, 1, 1.0),
+        lambda: Factor(0, 1, 0.5).of(NAN),
+        lambda: Measure("m", "x", FixedProduct((Factor(0, 1, 0.5),) * 2, Decimal(1))),
+        lambda: Measure("m", None, None, "y"),
+    ],
+)
+def test_products_that_cannot_be_are_refused(make):
+    with pytest.raises(InputError):
+        make()

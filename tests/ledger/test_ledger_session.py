@@ -187,3 +187,13 @@ def test_without_a_ledger_there_is_neither_a_key_nor_a_series():
     with pytest.raises(InputError, match="ledger"):
         plain.series(plain.plan([tr.count()]), times=3, key="x")
     assert plain.plan([tr.count()]).release().certificate["entry"] is None
+
+
+def test_a_plan_with_conditions_and_computed_columns_is_known_again_by_its_key(place):
+    questions = [tr.count(by="day", where="x < 0.5"), tr.sum("x", between=(0, 1), where=tr.column("x") > 0.25)]
+    first = session(place).plan(questions, where="x < 0.9", share="0.5", key="march").release()
+    again = session(place).plan(questions, where="x < 0.9", share="0.5", key="march").release()
+    assert again.to_json() == first.to_json()
+    with pytest.raises(InputError, match="key"):
+        session(place).plan(questions, where="x < 0.8", share="0.5", key="march").release()
+    assert check(Ledger(place)).problems == ()

@@ -18,13 +18,14 @@ class PlannedAnswer(Asked, frozen=True, kw_only=True):
 class BudgetRow(Part, frozen=True, kw_only=True):
     """What another budget buys: 95 % half-widths by question and, where they depend on it, by rows in the group.
 
+    A half-width of None has no limit.
     A budget that cannot be met has neither ``attack_success`` nor ``answers``.
     """
 
     epsilon: Size
     delta: Probability
     attack_success: Probability | None
-    answers: dict[str, Size | dict[str, Size]] | None
+    answers: dict[str, Size | dict[str, Size | None] | None] | None
 
 
 class PlannedRelease(Promised, frozen=True, kw_only=True):

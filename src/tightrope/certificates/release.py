@@ -173,11 +173,11 @@ class NoiseUsed(Part, frozen=True, kw_only=True):
 
 
 class ErrorAtSize(Part, frozen=True, kw_only=True):
-    """What the noise does to a group of so many rows, and how likely the group is withheld."""
+    """What the noise does to a group of so many rows (None: without limit), and how likely the group is withheld."""
 
     rows: Counted
-    expected_absolute_error: Size
-    half_width_95: Size
+    expected_absolute_error: Size | None
+    half_width_95: Size | None
     suppressed: Probability
 
 

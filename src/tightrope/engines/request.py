@@ -13,6 +13,8 @@ from tightrope.numerics import checks
 
 WIDEST_VALUE = 2**62
 """Largest fixed-point value of one row: the difference of any two still fits in 64 bits."""
+NEGLIGIBLE = 2.0**-100
+"""What a value is told from zero by, over the largest."""
 WIDEST_PRODUCT = 2**50
 """Largest product of one row: doubles hold every whole number up to there, and halves."""
 
@@ -94,7 +96,9 @@ class FixedPoint:
 class Factor:
     """A value counted from ``middle``: ``clip(x, lower, upper) - middle``, one operation on doubles after clamping.
 
-    Monotone in x, rounding included: so are products of factors in each of them, and their extremes lie at the ends.
+    What is nearer to zero than ``least`` is zero: a product that is too small for a double stops PostgreSQL, and with
+    it everybody's answer. Monotone in x, rounding included: so are products of factors in each of them, and their
+    extremes lie at the ends.
     """
 
     lower: float
@@ -113,17 +117,23 @@ class Factor:
         """The factor, as the engine computes it. Infinities are clamped; NaN, which the engine drops, is refused."""
         if math.isnan(x):
             raise InputError("x", x, "a number", "rows with NaN are dropped before they are counted")
-        return min(max(float(x), float(self.lower)), float(self.upper)) - float(self.middle)
+        found = min(max(float(x), float(self.lower)), float(self.upper)) - float(self.middle)
+        return found if abs(found) >= self.least else 0.0
+
+    @property
+    def least(self) -> float:
+        """The least size that is told from zero: far below the grid of any product."""
+        return max(map(abs, self.ends)) * NEGLIGIBLE
 
     @property
     def ends(self) -> tuple[float, float]:
         """The least and the largest."""
-        return self.of(self.lower), self.of(self.upper)
+        return float(self.lower) - float(self.middle), float(self.upper) - float(self.middle)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedProduct:
-    """A factor, its square, or a product of two as an integer: ``floor(f / step + 1/2) - centre``, in units of ``step``.
+    """A factor, its square or a product of two as an integer: ``floor(f / step + 1/2) - centre``, in units of ``step``.
 
     The arithmetic is that of IEEE doubles, here and in the engine: the same bits. The product is rounded once, when
     it is put on the grid: rounding each factor to a grid of its own first would cost half the digits.

@@ -84,21 +84,20 @@ def _blocks(own: Sequence[Entry]) -> list[dict[str, str | int | None]]:
     return found
 
 
-def _price(account: Account, own: Sequence[Entry], state: State) -> dict[str, str] | None:
+def _price(account: Account, own: Sequence[Entry], state: State) -> dict[str, str | bool] | None:
     """What all blocks would have taken of the whole budget, had they been declared together."""
     counted: Counter[str] = Counter()
     for entry in own:
         if entry.kind == RESERVED or (entry.kind == CHARGED and entry.said["series"] is None):
             counted[entry.said["recipe"]] += entry.said.get("times", 1)
-    if not counted or "" in counted or len(counted) > MOST_COMPOSED:
+    if len(_blocks(own)) < 2 or "" in counted or len(counted) > MOST_COMPOSED:
         return None
     texts = account.book.read(lambda connection: {name: chain.document(connection, name) for name in counted})
     total = next(limit for limit in account.limits if limit.name == TOTAL)
     share = together([(Recipe.read(texts[name]), times) for name, times in counted.items()], total.budget)
     taken = 1 - state.balance(TOTAL).left
-    if share is None or share >= taken:
-        return None
-    return {"share": f"{share:.4f}", "left": f"{1 - share:.4f}"}
+    least = taken if share is None else min(Fraction(share), taken)
+    return {"share": f"{float(least):.4f}", "left": f"{float(1 - least):.4f}", "less": least < taken}
 
 
 def _timeline(own: Sequence[Entry]) -> list[dict[str, str]]:

@@ -65,8 +65,8 @@ class State:
     def charged(self, costs: Shares, slots: Mapping[str, str]) -> State:
         """After a charge; raises ``BudgetRefused`` where a limit has not enough left."""
         self._room(costs, slots)
-        moved = self._moved({slots[name]: (cost, Fraction(0)) for name, cost in costs.items()})
-        return replace(moved, releases=self.releases + 1)
+        moves = {slots[name]: (cost, Fraction(0)) for name, cost in costs.items()}
+        return State(self._moved(moves), self.series, self.releases + 1)
 
     def reserved(self, key: str, times: int, costs: Shares, slots: Mapping[str, str]) -> State:
         """After a series was declared: limits for good set its cost aside, those that renew pay it now."""
@@ -74,7 +74,7 @@ class State:
         renews = {name: slots[name] != name for name in costs}
         moves = {slots[n]: (c, Fraction(0)) if renews[n] else (Fraction(0), c) for n, c in costs.items()}
         running = Running(times, 0, dict(costs), tuple(sorted(slots[name] for name in costs if renews[name])))
-        return replace(self._moved(moves), series={**self.series, key: running})
+        return State(self._moved(moves), {**self.series, key: running}, self.releases)
 
     def dated(self, key: str, slots: Mapping[str, str]) -> State:
         """After the next date of a series: its part is spent and no longer reserved."""
@@ -90,15 +90,15 @@ class State:
         moves = {slots[n]: (c, Fraction(0)) for n, c in new.items()} | {n: (c, -c) for n, c in part.items()}
         paid = tuple(sorted({*running.paid, *(slots[name] for name in new)}))
         after = replace(running, done=running.done + 1, paid=paid)
-        return replace(self._moved(moves), series={**self.series, key: after}, releases=self.releases + 1)
+        return State(self._moved(moves), {**self.series, key: after}, self.releases + 1)
 
-    def _moved(self, moves: Mapping[str, tuple[Fraction, Fraction]]) -> State:
-        """Each slot with more spent and more reserved."""
-        changed = {
-            slot: Balance(self.balance(slot).spent + spent, self.balance(slot).reserved + reserved)
-            for slot, (spent, reserved) in moves.items()
-        }
-        return replace(self, balances={**self.balances, **changed})
+    def _moved(self, moves: Mapping[str, tuple[Fraction, Fraction]]) -> dict[str, Balance]:
+        """All balances, each slot with more spent and more reserved."""
+        moved = dict(self.balances)
+        for slot, (spent, reserved) in moves.items():
+            before = self.balance(slot)
+            moved[slot] = Balance(before.spent + spent, before.reserved + reserved)
+        return moved
 
     def _room(self, costs: Shares, slots: Mapping[str, str]) -> None:
         for name, cost in costs.items():

@@ -10,6 +10,7 @@ from tightrope.certificates.release import LedgerEntry
 from tightrope.ledger import Claim, Identity
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.storage.entry import canonical, digest
+from tightrope.release.draft import units_of
 
 if TYPE_CHECKING:
     from tightrope.certificates.release import ReleaseCertificate
@@ -28,9 +29,8 @@ def identity_of(dataset: str, schema: Schema, person: Person) -> Identity:
 
 def recipe_of(draft: Draft) -> Recipe:
     """The noise of a draft."""
-    units = tuple(unit for task in draft.tasks for unit in task.units)
     made = draft.allocation
-    return Recipe(units, made.choices, made.window, made.alternatives, made.spare)
+    return Recipe(tuple(units_of(draft.tasks)), made.choices, made.window, made.alternatives, made.spare)
 
 
 def asked(draft: Draft) -> str:
@@ -39,13 +39,10 @@ def asked(draft: Draft) -> str:
 
 
 def _asked(task: Task) -> list[Any]:
-    bounds = [task.bounds.person, task.bounds.rows, task.bounds.rows_per_group, task.bounds.groups]
-    vectors = [
-        [v.spend.statistic, v.spend.eighths, repr(v.measure), v.sensitivity, v.exclusive]
-        for v in task.vectors
-    ]
+    """What the engine is asked, in full, with what each vector is for, and what people read."""
+    vectors = [[v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive] for v in task.vectors]
     questions = [[question.name, question.kind, str(question)] for question in task.questions]
-    return [list(task.by), repr(task.keys), bounds, vectors, questions]
+    return [repr(task.request), vectors, questions]
 
 
 def claim_of(draft: Draft, key: str, audience: str | None) -> Claim:

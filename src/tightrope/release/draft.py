@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.budget import Budget
@@ -25,6 +25,7 @@ from tightrope.release.questions.vector import Noise, Vector
 if TYPE_CHECKING:
     from tightrope.privacy.loss import PrivacyLoss
 
+AROUND, ROUNDED = ("0.25", "0.35", "0.5", "0.7", "1", "1.4", "2", "2.8", "4"), Context(prec=12)
 EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "3", "5", "10")
 
 
@@ -88,6 +89,12 @@ class Draft:
     def _under(self, budget: Budget) -> Draft:
         allocation = allocate(units_of(self.tasks), budget, compare=False)
         return replace(self, allocation=allocation, budget=budget)
+
+    def frontier(self) -> list[dict[str, Any]]:
+        """``table`` for ε from a quarter of the plan's to four times it, at its δ: what less and more would buy."""
+        own = self.budget.epsilon or Decimal(repr(self.loss.epsilon(float(self.budget.delta))))
+        epsilons = (ROUNDED.multiply(own, Decimal(factor)) for factor in AROUND)
+        return self.table([Budget(epsilon=epsilon, delta=self.budget.delta) for epsilon in epsilons])
 
     def to_data(self) -> dict[str, Any]:
         """The document as plain data."""

@@ -106,6 +106,10 @@ class Plan(Sealed):
         """
         return self._draft.table(budgets)
 
+    def frontier(self) -> list[dict[str, Any]]:
+        """``table`` for ε from a quarter of the plan's to four times it, at its δ: what less and more would buy."""
+        return self._draft.frontier()
+
     def to_data(self) -> dict[str, Any]:
         """``document`` as plain data."""
         return self._draft.to_data()

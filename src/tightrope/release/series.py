@@ -13,6 +13,7 @@ from tightrope.ledger.claim import SeriesClaim
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.storage.entry import digest
 from tightrope.release.claims import asked, claim_of
+from tightrope.release.draft import units_of
 from tightrope.release.plan import Plan
 from tightrope.release.recorded import recorded
 from tightrope.release.sealed import Sealed
@@ -107,6 +108,6 @@ def series_of(account: Account, draft: Draft, times: int, key: str, how: How) ->
 
 def _planned(draft: Draft, times: int) -> Recipe:
     """The least noise for which all releases together keep the draft's budget; each is given that of the first."""
-    units = tuple(unit for task in draft.tasks for unit in task.units)
+    units = tuple(units_of(draft.tasks))
     together = allocate(units * times, draft.budget)
     return Recipe(units, together.choices[: len(units)], together.window, together.alternatives, together.spare)

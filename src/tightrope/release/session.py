@@ -24,8 +24,11 @@ from tightrope.release.questions.asked import unwrapped
 from tightrope.release.questions.tasks import A_PERSON, Person, tasks_of, usable_delta
 from tightrope.release.register import issue, open_charges
 from tightrope.release.sealed import Sealed
+from tightrope.release.wanted import accurate, wanted
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from tightrope.engines import Table
     from tightrope.engines.schema import Schema
     from tightrope.ledger import Account, Limit
@@ -174,14 +177,18 @@ class Session(Sealed):
         where: Given | None = None,
         share: Number = 1,
         expected_rows: int | None = None,
+        within: Mapping[str, Number | str] | None = None,
         key: str | None = None,
     ) -> Plan:
         """The least noise for these questions within ``share`` of the budget; reads the schema only, spends nothing.
 
         ``where``: a condition on the rows of every question, besides the question's own.
-        ``expected_rows`` states errors for groups of that size instead of 30, 100, 1 000 and 10 000. ``key`` names the
-        release in the ledger: under one key a plan is paid once, and tried again it gives the same answers. Raises
-        ``PlanError`` or ``SchemaError`` for a question that cannot be asked, ``BudgetRefused`` where no noise will do.
+        ``expected_rows`` states errors for groups of that size instead of 30, 100, 1 000 and 10 000. ``within`` turns
+        it round: ``{"count_by_city": 50}`` takes the least share of the budget, up to ``share``, with which 95 % of
+        these answers are within ± 50, or ``"5%"`` of ``expected_rows``; so does ``within`` in a question. ``key`` names
+        the release in the ledger: under one key a plan is paid once, and tried again it gives the same answers. Raises
+        ``PlanError`` or ``SchemaError`` for a question that cannot be asked, ``BudgetRefused`` where no noise will do,
+        which says the least budget that is as accurate.
         """
         budget = self._budget.share(share)
         if budget.total_variation == 0:
@@ -189,9 +196,14 @@ class Session(Sealed):
             raise InputError("budget", str(budget), "one that lets answers depend on the data", remedy)
         tasks = tasks_of(questions, self._person, self.schema, None if where is None else unwrapped(where))
         usable_delta(budget, tasks)
-        allocation = allocate(units_of(tasks), budget)
-        sizes = group_sizes(expected_rows)
-        draft = Draft(tasks, allocation, budget, decimal("share", share), self._person, sizes)
+        goal, sizes = wanted(questions, within, expected_rows), group_sizes(expected_rows)
+
+        def drafted(kept: Budget, part: Decimal, *, compare: bool = True) -> Draft:
+            allocation = allocate(units_of(tasks), kept, compare=compare)
+            return Draft(tasks, allocation, kept, part, self._person, sizes)
+
+        most = decimal("share", share)
+        draft = drafted(budget, most) if goal is None else accurate(drafted, goal, self._budget, most)
         if self._account is None:
             _refuse_key(key)
             return Plan(draft, issue(self._charges, draft.share, self._answering(draft)))

@@ -45,6 +45,8 @@ def _tells(answer: Mapping[str, Any]) -> bool:
 
 def _size(size: Mapping[str, Any], *, withheld: bool) -> str:
     chance = f", withheld: {_chance(size['suppressed'])}" if size["suppressed"] > 0 or withheld else ""
+    if size["half_width_95"] is None:
+        return f"  with {size['rows']:,} rows: any error{chance}"
     return f"  with {size['rows']:,} rows: 95 % within ± {rounded_up(size['half_width_95'], 2)}{chance}"
 
 

@@ -68,12 +68,14 @@ def _show_rules(view: Json) -> None:
     if single:
         say(f"{single} released one by one, perhaps after seeing earlier answers: their shares add up.")
     price = view["planned_together"]
-    if price is not None:
+    if price is not None and price["less"]:
         say(
             f"Had all of this been declared together before the first, it would have taken a share of "
             f"{price['share']}, and {price['left']} would be left. That is a comparison, and no budget: what was "
             f"chosen on the way does not compose like that."
         )
+    elif price is not None:
+        say("Declared together before the first, all of this would have taken as much.")
 
 
 def show_history(entries: Sequence[Json]) -> None:

@@ -18,11 +18,15 @@ Example:
   tightrope plan examples/census/plan.toml --table
 """
 Budgets = Annotated[bool, typer.Option("--table", help="Show what every epsilon from 0.1 to 10 buys.")]
+Within = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=50", help="Take the least budget with which 95 % of NAME are within ± 50 (or 5%)."),
+]
 Json = Mapping[str, Any]
 
 
-def plan(path: PlanPath, budgets: Budgets = False, as_json: AsJson = False) -> None:
-    """Show what a plan promises and how accurate it will be.
+def plan(path: PlanPath, budgets: Budgets = False, within: Within = None, as_json: AsJson = False) -> None:
+    """Show what a plan promises and how accurate it will be, or the least budget that is as accurate as wanted.
 
     Reads the names and types of the columns, never a value. Spends nothing.
     """
@@ -31,8 +35,9 @@ def plan(path: PlanPath, budgets: Budgets = False, as_json: AsJson = False) -> N
     from tightrope.release.documents.plan_file import load
 
     file = load(path)
-    with working("Choosing the least noise ..."):
-        chosen = file.plan()
+    wanted = _wanted(within or [])
+    with working("Looking for the least budget ..." if wanted else "Choosing the least noise ..."):
+        chosen = file.plan(wanted)
     with working("Trying other budgets ..." if budgets else "Computing the errors ..."):
         document = chosen.document(file.title, _budgets(chosen) if budgets else None)
     if as_json:
@@ -42,6 +47,16 @@ def plan(path: PlanPath, budgets: Budgets = False, as_json: AsJson = False) -> N
     _show(data, path, file.title)
     if data["table"] is not None:
         _show_budgets(data["table"])
+
+
+def _wanted(within: Sequence[str]) -> dict[str, str]:
+    """Half-widths by question, the last one where a name comes twice."""
+    from tightrope.errors import InputError
+
+    for entry in within:
+        if "=" not in entry:
+            raise InputError("--within", entry, "NAME=50", "NAME is the name of a question in the plan")
+    return {name: half for name, _, half in (entry.rpartition("=") for entry in within)}
 
 
 def _budgets(chosen: Plan) -> list[Budget]:
@@ -59,6 +74,8 @@ def _show(data: Json, path: str, title: str | None) -> None:
 
     say(*([printable(title)] if title else []))
     say(f"The promise: epsilon {significant(data['epsilon'], 3, UP)} at delta {significant(data['delta'], 2, UP)}.")
+    if data["share"] != "1":
+        say(f"This takes {data['share']} of the budget.")
     say(data["attacker"], str(data["neighbours"].get("statement", "")))
     for answer in data["answers"]:
         _show_answer(answer)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 DATASET, RESERVED, CHARGED, ANSWERED, REFUSED = KINDS = ("dataset", "reserved", "charged", "answered", "refused")
 
 
@@ -41,7 +42,7 @@ class Entry:
     def expected_hash(self) -> str:
         """The hash that the entry must have."""
         held = [self.number, self.dataset, self.kind, self.key, self.time, self.body, self.state, self.previous]
-        return hashlib.sha256(json.dumps(held, ensure_ascii=True, separators=(",", ":")).encode()).hexdigest()
+        return hashlib.sha256(_CANONICAL.encode(held).encode()).hexdigest()
 
     @property
     def whole(self) -> bool:
@@ -65,4 +66,4 @@ def digest(text: str) -> str:
 
 def canonical(data: Any) -> str:
     """The one JSON text of the data: sorted keys, no spaces, ASCII."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _CANONICAL.encode(data)

@@ -112,7 +112,7 @@ def _noise(sample: Sample, means: tuple[Mean, Mean], ratio: Span, found: Span) -
 def correlation(
     column: Given, other: Given, *, between: tuple[float, float], of: tuple[float, float], **asked: Unpack[Asking]
 ) -> Correlation:
-    """The correlation of two columns in the rows that have both, ``column`` clamped to ``between``, ``other`` to ``of``.
+    """The correlation of two columns in rows that have both, ``column`` clamped to ``between``, ``other`` to ``of``.
 
     Six noisy vectors, charged jointly: sums of products, squares and values, and a count. The other keywords are those
     of ``count``. Raises ``PlanError`` naming what is wrong.

@@ -13,7 +13,7 @@ from tightrope.errors import PlanError
 from tightrope.release.questions.vector import Vector
 
 DIGITS = 11
-"""Decimal digits of the largest value that are kept: a row adds less than 2⁴⁰, which is as far as noise is stretched."""
+"""Decimal digits of the largest value that are kept: a row adds less than 2⁴⁰, as far as noise is stretched."""
 NARROWEST, WIDEST = 1e-100, 1e100
 """Ranges whose squares, and quotients of these, a double holds with room to spare."""
 

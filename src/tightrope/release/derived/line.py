@@ -89,7 +89,7 @@ class Line:
         }
 
     def height(self, at: float, outside: float) -> Span:
-        """Where the line is at y = ``at``: with u = at − mean of y and r = height − mean of x, C u − r V is noise alone.
+        """Where the line is at y = ``at``: with u = at − mean of y, r = height − mean of x, C u − r V is noise alone.
 
         The means in u and r are those that are seen, and their noise is added: that of C/n to u, that of V/n to r.
         """

@@ -36,8 +36,7 @@ class Ratio(OfPair):
         PAIRS,
         "where the noisy denominator is less than one row may add to it, the ratio is withheld and the interval is all "
         "that can be; an end that is missing has no limit",
-        "values are rounded to a grid: the interval is that of the rounded values, which decimal numbers of eight digits "
-        "are as they are",
+        "values are rounded to a grid of eight digits: the interval is that of the rounded values",
         "errors are stated for values in the middle of their ranges",
     )
 

@@ -18,7 +18,7 @@ PAIRS = "rows in which either value is missing are left out"
 
 
 def expected(record: Record) -> tuple[float, float]:
-    """E|error|, about, and the half-width of 95 % of a group whose numbers came out without noise; ∞ without a limit."""
+    """E|error|, about, and the half-width of 95 % where all numbers came out without noise; ∞ without a limit."""
     low, high = record["lower"], record["upper"]
     if low is None or high is None:
         return math.inf, math.inf

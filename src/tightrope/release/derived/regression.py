@@ -25,10 +25,11 @@ class Regression(OfMoments):
     joined = "on"
     entries = (*given, "between", "of")
     notes = (
-        "value is the slope, with its interval; intercept is where the line is at zero, with an interval of its own",
+        "value is the slope, with its interval; intercept, in result.json and in .frame, is where the line is at zero, "
+        "with an interval of its own",
         PAIRS,
-        "where noise hides whether the values that the line goes along differ at all, the line is withheld; an end of an "
-        "interval that is missing has no limit",
+        "where noise hides whether the values that the line goes along differ at all, the line is withheld; an end "
+        "that is missing has no limit",
         EVEN,
     )
 

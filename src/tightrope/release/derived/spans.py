@@ -1,4 +1,4 @@
-"""Ranges of numbers and their arithmetic, ends rounded as doubles are: for weights of noise, whose ends are rounded up."""
+"""Ranges of numbers and their arithmetic, for what noise is weighted with; ends are rounded as doubles are."""
 
 from __future__ import annotations
 

@@ -30,11 +30,13 @@ class Top(Question):
     meaning = "How many records the largest groups have"
     additive = True
     uniform = True
+    counts = True
     notes = (
-        "the order is that of the noisy counts; the intervals hold for all groups at once 95 % of the time, so that they "
-        "hold for the groups that came out on top: they are wider than those of a count",
-        "best_rank and worst_rank are the places that a group can have, given these intervals: where worst_rank is at "
-        "most k, the group is among the k largest; nothing there means that withheld groups may be larger",
+        "the order is that of the noisy counts; the intervals hold for all groups at once 95 % of the time, and so for "
+        "those that came out on top: they are wider than those of a count",
+        "best_rank and worst_rank, in result.json and in .frame, are the places that a group can have, given these "
+        "intervals: where worst_rank is k or less, the group is among the k largest; nothing there means that withheld "
+        "groups may be larger",
     )
     entries = ("k",)
 
@@ -87,7 +89,7 @@ class Top(Question):
 
 
 def _placed(value: int, ends: tuple[int, int], lowers: list[int], uppers: list[int], hidden: int) -> Record:
-    """Its own interval never lies beyond itself. A withheld group has at most ``hidden`` rows, but may be one of many."""
+    """The places that are left by the other intervals. A withheld group has at most ``hidden`` rows."""
     lower, upper = ends
     best = 1 + len(lowers) - bisect_right(lowers, upper)
     worst = len(uppers) - bisect_left(uppers, lower)

@@ -13,15 +13,15 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from tightrope.certificates.budget import Budget
+from tightrope.certificates.budget import Budget, Number
 from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.places import Names, placed
 from tightrope.certificates.reading import Reader, tip
 from tightrope.engines import Dialect, Table, is_there, open_on_spark, open_source
 from tightrope.errors import InputError, PlanError, listed, nearest
+from tightrope.release.kinds import KINDS
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import ENTRIES, RENAMED
-from tightrope.release.questions.kinds import KINDS
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import A_PERSON
 from tightrope.release.session import MEANS, Session, Settings
@@ -30,8 +30,8 @@ PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
 )
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
-ELSEWHERE = "median", "quantile", "variance", "standard_deviation", "histogram", "count_distinct", "ratio", "max", "min"
-NOT_YET = "this kind is not offered; counts by a column are a histogram, and sums and means are the other kinds"
+ELSEWHERE = "median", "quantile", "max", "min"
+NOT_YET = "this kind is not offered; a histogram shows how values are spread"
 KEYS: Names = {
     "source": "[source] path",
     "table": "[source] table",
@@ -45,8 +45,9 @@ KEYS: Names = {
     **{name: f"[budget] {name}" for name in ("epsilon", "delta", "attack_success", "points", "share")},
     "questions": "question",
     "where": "where",
-    "dataset": "[ledger] dataset",
     "ledger": "[ledger] path",
+    "limits": "[ledger] limit",
+    **{name: f"[ledger] {name}" for name in ("dataset", "audience", "note")},
 }
 """Where the parameters of ``open_source``, ``Session`` and its ``plan`` stand in a plan file."""
 LEDGER = "tightrope.ledger"
@@ -233,9 +234,12 @@ class PlanFile:
     def _keys(self) -> Names:
         return {**KEYS, "source": f"[source] {self.document.source.place}"}
 
-    def plan(self) -> Plan:
-        """The least noise for the questions; reads the schema only, spends nothing, and opens no ledger."""
-        return self._planned(self.session())
+    def plan(self, within: Mapping[str, Number | str] | None = None) -> Plan:
+        """The least noise for the questions, or the least budget for errors ``within`` these.
+
+        Reads the schema only, spends nothing, and opens no ledger.
+        """
+        return self._planned(self.session(), within=within)
 
     @property
     def ledger(self) -> str:
@@ -279,11 +283,13 @@ class PlanFile:
         waiting = session.unanswered(plan) if key is None else None
         return plan if waiting is None else self._planned(session, waiting)
 
-    def _planned(self, session: Session, key: str | None = None) -> Plan:
+    def _planned(
+        self, session: Session, key: str | None = None, within: Mapping[str, Number | str] | None = None
+    ) -> Plan:
         share, rows = self.document.budget.share, self.document.expected_rows
         with placed("", self._keys):
             where, questions = self.document.where, self.document.questions()
-            return session.plan(questions, where=where, share=share, expected_rows=rows, key=key)
+            return session.plan(questions, where=where, share=share, expected_rows=rows, within=within, key=key)
 
 
 def load(path: str | Path) -> PlanFile:

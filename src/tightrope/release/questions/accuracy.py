@@ -55,7 +55,8 @@ class Accuracy:
         expected, half = self.question.errors(self.named, rows)
         hidden = 0.0 if self.keys is None else self.keys.at_most(int(self.keys.mechanism.worst_error) - rows)
         withheld = min(1.0, hidden + self.question.withheld(self.named, rows))
-        return {"rows": rows, "expected_absolute_error": expected, "half_width_95": half, "suppressed": withheld}
+        errors = {"expected_absolute_error": _limited(expected), "half_width_95": _limited(half)}
+        return {"rows": rows, **errors, "suppressed": withheld}
 
     def notes(self) -> list[str]:
         """Rules that a reader must know."""
@@ -74,3 +75,7 @@ class Accuracy:
         """The value and interval of a group, from its noisy integers by vector."""
         own = {name: integers[noise.vector] for name, noise in self.named.items()}
         return self.question.record(own, self.named)
+
+
+def _limited(error: float) -> float | None:
+    return error if math.isfinite(error) else None

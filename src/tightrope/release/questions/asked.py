@@ -19,6 +19,7 @@ from tightrope.engines.expressions.tree import Tree
 from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError, SchemaError
 from tightrope.numerics.checks import positive, whole
+from tightrope.release.questions.within import Within
 
 Keys = tuple[tuple[object, ...], ...]
 Given = str | Expression
@@ -31,7 +32,7 @@ MOST_KNOWN = 10_000
 """So many groups are listed without being asked for at most; more are discovered."""
 RESERVED = (*MEASURES, *PAID)
 """Names of the columns of an answer: no key may be called so."""
-ENTRIES = ("where", "by", "keys", "weight", "name", "rows_per_group", "groups")
+ENTRIES = ("where", "by", "keys", "weight", "name", "rows_per_group", "groups", "within")
 """The keys of a plan file that every question has."""
 RENAMED = {"groups_per_person": "groups"}
 """The keywords that are called otherwise there."""
@@ -45,6 +46,7 @@ class Asking(TypedDict, total=False):
     one column, tuples of several, or column → values for every combination); left out, they are discovered, or listed
     where the expressions have few values (months, parts of a range). ``weight=4`` asks for half the noise of weight 1,
     to the nearest size that is used. ``rows_per_group`` and ``groups_per_person`` override the session's bounds.
+    ``within=50`` asks for the least budget with which 95 % of answers are within ± 50 (``Session.plan``).
     """
 
     where: Given | None
@@ -54,6 +56,7 @@ class Asking(TypedDict, total=False):
     name: str | None
     rows_per_group: int | None
     groups_per_person: int | None
+    within: float | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class Asked:
     where: tuple[Term, ...]
     known: bool = False
     """Whether the groups are listed because they follow from the expressions."""
+    within: Within | None = None
 
     @classmethod
     def of(cls, *what: str, **asking: Unpack[Asking]) -> Self:
@@ -98,6 +102,7 @@ class Asked:
             groups_per_person=None if groups is None else whole("groups_per_person", groups),
             terms=tuple(named.values()),
             where=() if where is None else (unwrapped(where),),
+            within=None if asking.get("within") is None else Within.of(asking["within"]),
         )
 
     @property

@@ -22,6 +22,7 @@ class Count(Question):
     meaning = "How many records there are"
     additive = True
     uniform = True
+    counts = True
     notes = ("counts are not clipped: a small group may come out negative",)
 
     def __str__(self) -> str:

@@ -22,6 +22,7 @@ class CountDistinct(Question):
     meaning = "How many persons there are, each counted once in a group"
     additive = False
     uniform = True
+    counts = True
     notes = ("counts are not clipped: a small group may come out negative",)
 
     def __str__(self) -> str:

@@ -35,6 +35,8 @@ class Question(ABC):
     """Whether values of groups add up, so that zero is a natural place to start an axis."""
     uniform: ClassVar[bool]
     """Whether the errors are the same for every group, large or small."""
+    counts: ClassVar[bool] = False
+    """Whether its value is a number of rows, so that an error can be stated as a share of them."""
     notes: ClassVar[tuple[str, ...]] = ()
     """Rules that a reader of its answers must know."""
     entries: ClassVar[tuple[str, ...]] = ()

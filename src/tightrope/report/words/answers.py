@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from statistics import median
 
 from tightrope.certificates.printable import printable
+from tightrope.certificates.release import MEASURES, PAID
 from tightrope.report.words.digits import decimals_for
 from tightrope.report.words.document import Json, as_number, items, number, part, parts, text, texts
 
 FEWEST_ON_AN_AXIS = 5  # a numeric axis with fewer groups is mostly empty: a list reads better
-_MEASURES = frozenset({"value", "lower", "upper"})
+_MEASURES = frozenset((*MEASURES, *PAID))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Answer:
     error: Json
     noise: tuple[Json, ...]
     notes: tuple[str, ...]
+    ranked: bool = False
+    """Whether the groups stand in an order of their own: the largest first, not by their keys."""
 
     @property
     def values(self) -> list[float]:
@@ -85,7 +88,7 @@ class Answer:
     @property
     def on_an_axis(self) -> bool:
         """Whether the groups are numbers, and enough of them to stand along an axis."""
-        if len(self.by) != 1:
+        if self.ranked or len(self.by) != 1:
             return False
         keys = [as_number(row.keys[0]) for row in self.rows if row.keys[0] is not None]
         return None not in keys and len(set(keys)) >= FEWEST_ON_AN_AXIS
@@ -118,6 +121,7 @@ def read_answer(source: Json) -> Answer:
     if not by and len(records) > 1:
         by = tuple(dict.fromkeys(name for record in records for name in record if name not in _MEASURES))
     keys = text(source, "keys")
+    rows, ranked = tuple(_row(record, by) for record in records), any("best_rank" in record for record in records)
     return Answer(
         name=text(source, "name"),
         question=text(source, "question"),
@@ -126,10 +130,11 @@ def read_answer(source: Json) -> Answer:
         additive=source.get("additive") is True,
         by=by,
         discovered=keys == "discovered" if keys or items(source, "keys") else None,
-        rows=tuple(sorted((_row(record, by) for record in records), key=_order)),
+        rows=rows if ranked else tuple(sorted(rows, key=_order)),
         error=part(source, "error"),
         noise=tuple(parts(source, "noise")),
         notes=tuple(texts(source, "notes")),
+        ranked=ranked,
     )
 
 

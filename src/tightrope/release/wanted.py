@@ -1,0 +1,144 @@
+"""The least budget that makes answers as accurate as is wanted: a search that ends on the side that does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+
+from tightrope.certificates.budget import Budget, Number
+from tightrope.certificates.printable import printable
+from tightrope.errors import BudgetRefused, PlanError, listed, nearest
+from tightrope.release.draft import Draft
+from tightrope.release.questions.node import Question
+from tightrope.release.questions.within import Within
+
+DIGITS = Context(prec=4, rounding=ROUND_CEILING)
+"""Budgets are tried at so many digits."""
+CLOSE = Decimal("1.002")
+"""How near the least budget is approached, by ratio."""
+STEPS, LEAST = 40, Decimal("1e-9")
+WIDER = 16
+"""Where nothing is known yet, the next try is so many times less or more."""
+RAISED = tuple(Decimal(2) ** power for power in range(-3, 6))
+"""ε that are tried where a budget is not enough: beyond the last there is next to no noise."""
+DRAFTED = Callable[[Decimal], Draft]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The half-width that each question may have, and the rows of a group for which it is stated."""
+
+    halves: Mapping[str, float]
+    rows: int | None
+
+    def excess(self, draft: Draft) -> float:
+        """The largest half-width over what is wanted; at most 1 where every question is as accurate."""
+        return max(
+            _half(accuracy.at(self.rows or 1)["half_width_95"]) / self.halves[accuracy.question.name]
+            for accuracy in draft.accuracies()
+            if accuracy.question.name in self.halves
+        )
+
+
+def wanted(questions: Sequence[Question], within: Mapping[str, Number | str] | None, rows: int | None) -> Wanted | None:
+    """What is asked for, in the questions and beside them; None where nothing is. Raises ``PlanError``."""
+    asked = {question.name: question.asked.within for question in questions}
+    for name, half in (within or {}).items():
+        if name not in asked:
+            raise PlanError(
+                "within", name, f"the name of a question: {listed(tuple(asked))}", nearest(name, tuple(asked))
+            )
+        asked[name] = Within.of(half)
+    for question in questions:
+        _check(question, asked[question.name], rows)
+    halves = {name: half.at(rows) for name, half in asked.items() if half is not None}
+    return Wanted(halves, rows) if halves else None
+
+
+def least(draft: DRAFTED, goal: Wanted, most: Decimal) -> Draft | None:
+    """The draft of the least size up to ``most`` that does, to four digits; None where ``most`` does not.
+
+    Half-widths fall about as one over the size: each try is where that law, or the middle, would have it. Nothing is
+    concluded from the law: what is returned was drafted and does.
+    """
+    found, fails = _tried(draft, goal, most), Decimal(0)
+    if found is None or found[1] > 1:
+        return None
+    does, best = most, found
+    guess = does * _fraction(found[1])
+    for _ in range(STEPS):
+        place = _between(fails, does, guess)
+        if place is None:
+            break
+        tried = _tried(draft, goal, place)
+        if tried is not None and tried[1] <= 1:
+            does, best = place, tried
+        else:
+            fails = place
+        guess = place * _fraction(tried[1]) if tried is not None else does / WIDER
+    return best[0]
+
+
+def accurate(drafted: Callable[..., Draft], goal: Wanted, budget: Budget, most: Decimal) -> Draft:
+    """The draft of the least share of the budget, up to ``most``; ``drafted`` is given a budget and what share it is.
+
+    Raises ``BudgetRefused``, which says the least ε that would do.
+    """
+    found = least(lambda part: drafted(budget.share(part), part, compare=False), goal, most)
+    if found is None:
+        short = budget.share(most)
+        raise BudgetRefused(_refusal(lambda other: drafted(other, most, compare=False), goal, short))
+    compared = drafted(found.budget, found.share)
+    return compared if goal.excess(compared) <= 1 else found
+
+
+def _refusal(draft: Callable[[Budget], Draft], goal: Wanted, budget: Budget) -> str:
+    """What would do, in words: the least ε at the budget's δ, where there is one."""
+    asked = ", ".join(f"{printable(name)} within ± {half:g}" for name, half in goal.halves.items())
+    tries = (least(lambda e: draft(Budget(epsilon=e, delta=budget.delta)), goal, most) for most in RAISED)
+    found = next((tried for tried in tries if tried is not None), None)
+    if found is None:
+        remedy = "no budget does: tighten between or the rows of a person, or ask about larger groups"
+        return f"{budget} is not enough for {asked}; {remedy}"
+    return f"{budget} is not enough for {asked}; the least that does is epsilon={found.budget.epsilon}"
+
+
+def _check(question: Question, half: Within | None, rows: int | None) -> None:
+    if half is None:
+        return
+    if half.relative and not question.counts:
+        raise PlanError(
+            "within", question.name, "a number for this kind of question", "only counts have a share of rows"
+        )
+    if rows is None and (half.relative or not question.uniform):
+        remedy = "say for groups of which size: expected_rows=500"
+        raise PlanError("within", question.name, "given with expected_rows, for its error depends on them", remedy)
+
+
+def _tried(draft: DRAFTED, goal: Wanted, size: Decimal) -> tuple[Draft, float] | None:
+    """The draft and its excess; None where no noise keeps so little."""
+    try:
+        made = draft(size)
+    except BudgetRefused:
+        return None
+    return made, goal.excess(made)
+
+
+def _between(fails: Decimal, does: Decimal, guess: Decimal) -> Decimal | None:
+    """The next size, strictly between: the guess, kept away from both ends; None where they are close enough."""
+    if does <= LEAST or (fails > 0 and does <= fails * CLOSE):
+        return None
+    low = fails if fails > 0 else does / (WIDER * WIDER)
+    inner = (low * (does / low) ** Decimal("0.1"), does / (does / low) ** Decimal("0.1"))
+    place = DIGITS.plus(min(max(guess * Decimal("1.0005"), inner[0]), inner[1]))
+    return place if fails < place < does else None
+
+
+def _fraction(excess: float) -> Decimal:
+    return Decimal(repr(min(max(excess, 1 / WIDER), WIDER))) if math.isfinite(excess) else Decimal(WIDER)
+
+
+def _half(found: float | None) -> float:
+    return math.inf if found is None else found

@@ -1,0 +1,132 @@
+"""tightrope ledger: open, show, history, check, export – by plan, by file; text and one JSON object."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+PART = "delta = 1e-6\nshare = 0.25"
+
+
+@pytest.fixture
+def plan(folder: Path) -> Path:
+    """A plan that spends a quarter."""
+    path = folder / "plan.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace("delta = 1e-6", PART), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def released(plan: Path, run) -> Path:
+    """The same, after one release and the ledger that it made."""
+    assert run("release", plan, "--key", "march").code == 0
+    return plan
+
+
+def test_open_declares_and_spends_nothing(run, plan):
+    shown = run("ledger", "open", plan, "--note", "promised to the board")
+    assert (shown.code, shown.err) == (0, "")
+    for words in ("visits.parquet: 0 released", "one value of user", "promised to the board", "Nothing has been spent"):
+        assert words in shown.out
+    assert run("release", plan).code == 0
+
+
+def test_show_has_a_table_a_picture_and_the_rules(run, released):
+    run("release", released, "--out", released.parent / "second")
+    shown = run("ledger", "show", released)
+    assert (shown.code, shown.err) == (0, "")
+    for words in ("visits.parquet: 2 released, 0 refused", "total", "0.5", "█████", "·····", "their shares add up",
+                  "Declared together before the first"):  # fmt: skip
+        assert words in shown.out
+    (dataset,) = json.loads(run("ledger", "show", released.parent / "tightrope.ledger", "--json").out)["datasets"]
+    (limit,) = dataset["limits"]
+    assert (limit["spent"], limit["reserved"], limit["left"]) == ("0.5", "0", "0.5")
+    assert limit["points_left"] == [["0.5", "0.0000005"]]
+    assert len(dataset["timeline"]) == 2
+
+
+def test_show_says_what_planning_ahead_would_have_saved(run, plan):
+    """Listed keys need no noise with an end: many small releases compose better than they add up."""
+    text = plan.read_text(encoding="utf-8").replace('by = "city"', 'by = "member"\nkeys = [false, true]')
+    plan.write_text(text.replace("share = 0.25", "share = 0.05"), encoding="utf-8")
+    for number in range(8):
+        assert run("release", plan, "--out", plan.parent / str(number)).code == 0
+    assert "Had all of this been declared together" in run("ledger", "show", plan).out
+
+
+def test_history_lists_what_happened_refusals_too(run, released):
+    text = released.read_text(encoding="utf-8").replace("share = 0.25", "share = 0.9")
+    released.write_text(text, encoding="utf-8")
+    run("release", released, "--out", released.parent / "more").refused_with("0.75 is left", code=3)
+    shown = run("ledger", "history", released)
+    for words in ("dataset", "charged", "answered", "refused", "march", "3/4"):
+        assert words in shown.out
+    entries = json.loads(run("ledger", "history", released, "--json").out)["entries"]
+    assert [entry["kind"] for entry in entries] == ["dataset", "charged", "answered", "refused"]
+    assert entries[1]["hash"] == entries[2]["previous"]
+
+
+def test_check_goes_through_chain_guarantees_and_certificates(run, released):
+    shown = run("ledger", "check", released)
+    assert (shown.code, shown.err) == (0, "")
+    assert "Entries: 3." in shown.out and "from their noise: 1." in shown.out and "entries are there: 1." in shown.out
+    found = json.loads(run("ledger", "check", released, "--json").out)
+    assert found["problems"] == [] and found["guarantees"] == found["certificates"] == 1
+
+
+def test_check_finds_an_older_copy_by_a_certificate(run, released):
+    folder = released.parent
+    files = [folder / "tightrope.ledger", folder / "tightrope.ledger.head"]
+    for path in files:
+        shutil.copy(path, folder / f"{path.name}.backup")
+    assert run("release", released, "--out", folder / "second").code == 0
+    for path in files:
+        shutil.copy(folder / f"{path.name}.backup", path)
+    assert run("ledger", "check", released).code == 0
+    run("ledger", "check", released, folder / "second" / "certificate.json").refused_with("an older copy", code=1)
+    found = run("ledger", "check", released, folder / "second" / "certificate.json", "--json")
+    assert found.code == 1 and "older copy" in json.loads(found.out)["problems"][0]
+
+
+def test_a_copy_that_was_put_back_stops_the_next_release(run, released):
+    folder = released.parent
+    shutil.copy(folder / "tightrope.ledger", folder / "backup")
+    assert run("release", released, "--out", folder / "second").code == 0
+    shutil.copy(folder / "backup", folder / "tightrope.ledger")
+    run("release", released, "--out", folder / "third").refused_with("a copy was put back", code=1)
+
+
+def test_export_is_one_object_with_every_text(run, released):
+    data = json.loads(run("ledger", "export", released).out)
+    assert data["document"] == "ledger" and len(data["entries"]) == 3
+    answered = data["entries"][2]["body"]["document"]
+    stored = json.loads(data["documents"][answered])
+    result = json.loads((released.parent / "result.json").read_text(encoding="utf-8"))
+    assert stored["certificate"]["epsilon"] == result["certificate"]["epsilon"]
+
+
+def test_nonsense(run, plan, tmp_path):
+    run("ledger", "show", plan).refused_with("the first release makes one")
+    run("ledger", "show", tmp_path / "nowhere.ledger").refused_with("a ledger that exists")
+    run("ledger", "show", tmp_path).refused_with("a file, not a folder")
+    run("ledger", "show", "mysql://root:secret@host/x").refused_with("postgresql://")
+    assert run("ledger", "open", plan).code == 0
+    run("ledger", "show", plan, "--dataset", "visitors").refused_with("visits.parquet")
+    run("ledger", "check", plan, plan).refused_with("release")
+
+
+def test_limits_of_a_plan_are_limits_of_its_dataset(run, plan):
+    text = plan.read_text(encoding="utf-8")
+    section = (
+        '[ledger]\nnote = "agreed"\n[[ledger.limit]]\nname = "yearly"\nepsilon = 0.25\ndelta = 1e-6\nevery = "year"\n'
+    )
+    plan.write_text(f"{text}\n{section}", encoding="utf-8")
+    assert run("release", plan).code == 0
+    run("release", plan, "--out", plan.parent / "second").refused_with("'yearly 20", "0 is left", code=3)
+    shown = run("ledger", "show", plan)
+    assert "yearly 20" in shown.out and "agreed" in shown.out
+    plan.write_text(f"{text}\n{section.replace('year', 'week')}", encoding="utf-8")
+    run("release", plan).refused_with("every")

@@ -1,0 +1,98 @@
+"""Every kind of several noisy numbers, values to try it on, and what it would say without noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import tightrope as tr
+from tightrope.engines import FixedProduct
+from tightrope.release.questions.accuracy import Accuracy
+from tightrope.release.questions.node import Question
+
+RANGES = {"between": (0.0, 10.0), "of": (0.0, 100.0)}
+COLUMNS = {"x": np.ndarray, "y": np.ndarray, "b": np.ndarray}
+Columns = Mapping[str, "np.ndarray[Any, Any]"]
+
+
+def columns(people: int, alike: float = 0.6) -> dict[str, np.ndarray[Any, Any]]:
+    """Two columns that are alike so far, inside their ranges, and one that is true now and then."""
+    draw = np.random.default_rng(people)
+    first, second = draw.normal(0, 1, (2, people))
+    x = np.clip(5 + 1.5 * first, 0, 10)
+    y = np.clip(60 + 15 * (alike * first + (1 - alike**2) ** 0.5 * second), 0, 100)
+    return {"x": x, "y": y, "b": draw.random(people) < 0.1}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A question and the truth of it."""
+
+    ask: Callable[..., Question]
+    truth: Callable[[Columns], float]
+
+
+def _slope(c: Columns) -> float:
+    return float(np.cov(c["x"], c["y"], ddof=0)[0, 1] / c["y"].var())
+
+
+KINDS = {
+    "share": Kind(lambda **k: tr.share("b", **k), lambda c: float(c["b"].mean())),
+    "ratio": Kind(lambda **k: tr.ratio("x", "y", **RANGES, **k), lambda c: float(c["x"].sum() / c["y"].sum())),
+    "variance": Kind(lambda **k: tr.variance("x", between=(0, 10), **k), lambda c: float(c["x"].var())),
+    "standard_deviation": Kind(
+        lambda **k: tr.standard_deviation("x", between=(0, 10), **k), lambda c: float(c["x"].std())
+    ),
+    "covariance": Kind(
+        lambda **k: tr.covariance("x", "y", **RANGES, **k), lambda c: float(np.cov(c["x"], c["y"], ddof=0)[0, 1])
+    ),
+    "correlation": Kind(
+        lambda **k: tr.correlation("x", "y", **RANGES, **k), lambda c: float(np.corrcoef(c["x"], c["y"])[0, 1])
+    ),
+    "regression": Kind(lambda **k: tr.regression("x", on="y", **RANGES, **k), _slope),
+}
+TABLE = pd.DataFrame({"who": [1, 2], "g": ["a", "b"], "x": [1.0, 2.0], "y": [1.0, 2.0], "b": [True, False]})
+
+
+def accuracy_of(question: Question, *, epsilon: str = "1") -> Accuracy:
+    """Its noise, each row a person."""
+    opened = tr.Session(TABLE, person=None, budget=tr.Budget(epsilon=epsilon, delta="1e-6"))
+    return opened.plan([question]).accuracies()[0]
+
+
+def exact(accuracy: Accuracy, values: Columns) -> dict[str, int]:
+    """The integers of one group, as the engine would count them."""
+    found = {}
+    for name, noise in accuracy.named.items():
+        measure = noise.vector.measure
+        used = [values[column] for column in measure.columns]
+        fixed = measure.fixed_point
+        if fixed is None:
+            found[name] = len(used[0])
+            continue
+        many = len(fixed.factors) if isinstance(fixed, FixedProduct) else 1
+        found[name] = sum(fixed.to_units(*map(float, row)) for row in zip(*used[:many], strict=True))
+    return found
+
+
+def records(accuracy: Accuracy, integers: Mapping[str, int], runs: int) -> list[dict[str, Any]]:
+    """Records under fresh noise of the operating system."""
+    noise = {name: own.mechanism.sample(runs) for name, own in accuracy.named.items()}
+    return [
+        dict(
+            accuracy.question.record(
+                {name: integers[name] + int(noise[name][run]) for name in integers}, accuracy.named
+            )
+        )
+        for run in range(runs)
+    ]
+
+
+def holds(record: Mapping[str, Any], truth: float, lower: str = "lower", upper: str = "upper") -> bool:
+    """Whether the interval holds the truth; an end that is missing has no limit."""
+    low, high = record[lower], record[upper]
+    return (low is None or low <= truth) and (high is None or truth <= high)

@@ -1,0 +1,82 @@
+"""The width of a weighted sum of noises, against exact sums over every outcome."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from tightrope.mechanisms.integer.widened import Widened
+from tightrope.mechanisms.tables.integer_tables import geometric_table, truncated_geometric
+from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.release.derived.joint import Joint
+from tightrope.release.derived.spans import Span, around
+from tightrope.release.questions.tails import Tails
+
+SMALL = [
+    Widened(truncated_geometric(scale=3.0, largest=14), 1),
+    Widened(NoiseTable.from_probabilities([3, 3, 2, 1]), 3),
+    Widened(truncated_geometric(scale=2.0, largest=9), 2),
+]
+WEIGHTS = [(1.0, 1.0, 1.0), (1.0, 0.0, 0.3), (0.2, -5.0, 1.0), (1e-3, 1e-4, 2e-3), (0.0, 0.0, 2.0)]
+
+
+def law(noise):
+    reach = int(noise.worst_error)
+    beyond = [float(noise.survival(x)) for x in range(reach + 1)]
+    upper = [a - b for a, b in itertools.pairwise(beyond)]
+    return np.arange(-reach, reach + 1), np.array([*upper[::-1], 1 - 2 * beyond[0], *upper])
+
+
+def exceeded(weights, width):
+    """P(|Σ c X| > width), by going through every outcome."""
+    places, masses = np.zeros(1), np.ones(1)
+    for weight, noise in zip(weights, SMALL, strict=True):
+        own, chances = law(noise)
+        places = (places[:, None] + weight * own[None, :]).ravel()
+        masses = (masses[:, None] * chances[None, :]).ravel()
+    return float(masses[np.abs(places) > width].sum())
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("outside", [0.05, 0.001])
+def test_widths_hold_every_sum_and_are_not_idle(weights, outside):
+    joint = Joint(tuple(map(Tails.of, SMALL)))
+    width = joint.width(weights, outside)
+    assert exceeded(weights, width) <= outside
+    rounding = sum(abs(weight) for weight in weights)
+    assert exceeded(weights, 0.94 * width - rounding) > outside
+
+
+def test_widths_grow_with_each_weight_and_scale_with_all():
+    joint = Joint(tuple(map(Tails.of, SMALL)))
+    widths = [joint.width((1.0, weight, 0.5), 0.05) for weight in np.linspace(0, 4, 60)]
+    assert all(b >= a * (1 - 0.03) for a, b in itertools.pairwise(widths))
+    assert joint.width((2 * 2.0**-30, 2 * 2.0**-30, 2.0**-30), 0.05) * 2**30 == joint.width((2, 2, 1), 0.05)
+    assert joint.width((math.inf, 1, 1), 0.05) == math.inf
+    assert joint.width((0.0, 0.0, 0.0), 0.05) == 0.0
+
+
+def test_an_endless_law_is_held_too():
+    joint = Joint((Tails.of(Widened(geometric_table(5.0), 7)), Tails.of(Widened(geometric_table(5.0), 7))))
+    x, y = (Widened(geometric_table(5.0), 7).sample(100_000) for _ in "xy")
+    share = np.mean(np.abs(x - 0.5 * y) > joint.width((1.0, 0.5), 0.05))
+    assert 0.04 < share < 0.0535
+
+
+def test_spans_hold_what_is_done_to_their_numbers():
+    first, second = Span(-1.0, 2.0), Span(0.5, 3.0)
+    for a, b in itertools.product(np.linspace(-1, 2, 13), np.linspace(0.5, 3, 11)):
+        for span, number in (
+            (first + second, a + b),
+            (first - second, a - b),
+            (first * second, a * b),
+            (first.over(second), a / b),
+            (first.square(), a * a),
+            (-first, -a),
+        ):
+            assert span.low - 1e-12 <= number <= span.high + 1e-12
+    assert first.over(Span(0.0, 1.0)) == Span(-math.inf, math.inf)
+    assert (around(5.0, 1.0).within(first), around(0.0, 1.0).within(first)) == (Span(2.0, 2.0), Span(-1.0, 1.0))
