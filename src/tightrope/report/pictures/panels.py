@@ -117,7 +117,7 @@ def _panel(drawing: Panel, axes: Axes) -> None:
 
 def _plane(drawing: Plane, axes: Axes) -> None:
     values = [list(row) for row in drawing.values]
-    axes.imshow(values, cmap="YlGnBu", aspect="auto", origin="lower", vmin=0.0, vmax=_largest(values) * 1.5)
+    axes.imshow(values, cmap="YlGnBu", aspect="auto", origin="lower", vmin=0.0, vmax=_largest(values) * 2)
     for i, row in enumerate(values):
         for j, value in enumerate(row):
             if math.isfinite(value):
