@@ -42,7 +42,7 @@ def asked(draft: Draft) -> str:
 
 def _asked(task: Task) -> list[Any]:
     """What the engine is asked, in full, with what each vector is for, and what people read."""
-    vectors = [[v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive] for v in task.vectors]
+    vectors = [[v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive, v.block] for v in task.vectors]
     questions = [[question.name, question.kind, str(question)] for question in task.questions]
     return [repr(task.request), vectors, questions]
 

@@ -52,7 +52,8 @@ def triple(*, pure: bool = False) -> Guarantee:
     epsilon = math.exp(between(math.log(0.05), math.log(4.0)))
     delta = 0.0 if pure else between(0.0, 0.4) ** 2
     most = delta + (1 - delta) * math.tanh(epsilon / 2)
-    eta = most if float(uniforms(1)[0]) < RARE else between(delta, most)
+    least = delta + (most - delta) / 100  # below, differences of probabilities have few digits
+    eta = most if _rarely() else between(least, most)
     return Guarantee(epsilon, delta, eta)
 
 

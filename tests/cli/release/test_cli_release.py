@@ -58,7 +58,12 @@ def test_json_is_exactly_one_object(run, folder):
 def test_out_is_made_and_holds_both_files(run, folder):
     out = folder / "deep" / "out"
     assert run("release", folder / "plan.toml", "--out", out).code == 0
-    assert sorted(path.name for path in out.iterdir()) == ["certificate.json", "report.html", "result.json"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "certificate.json",
+        "report.html",
+        "result.json",
+        "results.csv",
+    ]
     assert not (folder / "report.html").exists()
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -75,11 +74,13 @@ Drawing = Panel | Plane | Diagram
 def svg(drawing: Drawing) -> str:
     """The picture as an SVG element without a fixed size, its title as its name; the same data give the same text.
 
-    Raises ``MissingExtraError`` without matplotlib.
+    Raises ``InputError`` for what is no drawing, ``MissingExtraError`` without matplotlib.
 
     >>> svg(Panel("a line", "x", "y", [Line("y = x", [0, 1], [0, 1])])).startswith("<svg")
     True
     """
+    if type(drawing) not in _DRAWN:
+        raise InputError("drawing", type(drawing).__name__, "a Panel, a Plane or a Diagram")
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -89,19 +90,13 @@ def svg(drawing: Drawing) -> str:
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes = figure.add_subplot()
         axes.set_title(_plain(drawing.title), fontsize=9.5, color=INK, loc="left", wrap=True)
-        _draw(drawing, axes)
+        _DRAWN[type(drawing)](drawing, axes)
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _embedded(out.getvalue(), drawing.title)
 
 
-@singledispatch
-def _draw(drawing: object, axes: Axes) -> None:
-    raise InputError("drawing", type(drawing).__name__, "a Panel, a Plane or a Diagram")
-
-
-@_draw.register(Panel)
-def _(drawing: Panel, axes: Axes) -> None:
+def _panel(drawing: Panel, axes: Axes) -> None:
     looks = zip(cycle(COLOURS), cycle(STYLES), strict=False)
     for line, (colour, style) in zip(drawing.lines, looks, strict=False):
         look: dict[str, Any] = {"color": colour, "linestyle": style, "linewidth": 1.6}
@@ -120,10 +115,9 @@ def _(drawing: Panel, axes: Axes) -> None:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, fontsize=8, ncols=columns)
 
 
-@_draw.register(Plane)
-def _(drawing: Plane, axes: Axes) -> None:
+def _plane(drawing: Plane, axes: Axes) -> None:
     values = [list(row) for row in drawing.values]
-    axes.imshow(values, cmap="YlGnBu", aspect="auto", origin="lower", vmin=0.0, vmax=_largest(values) * 1.5)
+    axes.imshow(values, cmap="YlGnBu", aspect="auto", origin="lower", vmin=0.0, vmax=_largest(values) * 2)
     for i, row in enumerate(values):
         for j, value in enumerate(row):
             if math.isfinite(value):
@@ -133,8 +127,7 @@ def _(drawing: Plane, axes: Axes) -> None:
     axes.set(xlabel=_plain(drawing.x), ylabel=_plain(drawing.y))
 
 
-@_draw.register(Diagram)
-def _(drawing: Diagram, axes: Axes) -> None:
+def _diagram(drawing: Diagram, axes: Axes) -> None:
     places = {name: (x, y) for name, x, y in drawing.boxes}
     box = {"boxstyle": "round,pad=0.35", "facecolor": "#eef3f5", "edgecolor": COLOURS[0]}
     for name, (x, y) in places.items():
@@ -146,6 +139,9 @@ def _(drawing: Diagram, axes: Axes) -> None:
         axes.text(x, y + 0.03, _plain(words), ha="center", va="bottom", fontsize=7, color="#576270", zorder=4)
     axes.set(xlim=(0, 1), ylim=(0, 1))
     axes.set_axis_off()
+
+
+_DRAWN: dict[type[Any], Callable[[Any, Axes], None]] = {Panel: _panel, Plane: _plane, Diagram: _diagram}
 
 
 def _largest(values: list[list[float]]) -> float:

@@ -171,7 +171,7 @@ ITEMS = (
         PAPER,
         "Corollary 1, (8), with δ > 0",
         "ε of a report that shows the value with probability δ = 0.01 and nothing else, and the exponent of n in "
-        "its risk at k = 2, at most 1/(δn)",
+        "its risk at k = 2, at most 1/(δn); (8) read with the text around it, since its symbols are lost",
         "Channel.erase(.99).guarantee(.01)",
         revealing,
         number(0.0, -0.5),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import permutations
+from itertools import combinations
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from tightrope.transport import (
     wasserstein,
 )
 
-ALL_PAIRS = tuple(permutations(range(3), 2))
+ALL_PAIRS = tuple(combinations(range(3), 2))
+"""Each stands for both orders, the worse of which is what divergences between two sides are."""
 NEAR = np.array([[True, True, False], [True, True, True], [False, True, True]])
 """Neighbours on a line of three points."""
 
@@ -99,7 +100,7 @@ def theorem_4(effort: Effort) -> float:
     found = []
     for _ in range(effort.some(0.1)):
         rows, name = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)]
-        x, y = ALL_PAIRS[instances.whole(0, 5)]
+        x, y = ALL_PAIRS[instances.whole(0, 2)]
         direct = (
             Channel(rows).divergence(name, POINTS[x], POINTS[y]),
             Channel(rows).divergence(name, POINTS[y], POINTS[x]),
@@ -205,7 +206,7 @@ def pre_processed(effort: Effort) -> float:
 def chained() -> float:
     """KL between laws two steps apart over twice the ε of one step: binomial laws whose parameter moves evenly."""
     rows = np.array([[0.81, 0.18, 0.01], [0.49, 0.42, 0.09], [0.25, 0.5, 0.25]])
-    one_step = between_points(rows, "kl", ((0, 1), (1, 0), (1, 2), (2, 1)))
+    one_step = between_points(rows, "kl", ((0, 1), (1, 2)))
     return between_laws(rows, POINTS[0], POINTS[2], "kl") / (2 * one_step)
 
 
@@ -250,7 +251,8 @@ def leftover(effort: Effort) -> float:
         for pair in (laws, *((POINTS[x], POINTS[y]) for x, y in ALL_PAIRS)):
             ratio = math.exp(epsilon * wasserstein(*pair, LINE, p=math.inf))
             p, q = np.stack(pair) @ rows
-            found.append(float(np.maximum(p - ratio * q, 0).sum()) / delta)
+            rest = max(float(np.maximum(p - ratio * q, 0).sum()), float(np.maximum(q - ratio * p, 0).sum()))
+            found.append(rest / delta)
     return instances.worst_of(found)
 
 
