@@ -138,13 +138,14 @@ class Session(Sealed):
         object.__setattr__(opened, "_audience", audience)
         return opened
 
-    def unanswered(self, plan: Plan) -> str | None:
-        """The key of an equal plan that was charged and never answered: under it, the answers cost nothing more."""
+    def resumed(self, plan: Plan) -> Plan:
+        """The plan, or where an equal one was charged and never answered the plan of that release: it costs no more."""
         if self._account is None:
-            return None
+            return plan
         from tightrope.release.claims import claim_of
 
-        return self._account.unanswered(claim_of(plan.draft, "-", self._audience).plan)
+        waiting = self._account.unanswered(claim_of(plan.draft, "-", self._audience).plan)
+        return plan if waiting is None else self._issued(plan.draft, waiting)
 
     @property
     def budget(self) -> Budget:
@@ -204,6 +205,10 @@ class Session(Sealed):
 
         most = decimal("share", share)
         draft = drafted(budget, most) if goal is None else accurate(drafted, goal, self._budget, most)
+        return self._issued(draft, key)
+
+    def _issued(self, draft: Draft, key: str | None) -> Plan:
+        """The draft with a way to release it: charged here, or in the ledger under a key."""
         if self._account is None:
             _refuse_key(key)
             return Plan(draft, issue(self._charges, draft.share, self._answering(draft)))

@@ -280,8 +280,7 @@ class PlanFile:
         plan = self._planned(session, key)
         if section.times is not None:
             return session.series(plan, times=section.times, key=section.series).next(key)
-        waiting = session.unanswered(plan) if key is None else None
-        return plan if waiting is None else self._planned(session, waiting)
+        return session.resumed(plan) if key is None else plan
 
     def _planned(
         self, session: Session, key: str | None = None, within: Mapping[str, Number | str] | None = None
