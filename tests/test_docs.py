@@ -90,3 +90,16 @@ def python(body: str, names: dict[str, Any]) -> None:
     doctest.DocTestRunner(verbose=False).run(test, out=said.append, clear_globs=False)
     names.update(test.globs)
     assert not said, "".join(said)
+
+
+def test_the_readme_s_python_runs() -> None:
+    """One block after the other, as a newcomer would; what is printed beside a number is what comes out."""
+    names: dict[str, Any] = {}
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = [body for language, body in BLOCK.findall(text) if language == "python"]
+    assert len(blocks) == 2 and len(text.splitlines()) <= 130
+    for body in blocks:
+        exec(compile(body, "README.md", "exec"), names)  # noqa: S102 - our own page
+    assert len(names["answers"]["count_by_state"].frame) > 30
+    assert str(names["loss"].epsilon(delta=1e-6))[:14] in text
+    assert str(names["loss"].total_variation())[:14] in text

@@ -31,27 +31,27 @@ ABOVE, BELOW = "above zero", "below zero"
 @final
 @dataclass(frozen=True, slots=True)
 class SumOfAbsoluteValues(Question):
-    """Σ |x| with |x| ≤ within: the sum of what lies above zero, minus the sum of what lies below it."""
+    """Σ |x| with |x| ≤ up_to: the sum of what lies above zero, minus the sum of what lies below it."""
 
     column: str
-    within: float
+    up_to: float
 
     kind = "sum_of_absolute_values"
     meaning = "How far all values are from zero together"
     additive = True
     uniform = True
     notes = ("values beyond the limit are moved to it",)
-    entries = ("column", "within")
+    entries = ("column", "up_to")
 
     def __str__(self) -> str:
-        return f"sum of |{self.column}| up to {self.within:g}{self.asked.groups}"
+        return f"sum of |{self.column}| up to {self.up_to:g}{self.asked.groups}"
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        return cls(Asked.of(cls.kind, entry["column"], **asking(entry)), entry["column"], entry["within"])
+        return cls(Asked.of(cls.kind, entry["column"], **asking(entry)), entry["column"], entry["up_to"])
 
     def vectors(self) -> tuple[Vector, ...]:
-        above, below = grid((0, self.within), centred=False), grid((-self.within, 0), centred=False)
+        above, below = grid((0, self.up_to), centred=False), grid((-self.up_to, 0), centred=False)
         size = self.asked.size
         return value_sum(ABOVE, self.column, above, size), value_sum(BELOW, self.column, below, size)
 
@@ -69,8 +69,8 @@ class SumOfAbsoluteValues(Question):
 
 
 @spelled_out
-def sum_of_absolute_values(column: str, *, within: float, **asked: Unpack[Asking]) -> SumOfAbsoluteValues:
-    return SumOfAbsoluteValues(Asked.of(SumOfAbsoluteValues.kind, column, **asked), column, within)
+def sum_of_absolute_values(column: str, *, up_to: float, **asked: Unpack[Asking]) -> SumOfAbsoluteValues:
+    return SumOfAbsoluteValues(Asked.of(SumOfAbsoluteValues.kind, column, **asked), column, up_to)
 
 
 PLAN = """
@@ -86,13 +86,13 @@ delta = 1e-6
 [[question]]
 kind = "sum_of_absolute_values"
 column = "x"
-within = 10
+up_to = 10
 by = "g"
 keys = ["a", "b", "c"]
 [[question]]
 kind = "sum_of_absolute_values"
 column = "x"
-within = 10
+up_to = 10
 by = "g"
 name = "discovered"
 """
@@ -141,7 +141,7 @@ def test_from_a_plan_file_to_certificate_and_page(table, tmp_path: Path):
 def test_its_intervals_hold(table):
     opened = tr.Session(table, person="person", rows_per_person=2, budget=tr.Budget(epsilon=1, delta=1e-6))
     empty = [f"nobody {number}" for number in range(300)]
-    rows = opened.plan([sum_of_absolute_values("x", within=10, by="g", keys=empty)]).release()[0].rows
+    rows = opened.plan([sum_of_absolute_values("x", up_to=10, by="g", keys=empty)]).release()[0].rows
     errors, width = [abs(row["value"]) for row in rows], rows[0]["upper"] - rows[0]["value"]
     assert sum(error <= width for error in errors) >= 268  # of 300; at 95 % fewer have a probability of 1e-4
     assert sum(error > width / 3 for error in errors) > 20  # a third of it would not do
@@ -163,7 +163,7 @@ def random_tables(draw: np.random.Generator) -> pd.DataFrame:
 
 def planned(frame: pd.DataFrame) -> Task:
     keys = {"number": range(TABLES), "g": list(GROUPS)}
-    question = sum_of_absolute_values("x", within=10, by=["number", "g"], keys=keys)
+    question = sum_of_absolute_values("x", up_to=10, by=["number", "g"], keys=keys)
     (task,) = tasks_of([question], Person("person", 3, 2, 2), open_source(frame).schema)
     return task
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -35,7 +36,8 @@ def recipe_of(draft: Draft) -> Recipe:
 
 def asked(draft: Draft) -> str:
     """A digest of all that a plan asks and promises, but not of its noise: the same on every machine."""
-    return digest(canonical([draft.budget.to_data(), [_asked(task) for task in draft.tasks]]))
+    kept = [[str(Fraction(value)) for value in point] for point in draft.budget.stated]
+    return digest(canonical([kept, str(Fraction(draft.budget.delta)), [_asked(task) for task in draft.tasks]]))
 
 
 def _asked(task: Task) -> list[Any]:
