@@ -37,8 +37,8 @@ SETTINGS = {
     "autovacuum": "off",
     "log_min_messages": "panic",
 }
-UNTIL_WE_LEAVE = '"$@" & cat > /dev/null; kill -QUIT $!; wait'
-"""The server runs for as long as somebody holds the other end of its standard input, however we end."""
+UNTIL_WE_LEAVE = '"$@" & cat > /dev/null; kill -QUIT $!; wait; rm -rf "$0"'
+"""The server and its folder are there for as long as we hold the other end of its standard input, however we end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _owner(folder: Path) -> dict[str, Any]:
 def _start(command: Sequence[str], folder: Path, as_user: dict[str, Any]) -> None:
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(
-        ["/bin/sh", "-c", UNTIL_WE_LEAVE, "sh", *command], stdin=subprocess.PIPE, cwd=folder, **quiet, **as_user
+        ["/bin/sh", "-c", UNTIL_WE_LEAVE, str(folder), *command], stdin=subprocess.PIPE, cwd=folder, **quiet, **as_user
     )
     atexit.register(_stop, process, folder, os.getpid())
 

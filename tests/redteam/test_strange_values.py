@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,11 @@ def moved(some: dict[object, int], other: dict[object, int]) -> int:
 CLOSE = {
     "number": ("9007199254740993", "9007199254740992"),
     "number ": ("0.1", "0.10000000000000000001"),
+    "number  ": ("3", "2.99999999999999999999"),
+    "number   ": ("0", "1e-400"),
+    "number    ": ("3", "299999999999999999999e-20"),
+    "integer   ": ("3", "2.99999999999999999999"),
+    "integer    ": ("3", "299999999999999999999e-20"),
     "integer": ("1.7", "2.2"),
     "integer ": ("3", "2.6"),
 }
@@ -48,6 +55,19 @@ def test_two_people_whose_numbers_are_near_are_never_one(tmp_path: Path, kind: s
         alone.write_text("person,k\n" + "".join(f"{person},{key}\n" for person, key in rows[::2]))
         moves.append(moved(counted(both, types), counted(alone, types)))
     assert max(moves) <= 1
+
+
+@pytest.mark.parametrize("near", [Decimal("2.99999999999999999999"), Fraction(3 * 10**20 - 1, 10**20)])
+def test_objects_that_are_near_a_whole_number_are_not_that_person(near):
+    for key in "bcdefghijk":
+        frame = pd.DataFrame({"person": pd.Series([3, near], dtype=object), "k": ["a", key]})
+        assert counted(frame, {"person": "number"}) == {("a",): 1}
+
+
+def test_numbers_are_read_as_before_however_they_are_written(tmp_path: Path):
+    fields = ["3.000000000000000000", "1.5e1", "2.5", "1.000000e+02", "9007199254740991.0", "1e300", "-0.1", "1e-300"]
+    (tmp_path / "p.csv").write_text("person,k\n" + "".join(f"{place},{field}\n" for place, field in enumerate(fields)))
+    assert set(counted(tmp_path / "p.csv", {"k": "number"})) == {(float(field),) for field in fields}
 
 
 @pytest.mark.parametrize(("dtype", "end"), [(np.float64, 2**53), (np.float32, 2**24)])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 FIELDS = "fields"
+MOST_DIGITS = 18
 _TO_18_PLACES = "decimal(38, 18)"
 """Holds every integer of 64 bits, and what stands behind its point: a cast to an integer rounds that away."""
 _OTHER_DELIMITERS = (";", "\t", "|")
@@ -141,15 +142,26 @@ def _field(text: ir.Column, kind: str, dialect: Dialect) -> ir.Column:
     ibis = load("ibis")
     if kind == "text":
         return text
-    if kind == "number" and dialect.decimal == ",":
-        return ibis.ifelse(text.contains("."), None, text.replace(",", ".")).try_cast("float64")
+    if kind == "number":
+        point = ibis.ifelse(text.contains("."), None, text.replace(",", ".")) if dialect.decimal == "," else text
+        number = point.try_cast("float64")
+        return ibis.ifelse((number.abs() < 2**53) & (number == number.floor()) & _broken(point), None, number)
     if kind == "integer":
         whole = text.try_cast("int64")
-        return ibis.ifelse(text.try_cast(_TO_18_PLACES) == whole, whole, None)
+        return ibis.ifelse((text.try_cast(_TO_18_PLACES) == whole) & ~_broken(text), whole, None)
     said = {"date": dialect.date_format, "timestamp": dialect.timestamp_format}.get(kind)
     if said is not None:
         return _parsed()(text, said).cast(kind)
-    return text.try_cast({"number": "float64", "timestamp": "timestamp(6)"}.get(kind, kind))
+    return text.try_cast({"timestamp": "timestamp(6)"}.get(kind, kind))
+
+
+def _broken(text: ir.Column) -> ir.Column:
+    """Whether a field is, or may be, no whole number but close to one: rounded, it would be another person's.
+
+    A digit stands behind its point, or it has an exponent that is negative or follows more digits than a double holds.
+    """
+    long = text.re_search("[eE]") & (text.length() > MOST_DIGITS)
+    return text.re_search(r"\.[0-9]*[1-9][0-9]*\s*$") | text.re_search("[eE]-") | long
 
 
 def _parsed() -> Any:
