@@ -29,7 +29,8 @@ Coarse = Annotated[bool, typer.Option("--coarse", help="Fewer random instances: 
 def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_json: AsJson = False) -> None:
     """Run what the five papers state, and compare.
 
-    Every theorem, example, figure and table, with our number, the paper's, and the verdict: agrees, sharper, wrong (the paper is) or not.
+    Every theorem, example, figure and table, with our number, the paper's, and the verdict: agrees, sharper,
+    wrong (the paper is) or not.
     """
     from tightrope.cli.output import print_json, writable, write
     from tightrope.reproduce.item import COARSE, FULL
