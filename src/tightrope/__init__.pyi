@@ -38,6 +38,9 @@ from .release import count_distinct as count_distinct
 from .release import covariance as covariance
 from .release import histogram as histogram
 from .release import mean as mean
+from .release import median as median
+from .release import quantile as quantile
+from .release import quantiles as quantiles
 from .release import ratio as ratio
 from .release import regression as regression
 from .release import share as share

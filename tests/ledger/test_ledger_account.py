@@ -33,11 +33,11 @@ def test_thirds_and_sevenths_add_up_exactly(account):
     account.reserve(series)
     assert account.state().balance("total").reserved == 1
     for week in range(7):
-        account.charge(claim(f"week {week}", "1"), "weekly")
+        account.charge(claim(f"week {week}", "1", recipe="{}"), "weekly")
     balance = account.state().balance("total")
     assert (balance.spent, balance.reserved) == (Fraction(1), Fraction(0))
     with pytest.raises(BudgetRefused, match="all 7 releases"):
-        account.charge(claim("week 8", "1"), "weekly")
+        account.charge(claim("week 8", "1", recipe="{}"), "weekly")
 
 
 def test_a_key_is_charged_once_and_belongs_to_one_plan(account):
@@ -100,6 +100,16 @@ def test_a_dataset_with_other_columns_or_another_promise_is_refused(opened, acco
         opened().account("visitors")
 
 
+def test_one_promise_in_other_words_is_the_same(opened, account):
+    words = [
+        tr.Budget(epsilon="1.0", delta="0.0000010"),
+        tr.Budget(epsilon=1.0, delta=1e-6),
+        tr.Budget(points=[(1, "1e-6")]),
+    ]
+    for budget in words:
+        opened().declare(identity(), [Limit("total", budget)])
+
+
 def test_the_order_of_columns_is_no_difference(opened, account):
     opened().declare(identity(columns=(("city", "text"), ("user", "integer"))), [TOTAL])
 
@@ -145,10 +155,10 @@ def test_a_series_is_paid_once_in_every_year_that_it_reaches(opened):
     yearly = Limit("yearly", tr.Budget(epsilon="0.5", delta="5e-7"), every="year")
     account = opened(clock=lambda: day[0]).declare(identity(), [TOTAL, yearly])
     account.reserve(SeriesClaim("monthly", "plan", BUDGET.share("0.4"), 4, "{}"))
-    account.charge(claim("november", "0.4"), "monthly")
+    account.charge(claim("november", "0.4", recipe="{}"), "monthly")
     day[0] = "2027-01-01T00:00:00.000+00:00"
-    account.charge(claim("january", "0.4"), "monthly")
-    account.charge(claim("february", "0.4"), "monthly")
+    account.charge(claim("january", "0.4", recipe="{}"), "monthly")
+    account.charge(claim("february", "0.4", recipe="{}"), "monthly")
     state = account.state()
     assert state.balance("yearly 2026").spent == state.balance("yearly 2027").spent == Fraction(4, 5)
     assert (state.balance("total").spent, state.balance("total").reserved) == (Fraction(3, 10), Fraction(1, 10))
@@ -208,6 +218,8 @@ def test_a_history_is_whole(opened, account):
     account.answer("a", "answers")
     account.reserve(SeriesClaim("weekly", "plan", BUDGET.share("0.5"), 5, ""))
     account.charge(claim("week 1", "0.5"), "weekly")
+    with pytest.raises(InputError, match="noise"):
+        account.charge(claim("week 2", "0.5", recipe="other"), "weekly")
     with pytest.raises(BudgetRefused):
         account.charge(claim("b", "0.5"))
     report = check(opened())

@@ -11,10 +11,11 @@ import pyarrow
 import pytest
 
 import tightrope as tr
-from tightrope.errors import BudgetRefused, EngineError, InputError
-from tightrope.ledger import Ledger
+from tightrope.errors import BudgetRefused, EngineError, InputError, LedgerError
+from tightrope.ledger import Claim, Ledger
 from tightrope.ledger.check import check
 from tightrope.ledger.overview import overview
+from tightrope.release.claims import recipe_of
 
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
 DAYS = [datetime.date(2026, 1, 1 + day % 3) for day in range(900)]
@@ -77,7 +78,7 @@ def test_another_person_bounds_promise_or_schema_is_refused(place, changes):
 
 def test_the_same_key_gives_the_same_answers_and_costs_nothing(place):
     answers = session(place).plan(ASKED, share="0.5", key="march").release()
-    again = session(place).plan(ASKED, share="0.5", key="march").release()
+    again = session(place).plan(ASKED, share="0.50", key="march").release()
     assert again.certificate == answers.certificate
     assert [answer.rows for answer in again] == [answer.rows for answer in answers]
     assert {type(row["day"]) for row in again[0].rows} == {datetime.date}
@@ -197,3 +198,30 @@ def test_a_plan_with_conditions_and_computed_columns_is_known_again_by_its_key(p
     with pytest.raises(InputError, match="key"):
         session(place).plan(questions, where="x < 0.8", share="0.5", key="march").release()
     assert check(Ledger(place)).problems == ()
+
+
+def test_noise_that_does_not_keep_what_was_said_of_it_is_found(place):
+    """The power of the check: somebody charges nine tenths of what the noise costs."""
+    plan = session(place).plan(ASKED)
+    account = Ledger(place).account("people")
+    account.charge(Claim("honest", "plan", BUDGET, recipe_of(plan.draft).text))
+    assert check(Ledger(place)).problems == ()
+    other = place.with_name("other.ledger")
+    session(other)
+    Ledger(other).account("people").charge(Claim("cheat", "plan", BUDGET.share("0.9"), recipe_of(plan.draft).text))
+    (found,) = check(Ledger(other)).problems
+    assert "does not keep what was promised of it" in found
+
+
+def test_a_release_that_is_interrupted_says_whether_it_was_charged(place, monkeypatch):
+    plan = session(place).plan(ASKED, share="0.5", key="march")
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.ledger.Account.answer", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt, match="the budget was spent, and nothing was published"):
+            plan.release()
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.ledger.Account.charged", lambda *_: (_ for _ in ()).throw(LedgerError("gone")))
+        with pytest.raises(LedgerError, match=r"not known whether the budget was spent.*'march'"):
+            plan.release()
+    plan.release()
+    assert session(place).spent["share"] == "0.5"

@@ -484,6 +484,7 @@ def test_an_ibis_table_of_the_database_is_sent_to_its_url(fresh):
     backend.disconnect()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of ibis; which are silenced is not known by thread
 def test_releases_in_threads_do_not_disturb_each_other(fresh):
     filled(fresh)
     table, answers = open_source(fresh, table="people"), []

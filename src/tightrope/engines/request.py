@@ -13,8 +13,6 @@ from tightrope.numerics import checks
 
 WIDEST_VALUE = 2**62
 """Largest fixed-point value of one row: the difference of any two still fits in 64 bits."""
-NEGLIGIBLE = 2.0**-100
-"""What a value is told from zero by, over the largest."""
 WIDEST_PRODUCT = 2**50
 """Largest product of one row: doubles hold every whole number up to there, and halves."""
 
@@ -96,9 +94,7 @@ class FixedPoint:
 class Factor:
     """A value counted from ``middle``: ``clip(x, lower, upper) - middle``, one operation on doubles after clamping.
 
-    What is nearer to zero than ``least`` is zero: a product that is too small for a double stops PostgreSQL, and with
-    it everybody's answer. Monotone in x, rounding included: so are products of factors in each of them, and their
-    extremes lie at the ends.
+    Monotone in x, rounding included: so are products of factors in each of them, and their extremes lie at the ends.
     """
 
     lower: float
@@ -117,18 +113,12 @@ class Factor:
         """The factor, as the engine computes it. Infinities are clamped; NaN, which the engine drops, is refused."""
         if math.isnan(x):
             raise InputError("x", x, "a number", "rows with NaN are dropped before they are counted")
-        found = min(max(float(x), float(self.lower)), float(self.upper)) - float(self.middle)
-        return found if abs(found) >= self.least else 0.0
-
-    @property
-    def least(self) -> float:
-        """The least size that is told from zero: far below the grid of any product."""
-        return max(map(abs, self.ends)) * NEGLIGIBLE
+        return min(max(float(x), float(self.lower)), float(self.upper)) - float(self.middle)
 
     @property
     def ends(self) -> tuple[float, float]:
         """The least and the largest."""
-        return float(self.lower) - float(self.middle), float(self.upper) - float(self.middle)
+        return self.of(self.lower), self.of(self.upper)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Account:
 
     def agree(self, limits: Sequence[Limit]) -> None:
         """Raises ``InputError`` unless these are the limits that the ledger has."""
-        recorded, found = ({limit.name: limit.to_data() for limit in own} for own in (self.limits, limits))
+        recorded, found = ({limit.name: limit for limit in own} for own in (self.limits, limits))
         for name in sorted(recorded.keys() | found.keys()):
             if recorded.get(name) != found.get(name):
                 has = next((str(limit.budget) for limit in self.limits if limit.name == name), "no such limit")
@@ -169,6 +169,10 @@ class Account:
 
     def _next(self, connection: Connection, claim: Claim, series: str | None) -> Entry | BudgetRefused:
         said: dict[str, Any] = {**_said_of(claim, self.book.now(connection)), "series": series}
+        declared = None if series is None else chain.of_key(connection, self.name, RESERVED, series)
+        if declared is not None and declared.said["recipe"] != said["recipe"]:
+            remedy = "a series has one noise, fixed when it is reserved: use session.series(...)"
+            raise InputError("noise", said["recipe"][:12], f"that of the series {series!r}", remedy)
         return self._drafted(connection, CHARGED, claim.key, said)
 
     def _drafted(self, connection: Connection, kind: str, key: str, said: dict[str, Any]) -> Entry | BudgetRefused:

@@ -43,6 +43,7 @@ class _Walk:
     states: dict[str, State] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     keys: set[tuple[str, str, str]] = field(default_factory=set)
+    series: dict[tuple[str, str], str] = field(default_factory=dict)
     answers: list[tuple[int, str]] = field(default_factory=list)
     recipes: set[tuple[str, str, int]] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
@@ -133,9 +134,21 @@ def _wanted(walk: _Walk, entry: Entry) -> None:
     """Which texts and guarantees have to be looked at: those of a series for all its dates together."""
     if entry.kind == ANSWERED:
         walk.answers.append((entry.number, entry.said["document"]))
+    _same_noise(walk, entry)
     single = entry.kind == CHARGED and entry.said["series"] is None
     if (single or entry.kind == RESERVED) and entry.said["recipe"]:
         walk.recipes.add((entry.said["recipe"], canonical(entry.said["kept"]), entry.said.get("times", 1)))
+
+
+def _same_noise(walk: _Walk, entry: Entry) -> None:
+    """Every date of a series has the noise that was reserved, and no entry counts for another day."""
+    said = entry.said
+    if entry.kind == RESERVED:
+        walk.series[entry.dataset, str(entry.key)] = said["recipe"]
+    if said.get("series") is not None and walk.series.get((entry.dataset, said["series"])) != said["recipe"]:
+        walk.say(f"entry {entry.number} has other noise than its series")
+    if said.get("time", entry.time) != entry.time:
+        walk.say(f"entry {entry.number} counts for another time than its own")
 
 
 def _documents(walk: _Walk, ledger: Ledger) -> None:

@@ -9,6 +9,7 @@ from tightrope.release.derived.share import share
 from tightrope.release.derived.top import top
 from tightrope.release.derived.variance import standard_deviation, variance
 from tightrope.release.plan import Plan
+from tightrope.release.quantiles.quantile import median, quantile, quantiles
 from tightrope.release.questions.count import count
 from tightrope.release.questions.count_distinct import count_distinct
 from tightrope.release.questions.histogram import histogram
@@ -29,6 +30,9 @@ __all__ = [
     "covariance",
     "histogram",
     "mean",
+    "median",
+    "quantile",
+    "quantiles",
     "ratio",
     "regression",
     "share",

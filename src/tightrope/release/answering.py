@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tightrope.release.questions.vector import Noise, Vector
 
 Key = tuple[object, ...]
-Group = tuple[Key, dict["Vector", int]]
-"""A key, and the noisy integers of its group."""
+Group = tuple[Key, dict["Vector", Any]]
+"""A key, and the noisy integers of its group: one a vector, or, where the group is counted in cells, one a block."""
 
 
 def answering(draft: Draft, certificate: ReleaseCertificate) -> Callable[[Sequence[Grouped]], Answers]:
@@ -37,7 +37,7 @@ def answering(draft: Draft, certificate: ReleaseCertificate) -> Callable[[Sequen
     def answers(exact: Sequence[Grouped]) -> Answers:
         found: list[Answer] = []
         for task, own, integers in zip(draft.tasks, noises, exact, strict=True):
-            groups = _noisy(task, own, integers)
+            groups = _noisy(task, own, integers) if task.cells is None else _in_cells(task.cells, own, integers)
             found += [replace(blank[question], rows=_rows(accuracies[question], groups)) for question in task.questions]
         return Answers(tuple(found), certificate)
 
@@ -53,6 +53,19 @@ def _noisy(task: Task, noises: tuple[Noise, ...], exact: Grouped) -> list[Group]
     ]
     threshold = {noise.vector: int(noise.mechanism.worst_error) for noise in noises if noise.vector == task.key_count}
     return [group for group in groups if all(group[1][vector] > reach for vector, reach in threshold.items())]
+
+
+def _in_cells(cells: int, noises: tuple[Noise, ...], exact: Grouped) -> list[Group]:
+    """Noisy counts of blocks of cells, one after the other, by group: the cells of a group are listed in order."""
+    groups: list[Group] = [(key[:-1], {}) for key in exact.keys[::cells]]
+    for noise in noises:
+        block = noise.vector.block or 1
+        counts = np.asarray(exact.values[noise.vector.name], dtype=object).reshape(-1, block).sum(axis=1)
+        noisy = _add(noise, tuple(counts))
+        for place, (_, found) in enumerate(groups):
+            first = place * cells // block
+            found[noise.vector] = tuple(noisy[first : first + cells // block])
+    return groups
 
 
 def _add(noise: Noise, exact: tuple[int, ...]) -> list[int]:

@@ -14,6 +14,7 @@ from tightrope.certificates.printable import printable
 from tightrope.certificates.release import MEASURES, PAID, RELEASES, AnswerDocument, ReleaseCertificate, ReleaseResult
 from tightrope.errors import InputError
 from tightrope.release.questions.node import Question
+from tightrope.release.tables import answer_html, results_csv
 from tightrope.release.wording import rounded_up
 
 if TYPE_CHECKING:
@@ -43,8 +44,11 @@ class Answer:
         import pandas as pd
 
         paid = [name for name in PAID if any(name in row for row in self.rows)]
-        columns = {name: [row[name] for row in self.rows] for name in (*self.question.by, *MEASURES, *paid)}
+        columns = {name: [row.get(name) for row in self.rows] for name in (*self.question.by, *MEASURES, *paid)}
         return pd.DataFrame({name: pd.array(found, dtype=_dtype(found)) for name, found in columns.items()})
+
+    def _repr_html_(self) -> str:
+        return answer_html(self.document)
 
     @property
     def document(self) -> AnswerDocument:
@@ -64,6 +68,9 @@ class Answers:
         held = self.certificate_data
         promise = f"epsilon {rounded_up(held.epsilon, 3)} at delta {held.delta:.3g}"
         return "\n".join([f"<Answers: {promise}, .certificate holds the proof>", *map(repr, self.answers)])
+
+    def _repr_html_(self) -> str:
+        return "".join(answer._repr_html_() for answer in self.answers)
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -97,6 +104,13 @@ class Answers:
     def to_data(self) -> dict[str, Any]:
         """``result`` as plain data."""
         return plain(self.result())
+
+    def to_csv(self) -> str:
+        """All answers as one CSV table, a line a group: the question, keys, value, ends and what else was paid for.
+
+        Key columns are those of all questions; a field that a question does not have is empty. Texts stand in quotes.
+        """
+        return results_csv(self.result())
 
     def to_json(self) -> str:
         """``result`` as JSON; never NaN."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -35,12 +36,13 @@ def recipe_of(draft: Draft) -> Recipe:
 
 def asked(draft: Draft) -> str:
     """A digest of all that a plan asks and promises, but not of its noise: the same on every machine."""
-    return digest(canonical([draft.budget.to_data(), [_asked(task) for task in draft.tasks]]))
+    kept = [[str(Fraction(value)) for value in point] for point in draft.budget.stated]
+    return digest(canonical([kept, str(Fraction(draft.budget.delta)), [_asked(task) for task in draft.tasks]]))
 
 
 def _asked(task: Task) -> list[Any]:
     """What the engine is asked, in full, with what each vector is for, and what people read."""
-    vectors = [[v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive] for v in task.vectors]
+    vectors = [[v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive, v.block] for v in task.vectors]
     questions = [[question.name, question.kind, str(question)] for question in task.questions]
     return [repr(task.request), vectors, questions]
 

@@ -10,6 +10,7 @@ from tightrope.release.derived.regression import Regression
 from tightrope.release.derived.share import Share
 from tightrope.release.derived.top import Top
 from tightrope.release.derived.variance import StandardDeviation, Variance
+from tightrope.release.quantiles.quantile import Quantile
 from tightrope.release.questions.count import Count
 from tightrope.release.questions.count_distinct import CountDistinct
 from tightrope.release.questions.histogram import Histogram
@@ -23,6 +24,7 @@ KNOWN: tuple[type[Question], ...] = (
     Sum,
     Mean,
     Histogram,
+    Quantile,
     Share,
     Ratio,
     Variance,

@@ -89,6 +89,8 @@ def _outcome(account: Account, claim: Claim, life: _Life) -> str:
     again = f"release it again under the key {claim.key!r}, which is charged once"
     try:
         entry = account.charged(claim)
+    except InputError:
+        return "nothing was spent"
     except LedgerError:
         return f"it is not known whether the budget was spent: {again}"
     life.charging = entry is not None

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import postgres_server
+
 PART = "delta = 1e-6\nshare = 0.25"
 
 
@@ -62,7 +64,7 @@ def test_history_lists_what_happened_refusals_too(run, released):
     released.write_text(text, encoding="utf-8")
     run("release", released, "--out", released.parent / "more").refused_with("0.75 is left", code=3)
     shown = run("ledger", "history", released)
-    for words in ("dataset", "charged", "answered", "refused", "march", "3/4"):
+    for words in ("dataset", "charged", "answered", "refused", "march", "0.75"):
         assert words in shown.out
     entries = json.loads(run("ledger", "history", released, "--json").out)["entries"]
     assert [entry["kind"] for entry in entries] == ["dataset", "charged", "answered", "refused"]
@@ -130,3 +132,19 @@ def test_limits_of_a_plan_are_limits_of_its_dataset(run, plan):
     assert "yearly 20" in shown.out and "agreed" in shown.out
     plan.write_text(f"{text}\n{section.replace('year', 'week')}", encoding="utf-8")
     run("release", plan).refused_with("every")
+
+
+def test_a_ledger_in_postgresql_by_its_url(run, plan):
+    url = postgres_server.server().database()
+    text = plan.read_text(encoding="utf-8")
+    plan.write_text(f'{text}\n[ledger]\npath = "{url}"\ndataset = "visits"\n', encoding="utf-8")
+    assert run("release", plan, "--key", "march").code == 0
+    assert not (plan.parent / "tightrope.ledger").exists()
+    again = run("release", plan, "--key", "march", "--out", plan.parent / "again")
+    assert (again.code, again.err) == (0, "")
+    assert (plan.parent / "again/result.json").read_bytes() == (plan.parent / "result.json").read_bytes()
+    plan.write_text(plan.read_text(encoding="utf-8").replace("share = 0.25", "share = 0.8"), encoding="utf-8")
+    run("release", plan, "--out", plan.parent / "more").refused_with("0.75 is left", code=3)
+    assert "visits: 1 released, 1 refused" in run("ledger", "show", url).out
+    checked = run("ledger", "check", url, plan.parent / "certificate.json")
+    assert checked.code == 0 and "older copy of the database" in checked.out

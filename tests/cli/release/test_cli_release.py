@@ -58,7 +58,12 @@ def test_json_is_exactly_one_object(run, folder):
 def test_out_is_made_and_holds_both_files(run, folder):
     out = folder / "deep" / "out"
     assert run("release", folder / "plan.toml", "--out", out).code == 0
-    assert sorted(path.name for path in out.iterdir()) == ["certificate.json", "report.html", "result.json"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "certificate.json",
+        "report.html",
+        "result.json",
+        "results.csv",
+    ]
     assert not (folder / "report.html").exists()
 
 
@@ -97,7 +102,7 @@ def test_the_second_release_is_refused_and_says_what_is_left(run, folder):
 
 def test_a_part_is_charged_each_time_until_nothing_is_left(run, folder):
     shared(folder, "0.4")
-    for number, left in ((1, "3/5"), (2, "1/5")):
+    for number, left in ((1, "0.6"), (2, "0.2")):
         shown = run("release", folder / "plan.toml", "--out", folder / f"{number}")
         assert shown.code == 0 and f"release {number} of this dataset" in shown.out and f"{left} is left" in shown.out
     run("release", folder / "plan.toml", "--out", folder / "3").refused_with("0.2 is left", "share=0.2", code=3)

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a full disk is made by a limit of Linux"),
 ]
-FILES = ("result.json", "certificate.json", "report.html")
+FILES = ("result.json", "certificate.json", "results.csv", "report.html")
 BEFORE, AFTER = 8, 22
 FAULTS = ("kill", "term", "int", "full", "kill", "pipe")
 
@@ -65,13 +65,14 @@ def points(faulty: Faulty) -> list[tuple[str, int]]:
 
 
 def complete(found: dict[str, Any]) -> bool:
-    """Whether all three files are there, whole and of one release."""
+    """Whether all four files are there, whole and of one release."""
     folder = found["folder"]
     if not set(FILES) <= set(found["left"]):
         return False
     result = json.loads((folder / FILES[0]).read_text(encoding="utf-8"))
     assert json.loads((folder / FILES[1]).read_text(encoding="utf-8")) == result["certificate"]
-    assert (folder / FILES[2]).read_text(encoding="utf-8").endswith("</html>\n")
+    assert len((folder / FILES[2]).read_text(encoding="utf-8").splitlines()) > len(result["answers"])
+    assert (folder / FILES[3]).read_text(encoding="utf-8").endswith("</html>\n")
     return True
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.engines.expressions.trees import SCHEMA
 from tightrope.engines.expressions.arithmetic import Absolute, Arithmetic, Clip, Extreme
+from tightrope.engines.expressions.cells import Cell
 from tightrope.engines.expressions.choices import Calendar, Case, Cut, Lower
 from tightrope.engines.expressions.conditions import Compare, Logic, Member, Missing, Not
 from tightrope.engines.expressions.leaves import Column, Value
@@ -149,6 +150,16 @@ def _(tree: Calendar, row: Row) -> Any:
     if found is None:
         return None
     return found.isoweekday() if tree.unit == "weekday" else getattr(found, tree.unit)
+
+
+@value.register
+def _(tree: Cell, row: Row) -> Any:
+    found = evaluated(tree.part, row)
+    if found is None:
+        return None
+    low, high = float(tree.lower.value), float(tree.upper.value)
+    width = (high - low) / tree.parts_of
+    return min(math.floor((min(max(float(found), low), high) - low) / width), tree.parts_of - 1)
 
 
 @value.register

@@ -29,7 +29,7 @@ PYTHON: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module", params=["arrow", "duckdb", "spark"])
+@pytest.fixture(scope="module", params=["arrow", "duckdb", "postgres", "spark"])
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Table:
     folder: Path = tmp_path_factory.mktemp("rows")
     return ENGINES[request.param](trees.arrow(), folder)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from tightrope.engines.expressions.arithmetic import Absolute, Arithmetic, Clip, Extreme
+from tightrope.engines.expressions.cells import Cell
 from tightrope.engines.expressions.choices import UNITS, Calendar, Case, Lower, cut
 from tightrope.engines.expressions.conditions import COMPARISONS, Compare, Member, Missing, Not, logic
 from tightrope.engines.expressions.leaves import Column, literal
@@ -112,6 +113,7 @@ def numbers(depth: int) -> st.SearchStrategy[Tree]:
         st.builds(Extreme, st.booleans(), st.tuples(part, part)),
         st.builds(lambda own, pair: Clip(own, *pair), part, ordered),
         st.builds(lambda own, found: cut(own, sorted(found, key=lambda end: float(end.value))), part, edges),
+        st.builds(lambda own, n: Cell(own, literal(-1.5), literal(40), literal(n)), part, st.integers(1, 50)),
         st.builds(Calendar, st.sampled_from([unit for unit in UNITS if unit != "hour"]), columns("date")),
         st.builds(Calendar, st.sampled_from(list(UNITS)), columns("timestamp")),
         cases(conditions(depth - 1), part),

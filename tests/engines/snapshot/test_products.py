@@ -72,7 +72,7 @@ def test_a_second_column_is_checked_as_the_first_is(opened):
 
 
 def test_values_too_small_for_a_product_are_zero(opened):
-    """PostgreSQL refuses what a double cannot hold: one person's value would stop everybody's answer."""
+    """A database may refuse what a double cannot hold: one person's value would stop everybody's answer."""
     tiny, wide = Factor(-1.0, 1.0, 0.0), Factor(-1e50, 1e50, 0.0)
     large = Decimal(1).scaleb(40)
     measures = (

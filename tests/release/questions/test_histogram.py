@@ -7,11 +7,11 @@ import datetime as dt
 import numpy as np
 import pandas as pd
 import pytest
-from tightrope.release.kinds import KINDS
 
 import tightrope as tr
 from tightrope.engines import Column, Schema, open_source
 from tightrope.errors import InputError, SchemaError
+from tightrope.release.kinds import KINDS
 from tightrope.release.questions.tasks import Person, tasks_of
 
 BUDGET = tr.Budget(epsilon=20, delta=1e-9)

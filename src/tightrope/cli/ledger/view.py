@@ -87,8 +87,10 @@ def show_history(entries: Sequence[Json]) -> None:
 
 
 def _entry(entry: Json) -> list[str]:
+    from tightrope.ledger.shares import shown
+
     spent, reserved = entry["state"]["balances"].get("total", ["0", "0"])
-    left = 1 - Fraction(spent) - Fraction(reserved)
+    left = shown(1 - Fraction(spent) - Fraction(reserved))
     key = entry["key"] or entry["body"].get("key", "")
     said = "" if entry["kind"] == "dataset" else printable(key)
-    return [str(entry["number"]), entry["time"][:19], printable(entry["dataset"]), entry["kind"], said, str(left)]
+    return [str(entry["number"]), entry["time"][:19], printable(entry["dataset"]), entry["kind"], said, left]

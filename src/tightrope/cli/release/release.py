@@ -29,7 +29,8 @@ SIGTERM: before the charge nothing is spent, after it the answers are written fi
 Out = Annotated[
     str | None,
     typer.Option(
-        metavar="DIR", help="Where to write result.json, certificate.json and report.html [default: beside PLAN]."
+        metavar="DIR",
+        help="Where to write result.json, certificate.json, results.csv and report.html [default: beside PLAN].",
     ),
 ]
 Key = Annotated[
@@ -37,7 +38,7 @@ Key = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there; budget it brings none.")]
 PRINTED_ROWS = 20
-RESULT, CERTIFICATE, REPORT = FILES = ("result.json", "certificate.json", "report.html")
+RESULT, CERTIFICATE, TABLE, REPORT = FILES = ("result.json", "certificate.json", "results.csv", "report.html")
 
 
 def release(path: PlanPath, out: Out = None, force: Force = False, key: Key = None, as_json: AsJson = False) -> None:
@@ -85,11 +86,13 @@ def _keep(files: Reserved, result: ReleaseResult) -> None:
     """Answers first: with them, the rest could be made again."""
     from tightrope.certificates.document import written
     from tightrope.cli.release.last_resort import kept_anyway
+    from tightrope.release.tables import results_csv
     from tightrope.report import html
 
     texts = {RESULT: written(result), CERTIFICATE: written(result.certificate)}
     with kept_anyway(files.folder, texts):
         files.keep(texts)
+        files.keep({TABLE: results_csv(result)})
         files.keep({REPORT: html(result)})
 
 
@@ -151,12 +154,17 @@ def _show(document: Mapping[str, Any], title: str | None, folder: Path) -> None:
 
 def _recorded(certificate: Mapping[str, Any]) -> list[str]:
     """Where it was charged, and what is left."""
+    from fractions import Fraction
+
+    from tightrope.ledger.shares import shown
+
     entry = certificate.get("entry")
     if entry is None:
         return [f"{certificate['ledger']}: releasing again spends the budget again."]
+    took, left = (shown(Fraction(entry[part])) for part in ("share", "left"))
     return [
         f"This is {certificate['ledger']}, under the key {entry['key']}.",
-        f"Of the whole budget it took {entry['share']}; {entry['left']} is left. Releasing again is charged again.",
+        f"Of the whole budget it took {took}; {left} is left. Releasing again is charged again.",
     ]
 
 

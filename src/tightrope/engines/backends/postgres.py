@@ -27,6 +27,7 @@ SETTINGS = {
     "TimeZone": "UTC",
     "DateStyle": "ISO, YMD",
     "extra_float_digits": "3",
+    "bytea_output": "hex",
     "row_security": "off",
     "standard_conforming_strings": "on",
     "statement_timeout": "0",

@@ -18,7 +18,7 @@ Rule = Callable[[Any, Any], Any]
 
 A_DAY = r"^\d{4}-\d\d-\d\d$"
 AN_INSTANT = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?$"
-IN_UTC = "+00"
+IN_UTC, IN_HEX = "+00", "\\x"
 """Days and instants of the years 1 to 9999, as PostgreSQL writes them; 'infinity' and 'BC' look otherwise."""
 WHOLE = r"^-?\d+(\.0*)?$"
 WIDEST = 38
@@ -106,6 +106,12 @@ def _zoned(column: Any, wanted: Any) -> Any:
     return _instants(bare, arrow.timestamp("us")).view(wanted)
 
 
+def _bytes(column: Any, wanted: Any) -> Any:
+    """Written in hexadecimal, for that is what our connection asks for."""
+    raw = [None if text is None or text[:2] != IN_HEX else bytes.fromhex(text[2:]) for text in column.to_pylist()]
+    return load("pyarrow").array(raw, wanted)
+
+
 def _like(column: Any, pattern: str) -> Any:
     return load("pyarrow.compute").match_substring_regex(column, pattern)
 
@@ -116,9 +122,10 @@ def _where(test: Any, column: Any) -> Any:
 
 TEXT = Form("string", _text)
 UNREAD = Form("binary")
-"""bytea, arrays, json, times of day, intervals, ranges, composites: neither a person, a key nor a value."""
+"""Arrays, json, times of day, intervals, ranges, composites: neither a person, a key nor a value."""
 _FORMS = {
     16: Form("bool"),
+    17: Form("binary", _bytes),
     21: Form("int16"),
     23: Form("int32"),
     20: Form("int64"),
@@ -133,5 +140,5 @@ _FORMS = {
     1114: Form("timestamp[us]", _instants),
     1184: Form("instant", _zoned),
 }
-"""By the numbers that PostgreSQL has given its own types for good: bool, int2, int4, int8, float4, float8, text,
-varchar, char(n), name, uuid, date, timestamp, timestamptz."""
+"""By the numbers that PostgreSQL has given its own types for good: bool, bytea, int2, int4, int8, float4, float8,
+text, varchar, char(n), name, uuid, date, timestamp, timestamptz. Bytes are for jobs; they are no key."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tightrope.engines.expressions.arithmetic import Absolute, Clip, Extreme
+from tightrope.engines.expressions.cells import Cell
 from tightrope.engines.expressions.choices import UNITS, Calendar, Case, Lower, cut
 from tightrope.engines.expressions.leaves import Column, Value
 from tightrope.engines.expressions.tree import Tree
@@ -57,6 +58,12 @@ def _clip(part: Tree, lower: Tree, upper: Tree) -> Clip:
     return Clip(part, lower, upper)
 
 
+def _cell(part: Tree, lower: Tree, upper: Tree, cells: Tree) -> Cell:
+    if not all(isinstance(own, Value) for own in (lower, upper, cells)):
+        raise InputError("cell", f"{lower}, {upper}, {cells}", FUNCTIONS["cell"].usage)
+    return Cell(part, *(own for own in (lower, upper, cells) if isinstance(own, Value)))
+
+
 def _extreme(largest: bool, *parts: Tree) -> Extreme:
     return Extreme(largest, parts)
 
@@ -71,6 +78,7 @@ FUNCTIONS: dict[str, Function] = {
     "max": Function("max(x, y, ...)", partial(_extreme, True), 2, None),
     "clip": Function("clip(x, lowest, highest) with two numbers", _clip, 3, 3),
     "cut": Function("cut(x, [a, b, ...]) with rising numbers or days", _cut, 2, 2, lists=True),
+    "cell": Function("cell(x, lowest, highest, parts) with two numbers and how many parts", _cell, 4, 4),
     "case": Function("case(condition, value, ..., otherwise)", _case, 3, None),
     "lower": Function("lower(text)", Lower),
     "column": Function('column("a name")', _named),

@@ -140,15 +140,11 @@ def units(x: ir.Column, fixed_point: FixedPoint) -> ir.Column:
 
 def products(values: Sequence[ir.Column], fixed: FixedProduct) -> ir.Column:
     """``FixedProduct.to_units`` in the engine; values without a factor only decide which rows are usable."""
-    first, *second = (centred(x, factor) for x, factor in zip(values, fixed.factors, strict=False))
+    first, *second = (
+        clamped(x, factor) - _double(factor.middle) for x, factor in zip(values, fixed.factors, strict=False)
+    )
     product = first * (first if fixed.squared else second[0]) if fixed.squared or second else first
     return ((product / _double(float(fixed.step))) + 0.5).floor().cast("int64") - fixed.centre
-
-
-def centred(x: ir.Column, factor: Factor) -> ir.Column:
-    """``Factor.of``."""
-    found = clamped(x, factor) - _double(factor.middle)
-    return load("ibis").ifelse(found.abs() >= _double(factor.least), found, _double(0.0))
 
 
 def clamped(x: ir.Column, fixed_point: FixedPoint | Factor) -> ir.Column:

@@ -42,7 +42,8 @@ class Regression(OfMoments):
         usable = integers[USABLE]
         line = Line.of(Sample.of(integers, noises)) if usable >= 1 else None
         if line is None:
-            return {"value": None, "lower": None, "upper": None, "usable": usable}
+            nothing = dict.fromkeys(("value", "lower", "upper", "intercept", "intercept_lower", "intercept_upper"))
+            return {**nothing, "usable": usable}
         (x, y), slope = self.factors, line.slope(main(2))
         meets, zero = line.height(-y.middle, main(5)), line.base - line.seen * y.middle
         return {

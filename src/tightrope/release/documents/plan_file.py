@@ -30,8 +30,8 @@ PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
 )
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
-ELSEWHERE = "median", "quantile", "max", "min"
-NOT_YET = "this kind is not offered; a histogram shows how values are spread"
+ELSEWHERE = "median", "max", "min"
+NOT_YET = 'this kind is not offered: say kind = "quantile", where q = 0.5 is the median and q = 0.99 nearly the largest'
 KEYS: Names = {
     "source": "[source] path",
     "table": "[source] table",

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+from tightrope.engines.expressions.cells import Cell
 from tightrope.engines.expressions.terms import Term
 from tightrope.engines.schema import Schema
 from tightrope.release.questions.asked import Asked, Keys
@@ -56,6 +57,11 @@ class Question(ABC):
     def keys(self) -> Keys | None:
         """The groups; None where they are discovered, or where there are none."""
         return self.asked.keys
+
+    @property
+    def cell(self) -> Cell | None:
+        """Parts of a range that its groups are counted in, cell by cell; None where groups have no parts."""
+        return None
 
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """The same question of a table with this schema: texts are read, ``where`` must be true besides.

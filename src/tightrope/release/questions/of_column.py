@@ -6,7 +6,7 @@ import math
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from tightrope.certificates.printable import printable
 from tightrope.engines import Expression
@@ -32,12 +32,17 @@ class OfColumn(Question, ABC):
     column: Term
     limits: tuple[float, float] | None
 
-    entries = ("column", "between")
+    entries: ClassVar[tuple[str, ...]] = ("column", "between")
 
     def __str__(self) -> str:
         ends = self.limits
         between = "" if ends is None else f" between {shown_end(ends[0])} and {shown_end(ends[1])}"
-        return f"{self.kind} of {printable(str(self.column))}{between}{self.asked.groups}"
+        return f"{self.what} of {printable(str(self.column))}{between}{self.asked.groups}"
+
+    @property
+    def what(self) -> str:
+        """The statistic in words."""
+        return self.kind
 
     @property
     def between(self) -> tuple[float, float]:
@@ -55,13 +60,17 @@ class OfColumn(Question, ABC):
     def of(cls, column: object, between: object, asked: Asking) -> Self:
         """The question, checked; raises ``PlanError`` naming what is wrong."""
         term = column_term("column", column)
-        limits = None if between is None and _may_be_known(term) else value_range("between", between)
-        return cls(Asked.of(cls.kind, str(term), **asked), term, limits)
+        return cls(Asked.of(cls.kind, str(term), **asked), term, declared(term, between))
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
         """The column and its range, besides what every question has."""
         return cls.of(entry.get("column"), entry.get("between"), asking(entry))
+
+
+def declared(term: Term, between: object) -> tuple[float, float] | None:
+    """The declared range; None where it is left out and may follow from the expression. Raises ``PlanError``."""
+    return None if between is None and _may_be_known(term) else value_range("between", between)
 
 
 def _may_be_known(term: Term) -> bool:

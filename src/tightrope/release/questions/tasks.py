@@ -17,6 +17,7 @@ from tightrope.engines.request import PersonBounds, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import check_kinds
 from tightrope.errors import InputError, PlanError, SchemaError
+from tightrope.release.questions.asked import MOST_KEYS, Keys
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.vector import Vector, row_count
 
@@ -39,6 +40,8 @@ class Task:
     keys: tuple[tuple[object, ...], ...] | None
     bounds: PersonBounds
     where: Term | None
+    cells: int | None
+    """How many parts each group is counted in, cell by cell; None where groups have no parts."""
     key_count: Vector | None
     """Shows which keys there are, where they are discovered: charged once, and whoever asks for the rows has it."""
 
@@ -107,6 +110,9 @@ class Person:
         if self.column is None:
             return PersonBounds(None, 1, 1, 1)
         per_group = min(question.rows_in_group or self.rows_per_group, self.rows)
+        if question.cell is not None:  # any way in which so many rows may fall into cells
+            most = self.rows if question.by else per_group
+            return PersonBounds(self.column, most, most, most)
         if not question.by:
             return PersonBounds(self.column, per_group, per_group, 1)
         listed = self.rows if question.keys is None else len(question.keys)
@@ -142,7 +148,7 @@ def tasks_of(
     for question in (given.settled(schema, where) for given in questions):
         _check(question, schema)
         _check_keys(question, person, schema)
-        keys = question.keys if question.by else ((),)
+        keys = _keys(question)
         shared = _terms(question), keys, person.bounds(question), question.asked.condition
         gathered.setdefault(shared, []).append(question)
     return tuple(_task(own, person) for own in gathered.values())
@@ -193,7 +199,7 @@ def _check(question: Question, schema: Schema) -> None:
 def _check_keys(question: Question, person: Person, schema: Schema) -> None:
     """Listed keys are of their columns' kinds; found ones are never those of one person, for none would be shown."""
     if question.keys is not None:
-        check_kinds(question.keys, _terms(question), schema)
+        check_kinds(question.keys, question.asked.terms, schema)
     elif person.column is not None and person.column in _terms(question):
         remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
         raise PlanError("by", person.column, "not the column of the person where groups are discovered", remedy)
@@ -201,16 +207,28 @@ def _check_keys(question: Question, person: Person, schema: Schema) -> None:
 
 def _task(questions: list[Question], person: Person) -> Task:
     first = questions[0]
-    keys = first.keys if first.by else ((),)
+    keys = _keys(first)
     count = _key_count(questions) if keys is None else None
     served = {question: _served(question, number, count) for number, question in enumerate(questions)}
     bounds, where = person.bounds(first), first.asked.condition
-    return Task(MappingProxyType(served), _terms(first), keys, bounds, where, count)
+    cells = None if first.cell is None else first.cell.parts_of
+    return Task(MappingProxyType(served), _terms(first), keys, bounds, where, cells, count)
 
 
 def _terms(question: Question) -> tuple[Term, ...]:
-    """What a settled question groups by."""
-    return question.asked.terms
+    """What a settled question groups by; last the cells of its groups."""
+    return question.asked.terms if question.cell is None else (*question.asked.terms, question.cell)
+
+
+def _keys(question: Question) -> Keys | None:
+    """The keys that are counted: each group, or each cell of each group in order."""
+    keys = question.keys if question.by else ((),)
+    if keys is None or question.cell is None:
+        return keys
+    if (size := len(keys) * question.cell.parts_of) > MOST_KEYS:
+        expected = f"at most {MOST_KEYS // question.cell.parts_of:,} groups"
+        raise PlanError("keys", f"{size // question.cell.parts_of:,} groups", expected, "ask for fewer at once")
+    return tuple((*key, cell) for key in keys for cell in range(question.cell.parts_of))
 
 
 def _key_count(questions: Sequence[Question]) -> Vector:
@@ -220,9 +238,16 @@ def _key_count(questions: Sequence[Question]) -> Vector:
     return replace(plain, spend=replace(plain.spend, eighths=min(wanted, default=plain.spend.eighths), bounded=True))
 
 
+def _apart(vector: Vector, number: int) -> Vector:
+    return vector.named(f"{number} {vector.name}") if vector.block is None else vector
+
+
 def _served(question: Question, number: int, key_count: Vector | None) -> Mapping[str, Vector]:
-    """The vectors of a question under names that no other has; a count of rows is the key count, where there is one."""
+    """The vectors of a question under names that no other has; a count of rows is the key count, where there is one.
+
+    Counts of cells serve every question that asks for the same ones.
+    """
     return MappingProxyType({
-        vector.name: key_count if key_count and vector.counts_rows else vector.named(f"{number} {vector.name}")
+        vector.name: key_count if key_count and vector.counts_rows else _apart(vector, number)
         for vector in question.vectors()
     })  # fmt: skip

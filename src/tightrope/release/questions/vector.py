@@ -31,6 +31,9 @@ class Vector:
     spend: Spend
     sensitivity: int
     exclusive: str | None = None
+    block: int | None = None
+    """Where keys are counted together before the noise: so many neighbouring cells of its question (``Question.cell``).
+    """
 
     @property
     def name(self) -> str:

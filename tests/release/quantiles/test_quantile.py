@@ -1,0 +1,164 @@
+"""Quantiles from a table to an answer: right, honest, at the cost of one, and safe for persons with many rows."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import tightrope as tr
+from tightrope.cli.main import app
+from tightrope.engines import Column, Schema, open_source
+from tightrope.errors import InputError
+from tightrope.release.kinds import KINDS
+from tightrope.release.quantiles.quantile import BLOCKS, CELLS
+from tightrope.release.questions.tasks import Person, tasks_of
+
+BUDGET = tr.Budget(epsilon=2, delta=1e-9)
+SCHEMA = Schema((Column("x", "number"), Column("sex", "text"), Column("age", "integer")))
+
+
+@pytest.fixture(scope="module")
+def people() -> pd.DataFrame:
+    draw = np.random.default_rng(3)
+    values = draw.lognormal(3, 0.7, 6_000)
+    values[::50] = np.nan
+    values[1::50] = np.inf
+    return pd.DataFrame({"x": values, "sex": ["f", "m"] * 3_000, "who": np.arange(6_000) // 2})
+
+
+def test_values_and_intervals(people: pd.DataFrame) -> None:
+    session = tr.Session(people, person="who", rows_per_person=2, budget=BUDGET)
+    asked = [
+        *tr.quantiles("x", [0.1, 0.5, 0.9], between=(0, 100)),
+        tr.median("x", between=(0, 100), by="sex", keys=["f", "m", "none"]),
+    ]
+    answers = session.plan(asked).release()
+    clamped = people.x.clip(0, 100)
+    for answer, q in zip(answers, (0.1, 0.5, 0.9), strict=False):
+        truth, row = float(clamped.quantile(q)), answer.rows[0]
+        assert abs(row["value"] - truth) < 1.5
+        assert row["lower"] <= row["value"] <= row["upper"]
+        assert row["lower"] - 1 <= truth <= row["upper"] + 1
+    assert answers[0].rows[0]["value"] <= answers[1].rows[0]["value"] <= answers[2].rows[0]["value"]
+    groups = {row["sex"]: row for row in answers[3].rows}
+    assert abs(groups["f"]["value"] - clamped[people.sex == "f"].median()) < 3
+    assert (groups["none"]["lower"], groups["none"]["upper"]) == (0, 100) or groups["none"]["usable"] > 0
+
+
+def test_many_quantiles_cost_what_one_costs() -> None:
+    def widths(questions: list[Any]) -> float:
+        session = tr.Session(pd.DataFrame({"x": [1.0]}), person=None, budget=BUDGET)
+        return session.plan(questions).accuracies()[0].at(1_000)["half_width_95"]
+
+    one = tr.quantiles("x", [0.25], between=(0, 1))
+    assert widths(one) == widths(tr.quantiles("x", [0.25, 0.5, 0.75, 0.9], between=(0, 1)))
+    both = [*one, tr.quantile("x", 0.25, between=(0, 2), name="other")]
+    assert widths(both) > widths(one)
+
+
+def test_what_the_engine_is_asked() -> None:
+    person = Person("who", 4, 2, 3)
+    schema = Schema((*SCHEMA.columns, Column("who", "integer")))
+    asked = [
+        *tr.quantiles("x", [0.5, 0.9], between=(0, 10), by="sex", keys=["f"]),
+        tr.median("x", between=(0, 10), name="all"),
+    ]
+    grouped, alone = tasks_of(asked, person, schema)
+    assert [str(term) for term in grouped.by] == ["sex", f"cell(x, 0.0, 10.0, {BLOCKS * CELLS})"]
+    assert len(grouped.vectors) == len(alone.vectors) == len(grouped.units) == 2
+    assert (grouped.bounds.rows, grouped.bounds.rows_per_group, grouped.bounds.groups) == (4, 4, 4)
+    assert (alone.bounds.rows, alone.bounds.rows_per_group, alone.bounds.groups) == (2, 2, 2)
+    for unit in (*grouped.units, *alone.units):
+        assert len(unit.spends) == 1
+    assert grouped.units[0].contribution.largest_part == grouped.units[0].contribution.groups == 4
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_person_moves_each_level_at_most_by_their_rows(seed: int) -> None:
+    """In whatever cells they fall: that is what the units allow for."""
+    draw = random.Random(seed)
+    rows = [
+        (
+            f"p{n}",
+            draw.choice(("f", "m", None)),
+            draw.choice((0.0, -0.0, 3.3, 10.0, 99.0, None, float("nan"), float("-inf"))),
+        )
+        for n in range(9)
+        for _ in range(3)
+    ]
+    more = [*rows, *[("new", draw.choice(("f", "m")), draw.uniform(-2, 12)) for _ in range(draw.randrange(1, 12))]]
+    draw.shuffle(more)
+    bound = draw.choice((1, 3, 5))
+    schema = pa.schema([("who", "string"), ("sex", "string"), ("x", "float64")])
+    question = tr.median("x", between=(0, 10), by="sex", keys=["f", "m"])
+    (task,) = tasks_of([question], Person("who", bound, bound, bound), open_source(schema.empty_table()).schema)
+    before, after = (
+        open_source(
+            pa.table(
+                [pa.array(c, f.type) for c, f in zip(zip(*found, strict=True), schema, strict=True)], schema=schema
+            )
+        ).collect(task.request)
+        for found in (rows, more)
+    )
+    assert before.keys == after.keys
+    for vector in task.vectors:
+        block = vector.block
+        assert block is not None
+        counts = [np.asarray(found.values[vector.name]).reshape(-1, block).sum(axis=1) for found in (before, after)]
+        moved = np.abs(counts[1] - counts[0])
+        assert moved.sum() <= bound
+        assert (task.contribution().most_rows, task.contribution().largest_part) == (bound, bound)
+
+
+def test_a_plan_file_says_the_same(people: pd.DataFrame, tmp_path: Path) -> None:
+    people.to_parquet(tmp_path / "people.parquet")
+    (tmp_path / "plan.toml").write_text(
+        '[source]\npath = "people.parquet"\n[person]\ncolumn = "who"\nrows = 2\n[budget]\nepsilon = 2\ndelta = 1e-9\n'
+        '[[question]]\nkind = "quantile"\ncolumn = "x"\nbetween = [0, 100]\n'
+        '[[question]]\nkind = "quantile"\ncolumn = "clip(x / 10, 0, 10)"\nq = 0.9\nby = "sex"\nkeys = ["f"]\n'
+        'where = "x > 1"\n',
+        encoding="utf-8",
+    )
+    done = CliRunner().invoke(app, ["release", str(tmp_path / "plan.toml")])
+    assert done.exit_code == 0, done.output
+    result = json.loads(next(tmp_path.rglob("result.json")).read_text(encoding="utf-8"))
+    first, second = result["answers"]
+    assert first["question"] == "median of x between 0 and 100"
+    assert second["question"].startswith("0.9 quantile of clip(x / 10, 0, 10) between 0 and 10 by sex where x > 1")
+    assert abs(first["rows"][0]["value"] - people.x.median()) < 1.5
+    mechanisms = result["certificate"]["mechanisms"]
+    assert [part["exclusive"] for part in mechanisms] == ["rows by block 8", "rows by cell 8"] * 2
+    assert KINDS["quantile"].from_entry({"column": "x", "between": [0, 1]}) == tr.median("x", between=(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda: tr.quantile("x", 0, between=(0, 1)), "above 0 and below 1"),
+        (lambda: tr.quantile("x", float("nan"), between=(0, 1)), "q"),
+        (lambda: tr.median("x"), "a pair of numbers"),
+        (lambda: tr.median("x", between=(0, 1), by="sex"), "cannot be discovered"),
+        (lambda: tr.median("x", between=(0, 1), by="sex", keys=["f"], rows_per_group=1), "left out"),
+        (lambda: tr.median("x", between=(0, 1), groups_per_person=1), "left out"),
+        (lambda: tr.median("x", between=(0, 1), by="sex", keys=[str(n) for n in range(300)]), "at most 250 groups"),
+        (lambda: tr.median("sex", between=(0, 1)), "number"),
+        (lambda: tr.quantiles("x", [0.5], between=(0, 1), name="no")[0], "left out"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_first(ask: Any, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        tasks_of([ask()], Person(None, 1, 1, 1), SCHEMA)
+
+
+def test_groups_that_follow_from_an_expression_are_listed() -> None:
+    (task,) = tasks_of([tr.median("x", between=(0, 1), by="age > 30")], Person(None, 1, 1, 1), SCHEMA)
+    assert task.keys is not None
+    assert len(task.keys) == 3 * BLOCKS * CELLS

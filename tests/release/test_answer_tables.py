@@ -1,0 +1,52 @@
+"""Answers in spreadsheets and notebooks: every number, and text that stays text."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pandas as pd
+import pytest
+
+import tightrope as tr
+
+KEY = '<script>alert("a, b")</script>'
+
+
+@pytest.fixture(scope="module")
+def answers():
+    frame = pd.DataFrame({"g": [KEY, "=1+1"] * 500, "question": ["x"] * 1000, "x": [2.0, 4.0] * 500, "y": [1.0] * 1000})
+    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    line = tr.regression("x", on="y", between=(0, 10), of=(0, 10), by="g", keys=[KEY])
+    mean = tr.mean("x", between=(0, 10), by=["g", "question"], keys=[[KEY, "x"], ["=1+1", "x"]])
+    return opened.plan([tr.count(), mean, line]).release()
+
+
+def test_a_csv_table_holds_every_record(answers):
+    lines = list(csv.DictReader(io.StringIO(answers.to_csv(), newline="")))
+    assert [line["question"] for line in lines] == ["count", *["mean_x_by_g_question"] * 2, "regression_x_y_by_g"]
+    assert [(line["g"], line["by question"]) for line in lines] == [("", ""), (KEY, "x"), ("=1+1", "x"), (KEY, "")]
+    for line, row in zip(lines, (row for answer in answers for row in answer.rows), strict=True):
+        for name in ("value", "lower", "upper"):
+            assert line[name] == ("" if row[name] is None else repr(row[name]))
+    assert lines[1]["usable"] == str(answers[1].rows[0]["usable"])
+
+
+def test_a_line_that_is_withheld_leaves_its_fields_empty(answers):
+    """All values of y are alike: there is no line through them."""
+    assert answers[2].frame["value"].isna().all()
+    assert answers[2].frame["intercept"].isna().all()
+
+
+def test_a_notebook_shows_text_as_text(answers):
+    shown = answers._repr_html_()
+    assert "<script" not in shown
+    assert "&lt;script&gt;" in shown
+    assert shown.count("<table>") == 3
+
+
+def test_a_notebook_shows_so_many_groups_only():
+    frame = pd.DataFrame({"g": range(100)})
+    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    (answer,) = opened.plan([tr.count(by="g", keys=range(100))]).release()
+    assert "... and 40 more groups" in answer._repr_html_()
