@@ -27,9 +27,10 @@ Coarse = Annotated[bool, typer.Option("--coarse", help="Fewer random instances: 
 
 
 def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_json: AsJson = False) -> None:
-    """Run every theorem, example, figure and table of the five papers.
+    """Run what the five papers state, and compare.
 
-    Each with our number, the paper's, and the verdict: agrees, sharper, wrong (the paper is) or not.
+    Every theorem, example, figure and table, with our number, the paper's, and the verdict: agrees, sharper,
+    wrong (the paper is) or not.
     """
     from tightrope.cli.output import print_json, writable, write
     from tightrope.reproduce.item import COARSE, FULL

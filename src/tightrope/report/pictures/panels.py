@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COLOURS = ("#17627f", "#b0563b", "#5d7f3a", "#a3780f", "#6b4a8c", "#1c2430")
 STYLES = ("-", "--", "-.", ":")
 INK, FAINT = "#1c2430", "#dfe6ea"
-WIDTH, HEIGHT = 4.6, 3.7
+WIDTH, HEIGHT = 4.0, 3.4
 """Inches: readable on a page of one column of a telephone."""
 
 
@@ -130,13 +130,16 @@ def _plane(drawing: Plane, axes: Axes) -> None:
 def _diagram(drawing: Diagram, axes: Axes) -> None:
     places = {name: (x, y) for name, x, y in drawing.boxes}
     box = {"boxstyle": "round,pad=0.35", "facecolor": "#eef3f5", "edgecolor": COLOURS[0]}
-    for name, (x, y) in places.items():
-        axes.text(x, y, _plain(name), ha="center", va="center", fontsize=8, color=INK, bbox=box, zorder=3)
+    shown = {
+        name: axes.text(x, y, _plain(name), ha="center", va="center", fontsize=9, color=INK, bbox=box, zorder=3)
+        for name, (x, y) in places.items()
+    }
     for start, end, words in drawing.arrows:
-        arrow = {"arrowstyle": "-|>", "color": COLOURS[0], "shrinkA": 24, "shrinkB": 24}
-        axes.annotate("", xy=places[end], xytext=places[start], arrowprops=arrow)
+        ends = {"patchA": shown[start].get_bbox_patch(), "patchB": shown[end].get_bbox_patch()}
+        arrow = {"arrowstyle": "-|>", "color": COLOURS[0], "shrinkA": 2, "shrinkB": 2, **ends}
+        axes.annotate("", xy=places[end], xytext=places[start], arrowprops=arrow, zorder=4)
         x, y = ((places[start][i] + places[end][i]) / 2 for i in (0, 1))
-        axes.text(x, y + 0.03, _plain(words), ha="center", va="bottom", fontsize=7, color="#576270", zorder=4)
+        axes.text(x, y + 0.03, _plain(words), ha="center", va="bottom", fontsize=8, color="#576270", zorder=4)
     axes.set(xlim=(0, 1), ylim=(0, 1))
     axes.set_axis_off()
 

@@ -284,8 +284,8 @@ def draw_compositions(effort: Effort) -> list[Drawing]:
 def draw_relations(effort: Effort) -> list[Drawing]:
     """Figure 4."""
     boxes = [
-        ("D∞ᵟ-XDP", 0.15, 0.85), ("W∞, D∞-XDistP", 0.52, 0.85), ("W₁, D∞-XDistP", 0.86, 0.55),
-        ("W∞, KL-XDistP", 0.52, 0.5), ("W₁, KL-XDistP", 0.52, 0.15), ("KL-XDP", 0.15, 0.15),
+        ("D∞ᵟ-XDP", 0.13, 0.88), ("W∞, D∞-XDistP", 0.7, 0.88), ("W₁, D∞-XDistP", 0.2, 0.5),
+        ("W∞, KL-XDistP", 0.82, 0.5), ("W₁, KL-XDistP", 0.62, 0.12), ("KL-XDP", 0.13, 0.12),
     ]  # fmt: skip
     arrows = [
         ("D∞ᵟ-XDP", "W∞, D∞-XDistP", "δ alone"), ("W₁, D∞-XDistP", "W∞, D∞-XDistP", "Prop. 9"),
