@@ -19,7 +19,7 @@ from tightrope.certificates.release import LedgerEntry
 from tightrope.errors import BudgetRefused, InputError, LedgerError, TightropeError
 from tightrope.ledger import Account, Ledger
 from tightrope.ledger.check import check
-from tightrope.ledger.storage.places import ELSEWHERE, checked_file
+from tightrope.ledger.storage.places import REMOTE, checked_file
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_other_files_are_no_ledgers(tmp_path):
         Ledger("mysql://somebody:secret@host/base")
 
 
-@pytest.mark.parametrize("kind", ELSEWHERE)
+@pytest.mark.parametrize("kind", REMOTE)
 def test_disks_of_other_machines_are_refused(tmp_path, kind):
     mounts = f"a / ext4 rw 0 0\nserver:/x {tmp_path} {kind} rw 0 0\n"
     with pytest.raises(InputError, match=r"network file system.*postgresql"):

@@ -18,7 +18,7 @@ from tightrope.numerics.checks import non_negative, probability, whole
 from tightrope.numerics.divergences import INFINITE_EPSILON
 from tightrope.numerics.laws import law, stochastic
 
-MOST_VALUES = 20
+MOST_COLUMNS = 20
 """Values of which all subsets are looked at."""
 
 
@@ -86,8 +86,8 @@ def information_by_kairouz(epsilon: float, prior: ArrayLike) -> float:
     0.125
     """
     weights = law("prior", prior)
-    if not len(weights) <= MOST_VALUES:
-        raise InputError("values of prior", len(weights), f"at most {MOST_VALUES}", "every subset is looked at")
+    if not len(weights) <= MOST_COLUMNS:
+        raise InputError("values of prior", len(weights), f"at most {MOST_COLUMNS}", "every subset is looked at")
     sums = np.zeros(1)
     for weight in weights.tolist():
         sums = np.concatenate([sums, sums + weight])

@@ -12,10 +12,10 @@ from tightrope.certificates.budget import Budget
 from tightrope.ledger.recipe import Recipe, masses
 from tightrope.privacy.masses import Masses, Window
 
-POINTS = 2000
+CURVE_POINTS = 2000
 """Lattice points for the budget's largest ε."""
-REACH = 1.5
-CLOSE = 1e-4
+CURVE_REACH = 1.5
+CLOSE_SHARE = 1e-4
 """How near the least share is approached."""
 
 
@@ -27,12 +27,12 @@ def together(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> float | N
     largest = max((float(epsilon) for epsilon, _ in budget.stated), default=0.0)
     if not recipes or largest <= 0:
         return None
-    step = largest / POINTS
-    total = masses(recipes, Window(step, math.ceil(REACH * largest / step)))
+    step = largest / CURVE_POINTS
+    total = masses(recipes, Window(step, math.ceil(CURVE_REACH * largest / step)))
     if not _keeps(total, budget, 1.0):
         return None
     low, high = 0.0, 1.0
-    while high - low > CLOSE:
+    while high - low > CLOSE_SHARE:
         middle = (low + high) / 2
         low, high = (low, middle) if _keeps(total, budget, middle) else (middle, high)
     return high

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-MOST_DIGITS = 30
+SHOWN_DIGITS = 30
 
 
 def shown(share: Fraction) -> str:
@@ -19,7 +19,7 @@ def shown(share: Fraction) -> str:
     while rest % 5 == 0:
         rest, fives = rest // 5, fives + 1
     digits = max(twos, fives)
-    if rest != 1 or digits > MOST_DIGITS:
+    if rest != 1 or digits > SHOWN_DIGITS:
         return str(share)
     whole = str(abs(share.numerator) * 10**digits // share.denominator).rjust(digits + 1, "0")
     text = f"{whole[:-digits]}.{whole[-digits:]}" if digits else whole

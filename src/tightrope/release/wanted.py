@@ -14,9 +14,9 @@ from tightrope.release.draft import Draft
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.within import Within
 
-DIGITS = Context(prec=4, rounding=ROUND_CEILING)
+UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
 """Budgets are tried at so many digits."""
-CLOSE = Decimal("1.002")
+CLOSE_ENOUGH = Decimal("1.002")
 """How near the least budget is approached, by ratio."""
 STEPS, LEAST = 40, Decimal("1e-9")
 WIDER = 16
@@ -128,11 +128,11 @@ def _tried(draft: DRAFTED, goal: Wanted, size: Decimal) -> tuple[Draft, float] |
 
 def _between(fails: Decimal, does: Decimal, guess: Decimal) -> Decimal | None:
     """The next size, strictly between: the guess, kept away from both ends; None where they are close enough."""
-    if does <= LEAST or (fails > 0 and does <= fails * CLOSE):
+    if does <= LEAST or (fails > 0 and does <= fails * CLOSE_ENOUGH):
         return None
     low = fails if fails > 0 else does / (WIDER * WIDER)
     inner = (low * (does / low) ** Decimal("0.1"), does / (does / low) ** Decimal("0.1"))
-    place = DIGITS.plus(min(max(guess * Decimal("1.0005"), inner[0]), inner[1]))
+    place = UPWARDS.plus(min(max(guess * Decimal("1.0005"), inner[0]), inner[1]))
     return place if fails < place < does else None
 
 

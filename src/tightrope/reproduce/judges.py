@@ -7,10 +7,10 @@ import math
 from tightrope.reproduce.item import Judge, Values
 
 TINY = 1e-300
-DIGITS = 15
+MOST_AGREED = 15
 """More digits than these are not claimed: floats have no more."""
-ROUNDING = 1e-9
-NOTHING = 1e-14
+JUDGED_ROUNDING = 1e-9
+NEXT_TO_NOTHING = 1e-14
 """A printed value below this is what rounding leaves of 0: differences to it are absolute."""
 
 
@@ -46,7 +46,7 @@ def within(tolerance: float) -> Judge:
     return judge
 
 
-def at_most(slack: float = ROUNDING) -> Judge:
+def at_most(slack: float = JUDGED_ROUNDING) -> Judge:
     """No value found exceeds what the paper allows.
 
     >>> at_most()((0.98,), (1.0,)), at_most()((1.2,), (1.0,))
@@ -90,10 +90,10 @@ def sharper(ours_is: str = "lower") -> Judge:
     def judge(ours: Values, printed: Values) -> str:
         pairs = _pairs(ours, printed)
         gains = [gain(a, b) if ours_is == "lower" else gain(b, a) for a, b in pairs]
-        if not min(gains) >= 1 - ROUNDING:
+        if not min(gains) >= 1 - JUDGED_ROUNDING:
             return f"not reproduced: ours is {1 / max(min(gains), TINY):.4g} times worse"
         best = max(gains)
-        return f"sharper by {as_factor(best)}" if best > 1 + ROUNDING else agrees(9)(ours, printed)
+        return f"sharper by {as_factor(best)}" if best > 1 + JUDGED_ROUNDING else agrees(9)(ours, printed)
 
     return judge
 
@@ -139,13 +139,13 @@ def apart(ours: Values, printed: Values) -> float:
 def _apart(a: float, b: float) -> float:
     if a == b:
         return 0.0
-    scale = abs(b) if abs(b) > NOTHING else 1.0
+    scale = abs(b) if abs(b) > NEXT_TO_NOTHING else 1.0
     return abs(a - b) / scale if math.isfinite(a) and math.isfinite(b) else math.inf
 
 
 def shared_digits(off: float) -> int:
     """How many digits a relative difference leaves."""
-    return min(DIGITS, math.floor(-math.log10(max(off, TINY)) + ROUNDING))
+    return min(MOST_AGREED, math.floor(-math.log10(max(off, TINY)) + JUDGED_ROUNDING))
 
 
 def gain(small: float, large: float) -> float:

@@ -31,7 +31,7 @@ _ROOMS = (
     (between_laws, couplings, rules),
 )
 ITEMS: dict[str, tuple[Item, ...]] = {
-    paper: tuple(item for room in rooms for item in room.ITEMS) for paper, rooms in zip(TITLES, _ROOMS, strict=True)
+    paper: tuple(item for room in rooms for item in room.items) for paper, rooms in zip(TITLES, _ROOMS, strict=True)
 }
 
 

@@ -78,7 +78,7 @@ def words(results: Iterable[Result]) -> dict[str, dict[str, str]]:
 
 def page_in_markdown(items: Iterable[Item], verdicts: Mapping[str, Mapping[str, str]]) -> str:
     """The page docs/papers.md: what it is, how it is made, and a row for each item."""
-    return INTRODUCTION + "\n".join([HEAD, *(_line(one, verdicts[one.paper][one.item]) for one in items)]) + "\n"
+    return INTRODUCTION + "\n".join([TABLE_HEAD, *(_line(one, verdicts[one.paper][one.item]) for one in items)]) + "\n"
 
 
 INTRODUCTION = """# The papers, statement by statement
@@ -103,7 +103,7 @@ what comes out (the verdict itself says why); *not reproduced*.
 The table is written by `scripts/papers.py`.
 
 """
-HEAD = "| paper | item | what is compared | call | verdict |\n|---|---|---|---|---|"
+TABLE_HEAD = "| paper | item | what is compared | call | verdict |\n|---|---|---|---|---|"
 
 
 def _line(item: Item, verdict: str) -> str:

@@ -26,7 +26,7 @@ HISTORY_EXAMPLE = """\b
 Example, every entry of the ledger that a plan uses:
   tightrope ledger history plan.toml
 """
-CHECK_EXAMPLE = """\b
+LEDGER_CHECK_EXAMPLE = """\b
 Example; a certificate that the ledger does not know shows that it is an older copy:
   tightrope ledger check plan.toml out/*/certificate.json
 
@@ -78,7 +78,7 @@ def history(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> N
         show_history(entries)
 
 
-@group.command("check", epilog=CHECK_EXAMPLE)
+@group.command("check", epilog=LEDGER_CHECK_EXAMPLE)
 def check(place: Place, certificates: Certificates = None, as_json: AsJson = False) -> None:
     """Go through the ledger from its first entry: every hash, sum and guarantee, and certificates on disk."""
     from tightrope.cli.output import print_json, say, working

@@ -38,7 +38,7 @@ SETTINGS = {
 """Ours, whatever role and database have set. Without row security a query that it would filter fails: an answer for the
 rows that some role sees would be taken for one about all."""
 KINDS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialised view", "f": "foreign table"}
-BLOCK = 1 << 22
+COPY_BLOCK = 1 << 22
 """Bytes of rows that are handed over together, or one row where that is longer."""
 
 
@@ -137,7 +137,7 @@ def _block(reader: Any) -> list[bytes]:
     """The next rows, each a message of its own; none at the end."""
     rows: list[bytes] = []
     size = 0
-    while size < BLOCK and (row := reader.read()):
+    while size < COPY_BLOCK and (row := reader.read()):
         rows.append(bytes(row))
         size += len(row)
     return rows

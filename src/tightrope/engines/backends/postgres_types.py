@@ -21,7 +21,7 @@ AN_INSTANT = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?$"
 IN_UTC, IN_HEX = "+00", "\\x"
 """Days and instants of the years 1 to 9999, as PostgreSQL writes them; 'infinity' and 'BC' look otherwise."""
 WHOLE = r"^-?\d+(\.0*)?$"
-WIDEST = 38
+WIDEST_NUMERIC = 38
 NUMERIC = 1700
 
 
@@ -41,7 +41,7 @@ class Form:
         """The Arrow type."""
         arrow = load("pyarrow")
         if self.arrow == "decimal":
-            return arrow.decimal128(*(self.digits or (WIDEST, 0)))
+            return arrow.decimal128(*(self.digits or (WIDEST_NUMERIC, 0)))
         return arrow.timestamp("us", tz="UTC") if self.arrow == "instant" else arrow.type_for_alias(self.arrow)
 
 
@@ -57,7 +57,7 @@ def form_of(oid: int, modifier: int) -> Form:
 def _numeric(modifier: int) -> Form:
     """Exact where digits are declared and fit; otherwise the nearest double."""
     digits, places = (modifier - 4) >> 16, ((modifier - 4) & 0x7FF ^ 0x400) - 0x400
-    if modifier >= 4 and 0 <= places <= digits <= WIDEST:
+    if modifier >= 4 and 0 <= places <= digits <= WIDEST_NUMERIC:
         return Form("decimal", _decimals, (digits, places))
     return Form("double", _doubles)
 

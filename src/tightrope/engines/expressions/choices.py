@@ -210,7 +210,7 @@ class Lower(Tree):
 
     def compiled(self, rows: Rows) -> ir.Column:
         """Letter by letter, by a table of ours."""
-        return self.part.compiled(rows).translate(LARGE, LARGE_IN_SMALL)
+        return self.part.compiled(rows).translate(LARGEST_CUT, LARGE_IN_SMALL)
 
 
 def _large() -> str:
@@ -218,5 +218,5 @@ def _large() -> str:
     return "".join(letter for letter in letters if letter.lower() != letter and len(letter.lower()) == 1)
 
 
-LARGE = _large()
-LARGE_IN_SMALL = "".join(letter.lower() for letter in LARGE)  # one by one: at a word's end Σ would become ς
+LARGEST_CUT = _large()
+LARGE_IN_SMALL = "".join(letter.lower() for letter in LARGEST_CUT)  # one by one: at a word's end Σ would become ς

@@ -19,7 +19,7 @@ from tightrope.errors import SchemaError, listed, nearest
 MAIN = "main"
 WIDE = ("HUGEINT", "UHUGEINT")
 AS_TEXT = (*WIDE, "UUID")
-DIGITS = rf"^-?\d{{1,{WIDEST_DECIMAL}}}$"
+WHOLE_NUMBER = rf"^-?\d{{1,{WIDEST_DECIMAL}}}$"
 
 
 def open_duckdb(path: Path, name: str) -> Table:
@@ -88,7 +88,7 @@ def _batches(relation: Any, kinds: dict[str, str], schema: Any) -> Iterator[Any]
 def _narrowed(column: Any, wanted: Any) -> Any:
     """What has more than 38 digits is missing."""
     compute = load("pyarrow.compute")
-    held = compute.match_substring_regex(column, DIGITS)
+    held = compute.match_substring_regex(column, WHOLE_NUMBER)
     return compute.if_else(held, column, load("pyarrow").scalar(None, column.type)).cast(wanted)
 
 

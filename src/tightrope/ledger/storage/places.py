@@ -8,7 +8,7 @@ from pathlib import Path
 from tightrope.errors import InputError, LedgerError
 
 MOUNTS = Path("/proc/self/mounts")
-ELSEWHERE = (
+REMOTE = (
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "davfs", "ncpfs", "fuse.sshfs", "fuse.rclone", "fuse.s3fs",
     "fuse.gcsfuse", "fuse.davfs2", "fuse.glusterfs",
 )  # fmt: skip
@@ -41,7 +41,7 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
     if not path.parent.is_dir():
         raise InputError("ledger", str(place), "a file in a folder that exists")
     kind = _file_system(path.parent.resolve(), _mounts() if mounts is None else mounts)
-    if kind in ELSEWHERE:
+    if kind in REMOTE:
         remedy = "put it on a disk of this machine, or in PostgreSQL: postgresql://..."
         raise InputError("ledger", str(place), f"on a disk of this machine ({kind} is a network file system)", remedy)
     return path

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Unpack, final
 
 from tightrope.release.derived.moments import (
+    NARROWINGS,
     NUISANCE,
-    ROUNDS,
     USABLE,
     XX,
     XY,
@@ -77,7 +77,7 @@ def _likely(sample: Sample, seen: tuple[float, float]) -> Span:
         return ANY
     ratio = Span(math.sqrt(y.low / x.high), math.sqrt(y.high / x.low))
     spread, found = _spread(sample.usable, seen, means, ratio), ANY
-    for _ in range(ROUNDS):
+    for _ in range(NARROWINGS):
         off = sample.width(_noise(sample, means, ratio, found), main(4))
         off += sample.usable * means[0].off * means[1].off
         middle = covariance_seen(sample)

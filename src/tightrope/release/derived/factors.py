@@ -12,7 +12,7 @@ from tightrope.engines.request import Factor, FixedProduct, Measure
 from tightrope.errors import PlanError
 from tightrope.release.questions.vector import Vector
 
-DIGITS = 11
+KEPT_DIGITS = 11
 """Decimal digits of the largest value that are kept: a row adds less than 2⁴⁰, as far as noise is stretched."""
 NARROWEST, WIDEST = 1e-100, 1e100
 """Ranges whose squares, and quotients of these, a double holds with room to spare."""
@@ -61,7 +61,7 @@ def products(name: str, columns: tuple[Term, Term], of: tuple[Factor, Factor], s
 
 def _step(largest: float) -> Decimal:
     """A power of ten of which the largest value has up to 10¹²."""
-    return Decimal(1).scaleb(math.floor(math.log10(largest)) - DIGITS)
+    return Decimal(1).scaleb(math.floor(math.log10(largest)) - KEPT_DIGITS)
 
 
 def _vector(statistic: str, measure: Measure, size: float) -> Vector:

@@ -20,7 +20,7 @@ CELLS, REACH = 160, 4
 """Cells of the lattice for the width of the heaviest noise, and how many widths of all together it reaches."""
 LEVELS = 48
 """What each noise weighs is rounded up to so many parts of the heaviest: widths serve all groups that are alike."""
-ROUNDING = 1e-11
+JOINT_ROUNDING = 1e-11
 """What sums of probabilities in floats may be off by."""
 
 
@@ -56,7 +56,7 @@ def _width(joint: Joint, levels: tuple[int, ...], outside: float) -> float:
     middle, sums = many * far, np.concatenate([[0.0], np.cumsum(inside)])
     n = np.arange(many, middle + 1)
     held = sums[middle + n - many + 1] - sums[middle - n]
-    enough = np.flatnonzero(1 - held <= outside * (1 - ROUNDING) - ROUNDING)
+    enough = np.flatnonzero(1 - held <= outside * (1 - JOINT_ROUNDING) - JOINT_ROUNDING)
     wide = math.inf if len(enough) == 0 else float(n[enough[0]]) * cell
     return (wide + math.fsum(levels[place] / LEVELS / joint.halves[place] for place in used) / 2) * (1 + 1e-12)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from tightrope.release.derived.moments import (
+    NARROWINGS,
     NUISANCE,
-    ROUNDS,
     USABLE,
     XY,
     YY,
@@ -63,7 +63,7 @@ class Line:
             return found
         usable = self.sample.usable
         spread = Span(self.variance, self.variance + usable * self.y.off**2)
-        for _ in range(ROUNDS):
+        for _ in range(NARROWINGS):
             off = self.sample.width(self._slope_noise(found), outside) + usable * self.x.off * self.y.off
             found = around(self.covariance, off).over(spread).within(found)
         return found
@@ -98,7 +98,7 @@ class Line:
             return ANY
         beside = Span(at, at) - self.y.span
         found = self.x.span + slope * beside
-        for _ in range(ROUNDS):
+        for _ in range(NARROWINGS):
             rise = (found - self.x.span).within(slope * beside)
             off = self.sample.width(self._height_noise(beside, rise), outside) + self._second(beside, rise)
             middle = self.x.seen + self.covariance * (at - self.y.seen) / self.variance

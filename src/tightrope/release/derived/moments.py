@@ -21,7 +21,7 @@ from tightrope.release.questions.vector import Noise
 USABLE, X, Y, XX, YY, XY = "usable", "x", "y", "xx", "yy", "xy"
 NUISANCE = 1e-3
 """How often a number that is not asked for, and that the interval needs, may lie outside its own."""
-ROUNDS = 3
+NARROWINGS = 3
 """How often a range narrows the weights of the noise, and these the range."""
 
 Weights = Mapping[str, Span | float]
@@ -66,7 +66,7 @@ class Sample:
         """The mean, at most ``NUISANCE`` of the time elsewhere."""
         reach = self.reach(name)
         found, seen = Span(-reach, reach), self.sums[name] / self.usable
-        for _ in range(ROUNDS):
+        for _ in range(NARROWINGS):
             off = self.width({name: 1.0, USABLE: found}, NUISANCE) / self.usable
             found = around(seen, off).within(found)
         return Mean(seen, off, found)
@@ -94,7 +94,7 @@ def covariance_seen(sample: Sample) -> float:
 def variance_span(sample: Sample, name: str, mean: Mean, outside: float) -> Span:
     """Where the variance is, from Sxx − 2m Sx + m² N − v N, which is noise: Xxx − 2m Xx + (m² + q − v) Y."""
     found, seen = Span(0.0, sample.reach(name) ** 2), variance_seen(sample, name)
-    for _ in range(ROUNDS):
+    for _ in range(NARROWINGS):
         count = mean.span.square() + lessened(sample.noises[name * 2]) - found
         width = sample.width({name * 2: 1.0, name: mean.span * 2, USABLE: count}, outside)
         low, high = (seen - width) / sample.usable, (seen + width) / sample.usable + mean.off**2
@@ -106,7 +106,7 @@ def covariance_span(sample: Sample, means: tuple[Mean, Mean], outside: float) ->
     """Where the covariance is, from Sxy − m Sy − k Sx + m k N − c N, noise: Xxy − m Xy − k Xx + (m k − c) Y."""
     most, seen = sample.reach(X) * sample.reach(Y), covariance_seen(sample)
     found = Span(-most, most)
-    for _ in range(ROUNDS):
+    for _ in range(NARROWINGS):
         width = sample.width(covariance_noise(means, found), outside)
         off = width / sample.usable + means[0].off * means[1].off
         found = around(seen / sample.usable, off).within(found)

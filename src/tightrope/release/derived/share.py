@@ -21,7 +21,7 @@ from tightrope.release.questions.of_column import column_term
 from tightrope.release.questions.vector import Noise, Vector
 
 TRUE, FALSE = "true", "false"
-ONE = FixedPoint(0.0, 1.0, Decimal(1), 0)
+ONES = FixedPoint(0.0, 1.0, Decimal(1), 0)
 
 
 @final
@@ -64,8 +64,8 @@ class Share(Question):
     def vectors(self) -> tuple[Vector, ...]:
         """How many ones there are, and how many zeros (as a negative number)."""
         spend = Spend("ones or zeros", eighths(self.asked.size), True)
-        ones = Vector(Measure(TRUE, self.column, ONE), spend, 1, exclusive=str(self.column))
-        return ones, replace(ones, measure=Measure(FALSE, self.column, replace(ONE, centre=1)))
+        ones = Vector(Measure(TRUE, self.column, ONES), spend, 1, exclusive=str(self.column))
+        return ones, replace(ones, measure=Measure(FALSE, self.column, replace(ONES, centre=1)))
 
     def record(self, integers: Integers, noises: Noises) -> Record:
         """Ones over both counts, inside [0, 1]; ``usable`` is how many values there are, with the noise of both."""

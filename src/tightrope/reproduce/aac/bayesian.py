@@ -14,7 +14,7 @@ from tightrope.local import limits
 from tightrope.local.limits import published_bounds
 from tightrope.numerics.arrays import Floats
 from tightrope.report.pictures.panels import Drawing, Line, Panel
-from tightrope.reproduce.aac.contraction import PAPER
+from tightrope.reproduce.aac.contraction import AAC
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, sharper, within
 
@@ -23,7 +23,7 @@ COIN = limits.BetaBernoulli()
 THETA = (np.arange(40_000) + 0.5) / 40_000
 """Midpoints: the quadrature of this page, apart from the library's own closed forms."""
 PEOPLE = (1, 2, 5, 10, 20)
-ONE = Guarantee(0.3, 1e-4)
+WEAK = Guarantee(0.3, 1e-4)
 OPEN = Guarantee(math.inf, 0.0, 1.0)
 SHOWN_PEOPLE, SHOWN_DELTA = 20, 1e-4
 """Of Figure 1: its symbols are lost in the stored text; these are ours."""
@@ -102,9 +102,9 @@ def draw(effort: Effort) -> list[Drawing]:
     return [Panel(title, "ε", "E |estimate − Θ|, at least", lines, log_x=True)]
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        AAC,
         "Equations (13) and (14)",
         "how often a guess without data is within ζ of a uniform Θ: 2ζ",
         "local.limits.BetaBernoulli().ball",
@@ -113,7 +113,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        AAC,
         "Equation (15), Xu-Raginsky",
         "best value for one open coin, as Remark 1 quotes it",
         "local.limits.published_bounds.by_information",
@@ -122,16 +122,16 @@ ITEMS = (
         within(1e-4),
     ),
     Item(
-        PAPER,
+        AAC,
         "Corollary 3",
         "the bound with φ_n, n = 1, ..., 20, beside this page's own quadrature",
         "local.limits.published_bounds.by_information",
-        lambda effort: [published_bounds.by_information(COIN, n, suprema.printed_contraction(ONE, n)) for n in PEOPLE],
-        lambda effort: [corollary_3(n, phi(n, ONE)) for n in PEOPLE],
+        lambda effort: [published_bounds.by_information(COIN, n, suprema.printed_contraction(WEAK, n)) for n in PEOPLE],
+        lambda effort: [corollary_3(n, phi(n, WEAK)) for n in PEOPLE],
         agrees(5),
     ),
     Item(
-        PAPER,
+        AAC,
         "E_γ-information",
         "I_γ(Θ; Xⁿ) at γ = 1, 1.3, 2 for n = 1, ..., 20",
         "local.limits.BetaBernoulli().shared",
@@ -140,25 +140,25 @@ ITEMS = (
         agrees(5),
     ),
     Item(
-        PAPER,
+        AAC,
         "Theorem 2, (49)",
         "the bound, n = 1, ..., 20, beside its maximum in closed form",
         "local.limits.published_bounds.by_contraction",
-        lambda effort: [published_bounds.by_contraction(COIN, n, ONE) for n in PEOPLE],
-        lambda effort: [theorem_2(n, ONE) for n in PEOPLE],
+        lambda effort: [published_bounds.by_contraction(COIN, n, WEAK) for n in PEOPLE],
+        lambda effort: [theorem_2(n, WEAK) for n in PEOPLE],
         agrees(5),
     ),
     Item(
-        PAPER,
+        AAC,
         "Theorem 2, sharper",
         "least Bayes risk at (0.3, 1e-4), n = 1, 5, 20: the whole curve and windows beside one γ",
         "local.limits.bayes(...).risk",
-        lambda effort: [limits.bayes(ONE, COIN).risk(n) for n in (1, 5, 20)],
-        lambda effort: [theorem_2(n, ONE) for n in (1, 5, 20)],
+        lambda effort: [limits.bayes(WEAK, COIN).risk(n) for n in (1, 5, 20)],
+        lambda effort: [theorem_2(n, WEAK) for n in (1, 5, 20)],
         sharper("higher"),
     ),
     Item(
-        PAPER,
+        AAC,
         "Theorem 2 beside a mechanism",
         "no bound exceeds the exact risk of randomised response with one person: ε = 0.3, 1, 3; printed and ours",
         "published_bounds.by_contraction, limits.bayes(...).risk",
@@ -170,7 +170,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Example 4: marginals and (16)",
         "the number of ones is uniform on 0, ..., n: I(Θ; Xⁿ) in closed form, n = 1, ..., 20",
         "local.limits.BetaBernoulli().mutual_information",
@@ -179,7 +179,7 @@ ITEMS = (
         agrees(5),
     ),
     Item(
-        PAPER,
+        AAC,
         "Figure 1",
         "at small ε Theorem 2 is above Corollary 3 (20 people, δ = 1e-4, ε = 0.01, 0.02, 0.05; the symbols of the "
         "figure are lost in the stored text)",
@@ -193,7 +193,7 @@ ITEMS = (
         draw,
     ),
     Item(
-        PAPER,
+        AAC,
         "Remark 1, (17)",
         "best bound for one open coin: 2/27, at γ = 4/3",
         "local.limits.bayes(Guarantee(inf, 0, 1), BetaBernoulli()).one_step",
@@ -202,7 +202,7 @@ ITEMS = (
         agrees(6),
     ),
     Item(
-        PAPER,
+        AAC,
         "Remark 1, (18)",
         "E_γ-information of one coin: (1 − γ/2)² at γ = 1, 4/3, 1.8",
         "local.limits.BetaBernoulli().shared",
@@ -211,7 +211,7 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        AAC,
         "Remark 1, information",
         "I(Θ; X) = log 2 − 1/2 nats",
         "local.limits.BetaBernoulli().mutual_information(1)",
@@ -220,7 +220,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        AAC,
         "Remark 1, the comparison",
         "least risk for one open coin: (17) beside (15)",
         "limits.bayes(...).one_step, published_bounds.by_information",

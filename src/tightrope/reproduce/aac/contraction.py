@@ -15,7 +15,7 @@ from tightrope.reproduce.gi.local_model import NAMES, F, by_definition
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, attained, sharper
 
-PAPER = "AAC"
+AAC = "AAC"
 TRIPLES = ((0.3, 0.0), (1.0, 0.05), (2.0, 0.2))
 """(ε, δ)."""
 EXAMPLE = ((0.5, 2), (1.0, 2), (1.0, 5), (2.0, 20))
@@ -140,9 +140,9 @@ def response(epsilon: float, k: int) -> Channel:
     return SymmetricChannel.randomized_response(epsilon, k).dense()
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        AAC,
         "Equation (1) and (22)-(24)",
         "four forms of E_γ: largest difference over random laws, added to 1",
         "Channel.divergence(Divergence(...))",
@@ -151,7 +151,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        AAC,
         "Equations (2) and (3), (30)",
         "every f-divergence contracts by at most the total variation of the channel: the largest share of that",
         "Channel.divergence, .total_variation",
@@ -160,7 +160,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Theorem 3, (25), (26)",
         "E_γ contracts by its value at two sure inputs: random laws, and the difference at the best two inputs",
         "Channel.contraction(gamma)",
@@ -169,7 +169,7 @@ ITEMS = (
         attained(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Definition 1, (4)",
         "the ε of a channel at a δ, checked on all sets of outputs: largest distance to δ, added to 1",
         "Channel.guarantee(delta)",
@@ -178,7 +178,7 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        AAC,
         "Theorem 1, (27)",
         "(ε, δ)-LDP is contraction of E_{e^ε} by δ: the largest share of that over random channels and laws",
         "Channel.profile, Channel.divergence",
@@ -187,7 +187,7 @@ ITEMS = (
         at_most(1e-7),
     ),
     Item(
-        PAPER,
+        AAC,
         "Example 1, binary",
         "E_{e^ε} of randomised response is 0",
         "SymmetricChannel.randomized_response(eps, 2).contraction",
@@ -196,7 +196,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        AAC,
         "Example 1, k-ary",
         "the same for k values, for random laws of the value, too",
         "SymmetricChannel.randomized_response(eps, k)",
@@ -212,7 +212,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        AAC,
         "Lemma 1, (29)",
         "D_f of the outputs over φ D_f of the inputs: the largest over random (ε, δ)-LDP channels",
         "suprema.printed_contraction",
@@ -221,7 +221,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Lemma 1, sharper",
         "what every f-divergence contracts by, beside φ = 1 − (1 − δ)e^(−ε)",
         "suprema.contraction(Guarantee(eps, delta))",
@@ -230,7 +230,7 @@ ITEMS = (
         sharper(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Lemma 1, remark on randomised response",
         "its η_KL is tanh²(ε/2), below φ",
         "SymmetricChannel.randomized_response(eps, 2).kl_contraction",
@@ -239,7 +239,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        AAC,
         "Lemma 2",
         "two people's reports together contract KL by at most φ_2: the largest share over random channels",
         "Channel.product, suprema.printed_contraction(..., 2)",
@@ -248,7 +248,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Lemma 2, φ_n",
         "φ_n = 1 − e^(−nε)(1 − δ)^n for n = 1, 5, 50",
         "suprema.printed_contraction(guarantee, n)",
@@ -257,7 +257,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        AAC,
         "Lemma 2, sharper",
         "KL of n = 5 reports contracts by 1 − (1 − κ)^n",
         "suprema.kl_contraction(guarantee, n)",
@@ -266,7 +266,7 @@ ITEMS = (
         sharper(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Claim (28)",
         "1 − γ(1 − TV) ≤ E_γ ≤ TV: largest violation over random channels, added to 1",
         "Channel.contraction, .total_variation",
@@ -275,7 +275,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Effective sample size",
         "n people are worth at most nφ; with κ = δ + (η − δ) tanh(ε/2) they are worth less: per person",
         "suprema.kl_contraction(Guarantee(eps, delta))",

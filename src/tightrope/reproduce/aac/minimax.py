@@ -14,7 +14,7 @@ from tightrope.local.limits.limit import Limit
 from tightrope.numerics.arrays import Floats
 from tightrope.report.pictures.panels import Drawing, Line, Panel
 from tightrope.reproduce import instances
-from tightrope.reproduce.aac.contraction import PAPER, approximate_channel
+from tightrope.reproduce.aac.contraction import AAC, approximate_channel
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, sharper, within, wrong
 
@@ -117,9 +117,9 @@ def draw(effort: Effort) -> list[Drawing]:
     return [Panel("AAC Lemma 3: least risk, ε = 1, δ = 0.01", "people", "squared error, at least", lines, log_x=True)]
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        AAC,
         "Equations (5)-(7)",
         "least risk without privacy by Le Cam, for 1, 10 and 50 people",
         "local.limits.le_cam(Guarantee(inf, 0, 1), ...)",
@@ -128,7 +128,7 @@ ITEMS = (
         sharper("higher"),
     ),
     Item(
-        PAPER,
+        AAC,
         "Lemma 3, (31)-(36)",
         "the printed bound itself, for 1, 10 and 50 people",
         "local.limits.published_bounds.by_two_points",
@@ -140,7 +140,7 @@ ITEMS = (
         draw,
     ),
     Item(
-        PAPER,
+        AAC,
         "Lemma 3, sharper",
         "least risk under (1, 0.01)-LDP, for 1, 10 and 50 people",
         "local.limits.le_cam(Guarantee(1, .01), ...)",
@@ -149,7 +149,7 @@ ITEMS = (
         sharper("higher"),
     ),
     Item(
-        PAPER,
+        AAC,
         "Example 2",
         "the two laws of its proof: k-th moment 1, Hellinger sum 2ω, total variation ω (k = 2 and 5)",
         "local.limits.Hypotheses.of",
@@ -158,7 +158,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        AAC,
         "Corollary 1, (8)",
         "exponent of n in the least risk at δ = 0, k = 1.5 and 3: −(k − 1)/k (the constants of (8) are lost "
         "in the stored text)",
@@ -168,7 +168,7 @@ ITEMS = (
         within(0.01),
     ),
     Item(
-        PAPER,
+        AAC,
         "Corollary 1, (8), with δ > 0",
         "ε of a report that shows the value with probability δ = 0.01 and nothing else, and the exponent of n in "
         "its risk at k = 2, at most 1/(δn); (8) read with the text around it, since its symbols are lost",
@@ -178,7 +178,7 @@ ITEMS = (
         wrong("at a fixed δ > 0 its risk is below any multiple of n^(-1/2)"),
     ),
     Item(
-        PAPER,
+        AAC,
         "Corollary 1, sharper",
         "least risk at n = 1000 beside Le Cam by Hellinger with Lemma 1 as in (37)-(39), best ω; k = 1.5, 2 and 5",
         "local.limits.moment_mean(Guarantee(1, .01), moment=k)",
@@ -187,7 +187,7 @@ ITEMS = (
         sharper("higher"),
     ),
     Item(
-        PAPER,
+        AAC,
         "Corollary 1, k = 2",
         "bounded variance: the risk falls with n^(-1/2)",
         "local.limits.moment_mean(..., moment=2)",
@@ -196,7 +196,7 @@ ITEMS = (
         within(0.01),
     ),
     Item(
-        PAPER,
+        AAC,
         "Corollary 1, k = ∞",
         "bounded values: the risk falls with 1/n",
         "local.limits.mean(Guarantee(...), between=(-1, 1))",
@@ -207,7 +207,7 @@ ITEMS = (
         within(0.02),
     ),
     Item(
-        PAPER,
+        AAC,
         "Equation (9), Fano",
         "what Fano leaves over the exact error of the best guess: the largest over random laws and channels",
         "local.limits.fano(channel, laws, ...)",
@@ -216,7 +216,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Lemma 4, (42)",
         "I(V; Z) over φ I(V; X): the largest over random (ε, δ)-LDP channels",
         "Channel.mutual_information, suprema.printed_contraction",
@@ -225,7 +225,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Equation (10), Duchi et al.",
         "I(V; Z) over 4(e^ε − 1)² times the mean TV² of two laws (the source of (10), whose symbols are lost)",
         "channels.published.information_by_duchi",
@@ -234,7 +234,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Lemma 4 beside (10)",
         "the bound on I(V; Z) for two opposite coins at ε = 0.5, 1, 2: Lemma 4 beside (10)",
         "suprema.printed_contraction, published.information_by_duchi",
@@ -243,7 +243,7 @@ ITEMS = (
         sharper(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Example 3",
         "a mean in the ball: the limit grows with the square of its radius",
         "local.limits.ball_mean(..., radius=3)",
@@ -253,7 +253,7 @@ ITEMS = (
         agrees(6),
     ),
     Item(
-        PAPER,
+        AAC,
         "Corollary 2, (12)",
         "exponent of n in the least risk by Fano, d = 16: −1 (constants of (12) are lost in the stored text)",
         "local.limits.ball_mean(...).by_fano",
@@ -262,7 +262,7 @@ ITEMS = (
         within(0.05),
     ),
     Item(
-        PAPER,
+        AAC,
         "Corollary 2, sharper",
         "least risk in d = 64 dimensions from 10⁵ reports: all methods beside Fano's alone, with its best constants",
         "local.limits.ball_mean(...).risk",

@@ -12,7 +12,7 @@ from tightrope import Guarantee, from_pair
 from tightrope.channels import Channel, SymmetricChannel, published, suprema
 from tightrope.local import limits
 from tightrope.reproduce import instances
-from tightrope.reproduce.aac.contraction import PAPER, approximate_channel
+from tightrope.reproduce.aac.contraction import AAC, approximate_channel
 from tightrope.reproduce.aac.minimax import ONE, P0, P1, kl
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, sharper, within
@@ -66,9 +66,9 @@ def _evenest(prior: list[float]) -> list[int]:
     )
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        AAC,
         "Corollary 4, (19), (51)",
         "error exponent of random (ε, δ)-LDP channels over φ KL(P0‖P1): the largest",
         "Channel.divergence('kl'), suprema.printed_contraction",
@@ -77,7 +77,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Corollary 4, sharper",
         "largest exponent of any (1, 0.01)-LDP test of two coins",
         "local.limits.testing(Guarantee(1, .01), p0, p1).exponent",
@@ -86,7 +86,7 @@ ITEMS = (
         sharper(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Chernoff-Stein, (50)",
         "exponent of the least type-II error of open coins tends to KL(P0‖P1): slope between 10 000 and 20 000 coins",
         "(n * from_pair(p0, p1).loss).tradeoff(.05)",
@@ -95,7 +95,7 @@ ITEMS = (
         within(0.002),
     ),
     Item(
-        PAPER,
+        AAC,
         "Equation (20), Kairouz et al.",
         "the binary mechanism for the evenest split has ½ P(T)(1 − P(T)) ε² nats to leading order: ratio at ε = 0.001",
         "channels.published.information_by_kairouz, Channel.mutual_information",
@@ -104,7 +104,7 @@ ITEMS = (
         within(1e-3),
     ),
     Item(
-        PAPER,
+        AAC,
         "Corollary 5, (21)",
         "I(X; Z) over φ H(X): the largest over random (ε, δ)-LDP channels and priors",
         "Channel.mutual_information, suprema.printed_contraction",
@@ -113,7 +113,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Corollary 5, sharper",
         "the most information of one report about a fair coin and a value with four, at ε = 0.5, 1, 2",
         "local.limits.mutual_information",
@@ -122,7 +122,7 @@ ITEMS = (
         sharper(),
     ),
     Item(
-        PAPER,
+        AAC,
         "Equations (42)-(44)",
         "information about V of a random axis with a small tilt ω is at most ω²: log 2 − h((1 + ω)/2), ω = 0.1, 0.5",
         "Channel.mutual_information",

@@ -14,7 +14,7 @@ from tightrope.design.program.noise_request import Promise
 from tightrope.mechanisms.continuous.truncated_laplace import TruncatedLaplace
 from tightrope.report.pictures.panels import Drawing, Line, Panel
 from tightrope.reproduce.gdgk import printed
-from tightrope.reproduce.gdgk.printed import PAPER, SETTINGS
+from tightrope.reproduce.gdgk.printed import GDGK, SETTINGS
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, wrong
 
@@ -110,9 +110,9 @@ def formula(value: Callable[[float, float, float], float]) -> Callable[[Effort],
     return lambda effort: [value(*setting) for setting in SETTINGS]
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        GDGK,
         "Problem: the constraint on the noise",
         "the δ that the truncated Laplace law needs at ε = 1: with the factor e^ε, and without it as the constraint is "
         "printed",
@@ -122,7 +122,7 @@ ITEMS = (
         wrong("the printed constraint lacks the factor e^ε, and would be total variation at most δ"),
     ),
     Item(
-        PAPER,
+        GDGK,
         "Problem: sensitivity",
         "least amplitude and power grow with Δ and Δ²: three times and nine times at Δ = 3",
         "noise_limits(sensitivity=3)",
@@ -131,7 +131,7 @@ ITEMS = (
         agrees(3),
     ),
     Item(
-        PAPER,
+        GDGK,
         "Figure 1",
         "end A of the support, and the last interval of width Δ holds the mass δ, in 72 settings",
         "truncated_laplace(...).worst_error, .quantile",
@@ -141,7 +141,7 @@ ITEMS = (
         draw_density,
     ),
     Item(
-        PAPER,
+        GDGK,
         "Theorem 1",
         "the truncated Laplace law is (ε, δ)-private: its δ(ε) in 72 settings",
         "truncated_laplace(...).loss.delta",
@@ -150,7 +150,7 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        GDGK,
         "V1 upper bound",
         "mean |X| of the truncated Laplace law, 72 settings",
         "truncated_laplace(...).mean_absolute_error",
@@ -160,7 +160,7 @@ ITEMS = (
         draw_bounds,
     ),
     Item(
-        PAPER,
+        GDGK,
         "V2 upper bound",
         "mean X² of the truncated Laplace law, 72 settings",
         "truncated_laplace(...).mean_squared_error",
@@ -169,7 +169,7 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        GDGK,
         "Theorem 4",
         "least amplitude from the dual, where an integer n exists",
         "noise_limits(...): 'GDGK tail sums', cost='absolute'",
@@ -178,7 +178,7 @@ ITEMS = (
         agrees(7),
     ),
     Item(
-        PAPER,
+        GDGK,
         "Theorem 5",
         "least power from the dual, where an integer n exists; the closed form as printed",
         "noise_limits(...): 'GDGK tail sums', cost='squared'",
@@ -187,7 +187,7 @@ ITEMS = (
         agrees(7),
     ),
     Item(
-        PAPER,
+        GDGK,
         "The gap in the discrete setting",
         "upper over lower bound of the least whole-number noise of sensitivity 1: the gap is closed, not only bounded",
         "least_noise(...).certificate",

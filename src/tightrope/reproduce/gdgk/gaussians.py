@@ -11,7 +11,7 @@ from tightrope.design import gaussian_price
 from tightrope.mechanisms.continuous.gaussian import Gaussian
 from tightrope.report.pictures.panels import Drawing, Plane
 from tightrope.reproduce.gdgk.bounds import law_of
-from tightrope.reproduce.gdgk.printed import PAPER
+from tightrope.reproduce.gdgk.printed import GDGK
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import exceeded, sharper
 
@@ -71,7 +71,7 @@ def draw_optimum(effort: Effort, cost: str) -> list[Drawing]:
 def _item(cost: str) -> Item:
     name = NAMES[cost]
     return Item(
-        PAPER,
+        GDGK,
         f"Figure: noise {name} beside the optimal Gaussian",
         f"truncated Laplace is said to have less {name} than the optimal Gaussian in all regimes: the largest ratio",
         f"truncated_laplace, calibrate(gaussian), cost '{cost}'",
@@ -85,7 +85,7 @@ def _item(cost: str) -> Item:
 def _optimum(cost: str) -> Item:
     name = NAMES[cost]
     return Item(
-        PAPER,
+        GDGK,
         f"True optimum in the axes of the figure, {name}",
         f"the least {name} of any noise over that of the optimal Gaussian, beside the ratio of truncated Laplace",
         f"noise_limits, design.gaussian_price(cost='{cost}')",
@@ -96,4 +96,4 @@ def _optimum(cost: str) -> Item:
     )
 
 
-ITEMS = (_item("absolute"), _item("squared"), _optimum("absolute"), _optimum("squared"))
+items = (_item("absolute"), _item("squared"), _optimum("absolute"), _optimum("squared"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import product
 
-PAPER = "GDGK"
+GDGK = "GDGK"
 Setting = tuple[float, float, float]
 SETTINGS: tuple[Setting, ...] = tuple(
     product((0.1, 0.5, 1.0, 2.0, 4.0, 8.0), (1e-9, 1e-6, 1e-3, 0.05), (0.5, 1.0, 3.0))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from tightrope.reproduce.gdgk.bounds import law_of, lower
-from tightrope.reproduce.gdgk.printed import PAPER
+from tightrope.reproduce.gdgk.printed import GDGK
 from tightrope.reproduce.item import Compute, Effort, Item
 from tightrope.reproduce.judges import within
 
@@ -28,7 +28,7 @@ def powers(epsilon: float, delta: float) -> float:
 
 def _limit(name: str, statement: str, ours: Compute, theirs: Compute) -> Item:
     call = "noise_limits(...): 'GDGK tail sums' / truncated_laplace(...)"
-    return Item(PAPER, name, statement, call, ours, theirs, within(NEAR))
+    return Item(GDGK, name, statement, call, ours, theirs, within(NEAR))
 
 
 def _small_epsilon(ratio: Callable[[float, float], float]) -> Compute:
@@ -47,7 +47,7 @@ def _power_at_small_delta(effort: Effort) -> list[float]:
     return [e * e * (1 + math.exp(e)) / (2 * math.expm1(e) ** 2) for e in EPSILONS]
 
 
-ITEMS = (
+items = (
     _limit(
         "Tightness 1",
         "V1 lower/upper as ε → 0 is 1 − 2δ",

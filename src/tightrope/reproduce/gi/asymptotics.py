@@ -13,7 +13,7 @@ from tightrope.channels import Divergence, extremal
 from tightrope.numerics.arrays import Floats
 from tightrope.report.pictures.panels import Drawing, Line, Panel
 from tightrope.reproduce import instances
-from tightrope.reproduce.gi.printed import PAPER
+from tightrope.reproduce.gi.printed import GI
 from tightrope.reproduce.gi.regions import ALARMS, MISSED, RATES, curve
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, within, wrong
@@ -87,9 +87,9 @@ def draw_rate(effort: Effort) -> list[Drawing]:
     return [Panel("GI Theorem 3: distance to the limit", "releases n", "sup |f_n − G|", lines, log_x=True, log_y=True)]
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        GI,
         "Definition 5 and equation (12)",
         "the trade-off function of two normal laws, three values of μ",
         "gaussian(scale=1/mu).loss.tradeoff",
@@ -100,7 +100,7 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        GI,
         "Theorem 3",
         "the largest distance between f_n and its Gaussian limit tends to 0: here at n = 10 000",
         "(n * approx_dp(...).loss).tradeoff",
@@ -110,7 +110,7 @@ ITEMS = (
         draw,
     ),
     Item(
-        PAPER,
+        GI,
         "Theorem 3, at a given n",
         "the Berry-Esseen bracket around the limit holds the exact curve: violations at n = 10 000, added to 1",
         "(n * approx_dp(...).loss).gaussian_limit().tradeoff_bounds",
@@ -120,7 +120,7 @@ ITEMS = (
         draw_rate,
     ),
     Item(
-        PAPER,
+        GI,
         "Remark on c₀",
         "with η = ε/c₀ the limit has μ√(2/c₀): c₀ = 4 and 8, n = 10⁶",
         "(n * approx_dp(...).loss).gaussian_limit().mu",
@@ -129,7 +129,7 @@ ITEMS = (
         within(1e-4),
     ),
     Item(
-        PAPER,
+        GI,
         "Schedule with c₁",
         "ε as slow as n^(-c₁) with η = n^(c₁-1)/2 has the limit μ = 1: c₁ = 0.25 and 0.4 at n = 10⁶",
         "(n * approx_dp(...).loss).gaussian_limit().mu",
@@ -138,7 +138,7 @@ ITEMS = (
         within(1e-3),
     ),
     Item(
-        PAPER,
+        GI,
         "Erasure",
         "an output withheld with probability δ' has 1 − δ' of the total variation",
         "approx_dp(...).loss.erase(.3).total_variation()",
@@ -147,7 +147,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Remark 4",
         "mechanisms chosen after the first output stay within the composition: largest excess, added to 1",
         "from_pair(...).loss, 2 * approx_dp(...).loss",
@@ -156,7 +156,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI,
         "Appendix B: kl, κ₂, κ₃",
         "first three moments of the loss of (ε, 0, η): εη, ηε² coth(ε/2), ηε³ coth(ε/2)",
         "extremal.dominating_channel(...).divergence",
@@ -177,7 +177,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Appendix B: the kink",
         "where the last piece of the trade-off function begins, ε = 1, η = 0.3",
         "approx_dp(1, total_variation=.3).loss.tradeoff",

@@ -11,7 +11,7 @@ from tightrope.channels import extremal
 from tightrope.report.pictures.panels import Drawing, Line, Panel
 from tightrope.reproduce import instances
 from tightrope.reproduce.gi import printed
-from tightrope.reproduce.gi.printed import ETA, PAPER, TRIPLES, Triple
+from tightrope.reproduce.gi.printed import ETA, GI, TRIPLES, Triple
 from tightrope.reproduce.gi.regions import ALARMS, MISSED, curve
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, sharper
@@ -117,9 +117,9 @@ def secure(effort: Effort) -> list[float]:
     return [(k * approx_dp(0.0, delta=eta).loss).bayes_security() for eta in (0.1, 0.3) for k in (1, 4, 10)]
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        GI,
         "Theorem 2",
         "δ(jε) of k composed (ε, δ, η), every j: four triples, k up to 12",
         "k * approx_dp(...).loss.delta",
@@ -128,7 +128,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Theorem 2, converse",
         "no random mechanisms within the triple compose to more: largest excess of three of them, added to 1",
         "from_pair(...).loss + ..., approx_dp",
@@ -137,7 +137,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (6), Kairouz-Oh-Viswanath",
         "five ε-DP releases at ε = 1: δ_1 and δ_3",
         "(5 * approx_dp(1).loss).delta",
@@ -146,7 +146,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Figure 4a",
         "one release, α = 0.3: corner of the region at error η/(e − 1)",
         "approx_dp(1, total_variation=.7 tanh(.5)).loss.tradeoff",
@@ -156,7 +156,7 @@ ITEMS = (
         draw_one,
     ),
     Item(
-        PAPER,
+        GI,
         "Figure 4b",
         "five releases: δ_0, ..., δ_5 of Theorem 2, both parities",
         "(5 * approx_dp(1, total_variation=...).loss).delta",
@@ -166,7 +166,7 @@ ITEMS = (
         draw_five,
     ),
     Item(
-        PAPER,
+        GI,
         "Figure 4b, same parity",
         "the claim that Theorem 2 improves on (6) even at the j of the parity of k",
         "(5 * approx_dp(...).loss).delta",
@@ -175,7 +175,7 @@ ITEMS = (
         sharper(),
     ),
     Item(
-        PAPER,
+        GI,
         "Remark 2",
         "a total variation at its largest for ε adds nothing: Theorem 2 is (6) there, six values of j",
         "approx_dp(eps, total_variation=tanh(eps/2))",
@@ -190,7 +190,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "III-B: Bayes security",
         "β* = 1 − η of k releases known by η alone multiplies: (1 − η)^k",
         "(k * approx_dp(0, delta=eta).loss).bayes_security()",
@@ -199,7 +199,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "III-B: unequal releases",
         "β₁-secure and β₂-secure together are β₁β₂-secure (0.9 and 0.6)",
         "(approx_dp(0, delta=.1).loss + approx_dp(0, delta=.4).loss).bayes_security()",
@@ -208,7 +208,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "III-B: knowing ε as well",
         "total variation of ten releases, ε = 0.5 and η = 0.1: with ε it grows slower than 1 − (1 − η)^10",
         "(10 * approx_dp(.5, total_variation=.1).loss).total_variation()",
@@ -217,7 +217,7 @@ ITEMS = (
         sharper(),
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (7) and Appendix A (43), (44)",
         "the dominating pair of four triples, atom by atom",
         "channels.extremal.dominating_channel",
@@ -226,7 +226,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Equations (8)-(10) and Remark 3",
         "the composed curve bends at the multiples of ε alone: bends of five releases in ε > 0",
         "(5 * approx_dp(...).loss).delta",

@@ -13,7 +13,7 @@ from tightrope.numerics.arrays import Floats
 from tightrope.report.pictures.panels import Drawing, Line, Panel
 from tightrope.reproduce import instances
 from tightrope.reproduce.gi.local_model import NAMES, PAIRS
-from tightrope.reproduce.gi.printed import PAPER
+from tightrope.reproduce.gi.printed import GI
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, attained, sharper
 
@@ -21,7 +21,7 @@ SIZES = ((0.5, 2), (0.5, 10), (1.0, 3), (1.3, 10), (2.0, 4), (3.0, 100))
 """(ε, M) of the M-ary randomised response."""
 
 
-FAINT = 1e-6
+SLACK = 1e-6
 """Divergences below this have few digits of their own."""
 
 
@@ -82,7 +82,7 @@ def kept_by_erasure(effort: Effort) -> float:
         share = suprema.share_kept_by_erasure(triple)
         after = channel.erase(1 - share)
         before = share * channel.divergence(name, *laws)
-        found.append(abs(after.divergence(name, *laws) - before) / max(before, FAINT))
+        found.append(abs(after.divergence(name, *laws) - before) / max(before, SLACK))
         found.append(max(0.0, after.total_variation - triple.total_variation))
         found.append(max(0.0, after.epsilon - triple.epsilon))
     return 1 + instances.worst_of(found)
@@ -119,9 +119,9 @@ def draw_shares(effort: Effort) -> list[Drawing]:
     return [Panel("GI (41): share of the best KL, largest η", "ε", "share", lines, log_y=True)]
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        GI,
         "Theorem 5",
         "η_KL over its supremum: random private channels, and the dominating mechanism",
         "suprema.kl_contraction, Channel.kl_contraction",
@@ -130,7 +130,7 @@ ITEMS = (
         attained(),
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (33)",
         "η tanh(ε/2) at nine (ε, η)",
         "suprema.kl_contraction",
@@ -139,7 +139,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (34)",
         "without a bound on η: tanh²(ε/2)",
         "suprema.kl_contraction(Guarantee(eps))",
@@ -148,7 +148,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Equations (35) and (36)",
         "M-ary randomised response attains its bound, six (ε, M)",
         "SymmetricChannel.randomized_response(eps, M).kl_contraction",
@@ -157,7 +157,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "VII-C: comparing two mechanisms",
         "the proxy η tanh(ε/2) from a channel's own parameters is never below its η_KL: largest share",
         "Channel.guarantee(0), suprema.kl_contraction",
@@ -166,7 +166,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI,
         "Equations (37) and (38)",
         "η_KL of two rows is the largest Le Cam divergence: largest relative difference, added to 1",
         "Channel.kl_contraction",
@@ -175,7 +175,7 @@ ITEMS = (
         agrees(7),
     ),
     Item(
-        PAPER,
+        GI,
         "Theorem 6",
         "χ² of the outputs over the bound (40): the largest over random channels",
         "suprema.printed_chi_squared",
@@ -184,7 +184,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (40), sharper",
         "bound on χ² of the outputs at TV = 0.5 and 0.1, nine (ε, η)",
         "suprema.chi_squared",
@@ -193,7 +193,7 @@ ITEMS = (
         sharper(),
     ),
     Item(
-        PAPER,
+        GI,
         "VII-D1: binary mechanism with erasure",
         "its KL is never below the share (41) of any other channel's: the largest share over the truth",
         "channels.published.binary_share, extremal.binary_with_erasure",
@@ -202,7 +202,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (41)",
         "the share of the best KL that is certain, at (1, 0.3) and eight more (ε, η)",
         "suprema.binary_share_of_best_kl",
@@ -212,7 +212,7 @@ ITEMS = (
         draw_shares,
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (41) at small ε",
         "with η = cε it tends to c/4: c = 0.1 and 0.4 at ε = 10⁻⁶",
         "channels.published.binary_share",
@@ -221,7 +221,7 @@ ITEMS = (
         agrees(5),
     ),
     Item(
-        PAPER,
+        GI,
         "Theorem 7, (42), Appendix H",
         "withheld reports keep η/tanh(ε/2) of every f-divergence within (ε, η): largest difference, added to 1",
         "Channel.erase, suprema.share_kept_by_erasure",
@@ -230,7 +230,7 @@ ITEMS = (
         agrees(7),
     ),
     Item(
-        PAPER,
+        GI,
         "Lemma 3 (Appendix H)",
         "total variation after erasure over (1 − α) tanh(ε/2): the largest over random channels",
         "Channel.erase(alpha).total_variation",

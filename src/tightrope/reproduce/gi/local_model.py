@@ -12,7 +12,7 @@ from tightrope import Guarantee
 from tightrope.channels import Channel, Divergence, extremal, suprema
 from tightrope.numerics.arrays import Floats
 from tightrope.reproduce import instances
-from tightrope.reproduce.gi.printed import PAPER
+from tightrope.reproduce.gi.printed import GI
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, attained, wrong
 
@@ -130,9 +130,9 @@ def printed_28(effort: Effort) -> list[float]:
     return values
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        GI,
         "Equation (20)",
         "f-divergence of (1/2, 1/2) from (1/4, 3/4) for f = t log t: as it is, and from the printed expectation of "
         "dP0/dP1 alone",
@@ -142,7 +142,7 @@ ITEMS = (
         wrong("f is missing before dP0/dP1, and the expectation is under P1"),
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (21)",
         "D_f of a channel's outputs is that of the two marginals: largest relative difference, added to 1",
         "Channel.divergence",
@@ -151,7 +151,7 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        GI,
         "Equations (22) and (23)",
         "outputs keep at most the contraction coefficient of the input's divergence: largest share of it",
         "Channel.divergence, .kl_contraction, .total_variation",
@@ -160,7 +160,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI,
         "Definitions 6 and 7, (24), (25)",
         "ε and η of random channels from all sets of outputs: largest difference, added to 1",
         "Channel.epsilon, .total_variation",
@@ -169,7 +169,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (26)",
         "largest total variation of an ε-LDP channel at ε = 1 (also in the text of Theorem 6)",
         "Guarantee(1).total_variation",
@@ -178,7 +178,7 @@ ITEMS = (
         wrong("the fraction is upside down: as printed it exceeds 1"),
     ),
     Item(
-        PAPER,
+        GI,
         "Equations (27)-(29)",
         "the dominating mechanism of nine (ε, η), entry by entry",
         "extremal.dominating_channel",
@@ -187,7 +187,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Proposition 2, (30), (31), Appendix G",
         "total variation of outputs over η times that of inputs: random channels, and the binary mechanism with "
         "erasure",
@@ -197,7 +197,7 @@ ITEMS = (
         attained(),
     ),
     Item(
-        PAPER,
+        GI,
         "Theorem 4",
         "D_f of two rows over the supremum: random channels, and the dominating mechanism",
         "suprema.divergence_of_rows, extremal.dominating_channel",
@@ -206,7 +206,7 @@ ITEMS = (
         attained(),
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (32)",
         "the supremum of four divergences at nine (ε, η)",
         "suprema.divergence_of_rows",
@@ -215,7 +215,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Corollary of Theorem 4",
         "without a bound on η, and for any f: |t − 1|³ at three ε",
         "suprema.divergence_of_rows(Divergence(...), Guarantee(eps))",

@@ -12,7 +12,7 @@ from tightrope.channels import extremal
 from tightrope.numerics.arrays import Floats
 from tightrope.report.pictures.panels import Drawing, Line, Panel
 from tightrope.reproduce.gi import printed
-from tightrope.reproduce.gi.printed import PAPER, STAIRCASES, TRIPLES
+from tightrope.reproduce.gi.printed import GI, STAIRCASES, TRIPLES
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, attained, within, wrong
 
@@ -106,7 +106,7 @@ def draw_shift(gamma: float, figure: int) -> list[Drawing]:
 
 def _shift_item(figure: int, gamma: float) -> Item:
     return Item(
-        PAPER,
+        GI,
         f"Figure {figure}",
         f"area between two staircase laws a sensitivity apart, γ = {gamma:g}, is the total variation",
         "staircase(epsilon, gamma).total_variation",
@@ -117,9 +117,9 @@ def _shift_item(figure: int, gamma: float) -> Item:
     )
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        GI,
         "Proposition 1",
         "on a subset of a share p: (log(1 + p(e^ε − 1)), pδ) and pη; four triples, three shares",
         "approx_dp(...).loss.subset_sample",
@@ -128,7 +128,7 @@ ITEMS = (
         agrees(7),
     ),
     Item(
-        PAPER,
+        GI,
         "Proposition 1, tightness (48)-(50)",
         "the dominating pair, mixed, attains both parameters at once",
         "extremal.dominating_channel, from_pair",
@@ -137,7 +137,7 @@ ITEMS = (
         attained(7),
     ),
     Item(
-        PAPER,
+        GI,
         "VI-A and Appendix D",
         "total variation of Laplace noise: 1 − e^(−ε/2)",
         "laplace(scale).loss.total_variation",
@@ -146,7 +146,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "VI-B, (16), Appendix E (51)",
         "total variation of Gaussian noise: 2Φ(μ/2) − 1",
         "gaussian(scale).loss.total_variation",
@@ -155,7 +155,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "VI-C and Appendix F1",
         "total variation of staircase noise, 21 settings with γ on both sides of ½",
         "staircase(epsilon, gamma).loss.total_variation",
@@ -164,7 +164,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "VI-C and Appendix F2: the region",
         "staircase noise has exactly the region of its triple, once and five times: δ(ε/2) in 21 settings",
         "(k * staircase(...).loss).delta",
@@ -173,7 +173,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "VI-C: γ = ½",
         "its total variation is the largest that ε allows",
         "staircase(epsilon, gamma=.5).total_variation",
@@ -182,7 +182,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "VI-C: γ = 0.0139",
         "is the mechanism of Figure 4: α of its triple",
         "staircase(epsilon=1, gamma=.0139).total_variation",
@@ -191,7 +191,7 @@ ITEMS = (
         within(5e-4),
     ),
     Item(
-        PAPER,
+        GI,
         "Appendix F1: area on (−γ, γ]",
         "total variation at γ = 0.2, ε = 1, from the two areas as they are printed",
         "staircase(epsilon=1, gamma=.2).total_variation",
@@ -200,7 +200,7 @@ ITEMS = (
         wrong("the second area has 1 − e^(−ε), not 1 − e^ε, which is negative"),
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (17)",
         "δ(1) of a Gaussian with μ = 1",
         "gaussian(scale=1).loss.delta",
@@ -209,7 +209,7 @@ ITEMS = (
         wrong("the second argument is −ε/μ − μ/2, without a second minus before ε"),
     ),
     Item(
-        PAPER,
+        GI,
         "Equation (18)",
         "total variation of a step used at ε = 1 with μ = 1",
         "gaussian(scale=1).loss.total_variation",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import product
 
-PAPER = "GI"
+GI = "GI"
 Triple = tuple[float, float, float]
 TRIPLES: tuple[Triple, ...] = (
     (1.0, 0.0, 0.3),

@@ -12,7 +12,7 @@ from tightrope import Bounds, Guarantee, PrivacyLoss, approx_dp, from_pair, lapl
 from tightrope.report.pictures.panels import Drawing, Line, Panel
 from tightrope.reproduce import instances
 from tightrope.reproduce.gi import printed
-from tightrope.reproduce.gi.printed import PAPER, TRIPLES
+from tightrope.reproduce.gi.printed import GI, TRIPLES
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most
 
@@ -135,9 +135,9 @@ def draw_laplace(effort: Effort) -> list[Drawing]:
     return [Panel("GI Fig. 3: Laplace noise and its two constraints, ε = 1", ALARMS, MISSED, lines)]
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        GI,
         "Theorem 1 (and Definition 1)",
         "(ε, δ)-DP is two half-planes for the trade-off function: largest violation over random pairs, added to 1",
         "from_pair(...).loss.delta, .tradeoff",
@@ -146,7 +146,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI,
         "Theorem 1, converse",
         "the δ that the trade-off function implies is δ(ε) again, for four triples",
         "approx_dp(...).loss.tradeoff, .delta",
@@ -155,7 +155,7 @@ ITEMS = (
         agrees(6),
     ),
     Item(
-        PAPER,
+        GI,
         "Figure 1",
         "lower left corner of the region of (1, 0.05)-DP: both errors (1 − δ)/(1 + e^ε)",
         "approx_dp(1, delta=.05).loss.tradeoff",
@@ -165,7 +165,7 @@ ITEMS = (
         draw_region,
     ),
     Item(
-        PAPER,
+        GI,
         "Definition 2 (ROC)",
         "the best tests of random pairs lie on the trade-off function: largest distance, added to 1",
         "from_pair(...).loss.tradeoff",
@@ -174,7 +174,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Definitions 3 and 4",
         "total variation is the supremum over all sets: largest difference over random pairs, added to 1",
         "from_pair(...).loss.total_variation",
@@ -183,7 +183,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Corollary 1",
         "trade-off function of (ε, δ) with η-TV: four triples at 41 error rates",
         "approx_dp(...).loss.tradeoff",
@@ -192,7 +192,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI,
         "Remark 1",
         "the largest η that (ε, δ) allows",
         "Guarantee(epsilon, delta).total_variation",
@@ -201,7 +201,7 @@ ITEMS = (
         agrees(12),
     ),
     Item(
-        PAPER,
+        GI,
         "Figure 2",
         "the slice: the sum of both errors on the new edge is 1 − η = 0.7",
         "approx_dp(1, delta=.05, total_variation=.3).loss.tradeoff",
@@ -211,7 +211,7 @@ ITEMS = (
         draw_sliced,
     ),
     Item(
-        PAPER,
+        GI,
         "Figure 3",
         "exact trade-off function of Laplace noise at ε = 1; at even errors it touches its total variation",
         "laplace(scale=1).loss.tradeoff",

@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from tightrope import PrivacyLoss, approx_dp, gaussian
 from tightrope.design.calibration.dpsgd import DpSgd
 from tightrope.report.pictures.panels import Drawing, Line, Panel
-from tightrope.reproduce.gi.printed import PAPER
+from tightrope.reproduce.gi.printed import GI
 from tightrope.reproduce.gi.regions import ALARMS, MISSED
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, sharper, within
@@ -19,7 +19,7 @@ from tightrope.reproduce.judges import agrees, at_most, sharper, within
 EXAMPLES, BATCH, NOISE, STEPS, DELTA = 60_000, 256, 1.3, 3515, 1e-5
 """15 epochs of the figure; a step is 1/1.3-GDP on its batch."""
 RATE = BATCH / EXAMPLES
-POINTS = tuple(round(0.5 + i / 10, 1) for i in range(30))
+EPSILONS_DRAWN = tuple(round(0.5 + i / 10, 1) for i in range(30))
 """The ε of a step for which the paper applies Theorem 2."""
 RATES = np.linspace(0.0, 1.0, 41)
 
@@ -42,7 +42,7 @@ def triples(*, known: bool) -> tuple[PrivacyLoss, ...]:
     eta = RATE * one.total_variation() if known else None
     return tuple(
         STEPS * approx_dp(math.log1p(RATE * math.expm1(at)), delta=RATE * one.delta(at), total_variation=eta).loss
-        for at in POINTS
+        for at in EPSILONS_DRAWN
     )
 
 
@@ -106,9 +106,9 @@ def draw(effort: Effort) -> list[Drawing]:
     return [Panel("GI Fig. 5: DP-SGD, 15 epochs, σ = 1.3, batch 256 of 60 000", ALARMS, MISSED, lines)]
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        GI,
         "Figure 5: moments accountant",
         "ε at δ = 10⁻⁵ by the conversion of Abadi et al., Poisson batches",
         "DpSgd(60000, 256, 1.3, 1).loss.remove.laws[0].log_moment",
@@ -117,7 +117,7 @@ ITEMS = (
         within(0.005),
     ),
     Item(
-        PAPER,
+        GI,
         "Figure 5: Theorem 2 and Kairouz et al.",
         "total variation of 3515 steps: Theorem 2 with η of the step beside (ε, δ) alone, both at the paper's ε",
         "3515 * approx_dp(...).loss",
@@ -127,7 +127,7 @@ ITEMS = (
         draw,
     ),
     Item(
-        PAPER,
+        GI,
         "Figure 5: the exact curve",
         "total variation of 3515 steps: exact beside Theorem 2 at the paper's ε",
         "(3515 * gaussian(...).loss.subset_sample(256, 60000)).total_variation()",
@@ -136,7 +136,7 @@ ITEMS = (
         sharper(),
     ),
     Item(
-        PAPER,
+        GI,
         "Figure 5: asymptotic curve",
         "μ of the Gaussian limit of 3515 steps, and Corollary 5.4 of Dong et al. that the figure draws",
         "(3515 * ...).gaussian_limit().mu",
@@ -145,7 +145,7 @@ ITEMS = (
         agrees(2),
     ),
     Item(
-        PAPER,
+        GI,
         "Figure 5: looser than the asymptotic region",
         "total variation of the asymptotic curve is at most that of Theorem 2, as the text says",
         "gaussian(scale=1/mu).loss.total_variation()",

@@ -13,8 +13,8 @@ from tightrope.reproduce import instances
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, attained, sharper
 
-PAPER = "GI-v1"
-EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
+GI_V1 = "GI-v1"
+BINARY = (0.1, 0.5, 1.0, 2.0, 4.0)
 P0, P1 = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
 Pair = tuple[float, float, Guarantee]
 """KL + KL of the outputs, TV of the inputs, and the triple of the channel between them."""
@@ -95,9 +95,9 @@ def draw_shares(effort: Effort) -> list[Drawing]:
     return [Panel("GI-v1 Fig. 5: the binary mechanism's share of the best KL", "ε", "share", lines)]
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        GI_V1,
         "Proposition 2, (20)",
         "total variation of an ε-LDP channel over tanh(ε/2): random channels, and the dominating mechanism",
         "Channel.total_variation, Guarantee(eps)",
@@ -106,7 +106,7 @@ ITEMS = (
         attained(),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Theorem 4, (23), (24)",
         "the binary mechanism for two laws on three values, entry by entry",
         "extremal.binary_with_erasure(p0, p1, Guarantee(1))",
@@ -115,7 +115,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Theorem 4, (22)",
         "it attains tanh(ε/2) of the total variation of the inputs",
         "extremal.binary_with_erasure(...).divergence",
@@ -124,7 +124,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Theorem 5, (26)-(28)",
         "the same with erasure, α = 0.4",
         "extremal.binary_with_erasure(p0, p1, Guarantee(1, 0, .6 tanh(.5)))",
@@ -133,7 +133,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Theorem 5, (25) and Remark 4",
         "it attains η times the total variation of the inputs; at the largest η this is Theorem 4",
         "extremal.binary_with_erasure(...).divergence",
@@ -142,7 +142,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Theorem 6, (42)",
         "KL + KL of the outputs over the bound of Duchi et al.: the largest over random channels",
         "channels.published.jeffreys_by_duchi",
@@ -153,7 +153,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Theorem 7, (43)",
         "KL + KL of the outputs over 2η min(2, e^ε)(e^ε − 1) TV²: the largest over random channels",
         "suprema.printed_jeffreys",
@@ -164,45 +164,45 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Theorem 7, sharper",
         "the bound at η = ½ tanh(ε/2) and TV = 0.5",
         "suprema.jeffreys",
-        lambda effort: [suprema.jeffreys(Guarantee(e, 0.0, math.tanh(e / 2) / 2), 0.5) for e in EPSILONS],
-        lambda effort: [math.tanh(e / 2) * min(2.0, math.exp(e)) * math.expm1(e) * 0.25 for e in EPSILONS],
+        lambda effort: [suprema.jeffreys(Guarantee(e, 0.0, math.tanh(e / 2) / 2), 0.5) for e in BINARY],
+        lambda effort: [math.tanh(e / 2) * min(2.0, math.exp(e)) * math.expm1(e) * 0.25 for e in BINARY],
         sharper(),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Corollary 2, (44)",
         "the bound without a bound on η",
         "suprema.printed_jeffreys(Guarantee(eps), t)",
-        lambda effort: [suprema.printed_jeffreys(Guarantee(e), 0.5) for e in EPSILONS],
-        lambda effort: [2 * min(2.0, math.exp(e)) * math.expm1(e) ** 2 / (1 + math.exp(e)) * 0.25 for e in EPSILONS],
+        lambda effort: [suprema.printed_jeffreys(Guarantee(e), 0.5) for e in BINARY],
+        lambda effort: [2 * min(2.0, math.exp(e)) * math.expm1(e) ** 2 / (1 + math.exp(e)) * 0.25 for e in BINARY],
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Equation (45)",
         "Corollary 2 is at most Theorem 6, at five ε",
         "suprema.printed_jeffreys, published.jeffreys_by_duchi",
-        lambda effort: [suprema.printed_jeffreys(Guarantee(e), 0.5) for e in EPSILONS],
-        lambda effort: [published.jeffreys_by_duchi(e, 0.5) for e in EPSILONS],
+        lambda effort: [suprema.printed_jeffreys(Guarantee(e), 0.5) for e in BINARY],
+        lambda effort: [published.jeffreys_by_duchi(e, 0.5) for e in BINARY],
         at_most(),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Remark 5",
         "the factor min(2, e^ε) replaced: by 1 + δ below some ε (δ = 0.01 here), ours by less than 1 at every ε",
         "suprema.jeffreys",
         lambda effort: [
-            suprema.jeffreys(Guarantee(e), 0.5) / (2 * math.expm1(e) ** 2 / (1 + math.exp(e)) * 0.25) for e in EPSILONS
+            suprema.jeffreys(Guarantee(e), 0.5) / (2 * math.expm1(e) ** 2 / (1 + math.exp(e)) * 0.25) for e in BINARY
         ],
         number(1.01),
         sharper(),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Equation (46)",
         "log-ratio of two marginals over min(2, e^ε)(e^ε − 1) TV: the largest over random channels",
         "Channel.matrix",
@@ -211,7 +211,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "VII-B1, (51)-(58)",
         "the binary mechanism has the promised share of any other channel's KL: the largest share over the truth",
         "channels.published.binary_share_pure, extremal.binary_with_erasure",
@@ -220,25 +220,25 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "VII-B1: the share itself",
         "the share of the best KL that is certain, at five ε",
         "suprema.binary_share_of_best_kl",
-        lambda effort: [suprema.binary_share_of_best_kl(Guarantee(e)) for e in EPSILONS],
-        lambda effort: [1 / (min(2.0, math.exp(e)) * (math.exp(e) + 1)) for e in EPSILONS],
+        lambda effort: [suprema.binary_share_of_best_kl(Guarantee(e)) for e in BINARY],
+        lambda effort: [1 / (min(2.0, math.exp(e)) * (math.exp(e) + 1)) for e in BINARY],
         sharper("higher"),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Figure 5",
         "the two curves: the share here, and 1/(2(e^ε + 1)²) of Kairouz et al., at five ε",
         "published.binary_share_pure, .binary_share_by_kairouz",
         lambda effort: [
-            share(e) for share in (published.binary_share_pure, published.binary_share_by_kairouz) for e in EPSILONS
+            share(e) for share in (published.binary_share_pure, published.binary_share_by_kairouz) for e in BINARY
         ],
         lambda effort: [
-            *(1 / (min(2.0, math.exp(e)) * (math.exp(e) + 1)) for e in EPSILONS),
-            *(1 / (2 * (math.exp(e) + 1) ** 2) for e in EPSILONS),
+            *(1 / (min(2.0, math.exp(e)) * (math.exp(e) + 1)) for e in BINARY),
+            *(1 / (2 * (math.exp(e) + 1) ** 2) for e in BINARY),
         ],
         agrees(9),
         draw_shares,

@@ -11,11 +11,11 @@ from tightrope.channels import Channel, extremal, suprema
 from tightrope.reproduce import instances
 from tightrope.reproduce.gi.asymptotics import distance
 from tightrope.reproduce.gi.contraction import kept_by_erasure, lemma_3
-from tightrope.reproduce.gi_v1.divergences import PAPER
+from tightrope.reproduce.gi_v1.divergences import GI_V1
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, within, wrong
 
-EPSILONS = (0.3, 1.0, 2.0)
+LEAKING = (0.3, 1.0, 2.0)
 
 
 def leakage_beside_79(effort: Effort) -> float:
@@ -37,9 +37,9 @@ def variation_from_leakage(effort: Effort) -> float:
     return 1 + instances.worst_of(found)
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        GI_V1,
         "Theorem 3",
         "the limit theorem, as in the journal version: distance to the limit at n = 3000",
         "(n * approx_dp(...).loss).tradeoff",
@@ -48,7 +48,7 @@ ITEMS = (
         within(1e-4),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "VI-D: k Gaussian releases",
         "total variation 2Φ(√k μ/2) − 1; here μ = 0.3 with k = 1, 20, 100",
         "(k * gaussian(...).loss).total_variation()",
@@ -57,7 +57,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Theorem 8, (59), (65)-(69)",
         "withheld reports keep η/tanh(ε/2) of every f-divergence: largest difference, added to 1",
         "suprema.share_kept_by_erasure, Channel.erase",
@@ -66,7 +66,7 @@ ITEMS = (
         agrees(7),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Lemma 3, (60)-(62)",
         "total variation after erasure over (1 − α) tanh(ε/2): the largest over random channels",
         "Channel.erase(alpha).total_variation",
@@ -75,7 +75,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Appendix J, (79) corrected",
         "maximal leakage of two inputs over log(2e^ε/(e^ε + 1)): the largest over random channels",
         "Channel.maximal_leakage",
@@ -84,7 +84,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Appendix J, (79)",
         "the largest maximal leakage at ε = 2, and the printed bound",
         "extremal.dominating_channel(Guarantee(2)).maximal_leakage",
@@ -93,7 +93,7 @@ ITEMS = (
         wrong("the numerator is 2e^ε, not 2ε"),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Appendix J, (80)",
         "total variation of the rows (3/4, 1/4), (1/4, 3/4) from their leakage as printed, 1 − e^(−I)",
         "Channel.total_variation, .maximal_leakage",
@@ -102,7 +102,7 @@ ITEMS = (
         wrong("it is e^I − 1"),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Appendix J, (80) corrected",
         "total variation of two rows is e^I − 1: largest relative difference over random channels, added to 1",
         "Channel.total_variation, .maximal_leakage",
@@ -111,23 +111,23 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Appendix J, (81)",
         "the result holds all the same: largest total variation (e^ε − 1)/(e^ε + 1)",
         "extremal.dominating_channel(Guarantee(eps)).maximal_leakage",
-        lambda effort: [math.expm1(extremal.dominating_channel(Guarantee(e)).maximal_leakage) for e in EPSILONS],
-        lambda effort: [math.expm1(e) / (math.exp(e) + 1) for e in EPSILONS],
+        lambda effort: [math.expm1(extremal.dominating_channel(Guarantee(e)).maximal_leakage) for e in LEAKING],
+        lambda effort: [math.expm1(e) / (math.exp(e) + 1) for e in LEAKING],
         agrees(9),
     ),
     Item(
-        PAPER,
+        GI_V1,
         "Theorem 8 at the largest η",
         "nothing need be withheld there, and half of the divergence is kept at half of it",
         "suprema.share_kept_by_erasure",
         lambda effort: [
-            suprema.share_kept_by_erasure(Guarantee(e, 0.0, s * math.tanh(e / 2))) for e in EPSILONS for s in (1.0, 0.5)
+            suprema.share_kept_by_erasure(Guarantee(e, 0.0, s * math.tanh(e / 2))) for e in LEAKING for s in (1.0, 0.5)
         ],
-        lambda effort: [1.0, 0.5] * len(EPSILONS),
+        lambda effort: [1.0, 0.5] * len(LEAKING),
         agrees(9),
     ),
 )

@@ -13,7 +13,7 @@ from tightrope.report.pictures.panels import Drawing, Line, Panel, Plane
 from tightrope.reproduce import instances
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, exceeded, sharper
-from tightrope.reproduce.km.divergences import LINE, PAPER
+from tightrope.reproduce.km.divergences import KM, LINE
 from tightrope.transport import (
     CouplingMechanism,
     approximate_knowledge,
@@ -193,9 +193,9 @@ def draw(effort: Effort) -> list[Drawing]:
     ]  # fmt: skip
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        KM,
         "Example 1 and Figure 2",
         "the way of least cost from λ to μ: cost 0.3, and the plan",
         "transport.coupling(..., line([1, 2, 3]))",
@@ -208,7 +208,7 @@ ITEMS = (
         draw,
     ),
     Item(
-        PAPER,
+        KM,
         "Definition 7",
         "both marginals of optimal couplings of random laws: largest difference, added to 1",
         "transport.coupling(...).plan",
@@ -217,7 +217,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        KM,
         "Definition 8",
         "W_1, W_2 and W_∞ beside a linear program: largest difference over random laws and costs, added to 1",
         "transport.wasserstein(..., p=1, 2, inf)",
@@ -226,7 +226,7 @@ ITEMS = (
         agrees(5),
     ),
     Item(
-        PAPER,
+        KM,
         "II-G: north-west corner rule",
         "it is chosen for submodular costs, and optimal: largest difference to the program, added to 1",
         "transport.coupling(...).method, .cost",
@@ -235,7 +235,7 @@ ITEMS = (
         agrees(5),
     ),
     Item(
-        PAPER,
+        KM,
         "V-B: diameter",
         "W_1 ≤ W_∞ ≤ diam of the supports: the largest ratio over random laws",
         "transport.diameter, transport.wasserstein",
@@ -244,7 +244,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        KM,
         "Definition 15",
         "with a group's name known to the mechanism, pairs are (group, law): D_∞ for the laws it was fitted with",
         "transport.distribution_privacy(mechanism, [('a', 'b')], 'max')",
@@ -253,7 +253,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        KM,
         "Definition 16",
         "coupling mechanisms for random groups known exactly: D_∞ between their outputs, the largest, added to 1",
         "transport.CouplingMechanism.fit",
@@ -262,7 +262,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        KM,
         "Example 2",
         "value 2 becomes 1 with probability 20 % and 3 with 40 %; the output has law μ",
         "CouplingMechanism.fit(...).table, .output_law",
@@ -271,7 +271,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        KM,
         "Theorem 3.1",
         "laws known within e^(±ε): D_∞ of the real outputs over 2ε, the largest over random mechanisms",
         "distribution_privacy(mechanism, [((group, law), ...)], 'max')",
@@ -280,7 +280,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        KM,
         "Theorem 3.2",
         "KL of the real outputs over 2ε e^ε, the largest over random mechanisms",
         "distribution_privacy(mechanism, [((group, law), ...)], 'kl')",
@@ -289,7 +289,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        KM,
         "Theorem 3.2, sharper",
         "bound on KL at ε = 0.2 and 0.05",
         "transport.one_draw(epsilon=...).divergence('kl')",
@@ -298,7 +298,7 @@ ITEMS = (
         sharper(),
     ),
     Item(
-        PAPER,
+        KM,
         "Theorem 3.3",
         "reverse KL (f = −log t) of real outputs, and the printed bound e^ε f(e^(2ε)) at that ε",
         "distribution_privacy(mechanism, [((group, law), ...)], 'reverse_kl')",
@@ -307,7 +307,7 @@ ITEMS = (
         exceeded("the bound is negative for a falling f; the proof bounds a sum by its largest term"),
     ),
     Item(
-        PAPER,
+        KM,
         "Theorem 3.3, corrected",
         "reverse KL of the same outputs over η (f(e^(2ε)) + e^(2ε) f(e^(−2ε)))/(e^(2ε) − 1)",
         "transport.approximate_knowledge(...).divergence('reverse_kl')",
@@ -316,7 +316,7 @@ ITEMS = (
         at_most(),
     ),
     Item(
-        PAPER,
+        KM,
         "Definitions 17 and 18, Proposition 2",
         "expected loss of the utility-optimal mechanism is W_1: largest difference to the program, added to 1",
         "CouplingMechanism.fit(...).loss",
@@ -325,7 +325,7 @@ ITEMS = (
         agrees(5),
     ),
     Item(
-        PAPER,
+        KM,
         "VI-D: mechanism of least largest loss",
         "its largest loss is W_∞: largest difference over random laws, added to 1",
         "CouplingMechanism.fit(..., objective='worst').loss",

@@ -20,11 +20,11 @@ from tightrope.transport import (
     wasserstein,
 )
 
-PAPER = "KM"
+KM = "KM"
 P, Q = np.array([0.5, 0.3, 0.2]), np.array([0.25, 0.25, 0.5])
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
 """Three points in a row."""
-POINTS = np.eye(3)
+THREE_POINTS = np.eye(3)
 
 
 def f_sum(p: Floats, q: Floats, name: str) -> float:
@@ -64,7 +64,7 @@ def definition_5(effort: Effort) -> float:
     found = []
     for rows in channels(effort):
         delta = instances.between(0.0, 0.3)
-        ours = distribution_privacy(rows, [(POINTS[0], POINTS[1])], "approximate_max", delta=delta).epsilon
+        ours = distribution_privacy(rows, [(THREE_POINTS[0], THREE_POINTS[1])], "approximate_max", delta=delta).epsilon
         found.append(abs(ours - both_ways(rows[0], rows[1], delta)))
     return 1 + instances.worst_of(found)
 
@@ -74,7 +74,7 @@ def proposition_1(effort: Effort) -> float:
     found = []
     for rows in channels(effort):
         delta = instances.between(0.01, 0.3)
-        pairs = [(POINTS[x], POINTS[y]) for x, y in permutations(range(3), 2)]
+        pairs = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in permutations(range(3), 2)]
         ours = distribution_privacy(rows, pairs, "approximate_max", delta=delta).epsilon
         found.append(abs(ours - Channel(rows).guarantee(delta).epsilon))
     return 1 + instances.worst_of(found)
@@ -145,9 +145,9 @@ def draw(effort: Effort) -> list[Drawing]:
     ])]  # fmt: skip
 
 
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        KM,
         "Figure 1",
         "the output law A#(λ) of a value of law λ, entry by entry",
         "Channel.push",
@@ -157,7 +157,7 @@ ITEMS = (
         draw,
     ),
     Item(
-        PAPER,
+        KM,
         "Definition 1 and Proposition 1",
         "(ε, δ)-DP is δ-approximate max divergence at most ε: largest difference over random channels, added to 1",
         "distribution_privacy(..., 'approximate_max'), Channel.guarantee",
@@ -166,7 +166,7 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        KM,
         "Definition 2 (XDP)",
         "ε per unit of distance of random channels on a line: largest difference, added to 1",
         "transport.MetricMechanism.of(...).epsilon",
@@ -175,7 +175,7 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        KM,
         "Definition 3 (DistP)",
         "ε between two laws from all sets of outputs: largest difference, added to 1",
         "transport.distribution_privacy",
@@ -184,7 +184,7 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        KM,
         "Definition 4 (XDistP)",
         "ε per unit of the distance of laws: largest relative difference, added to 1",
         "transport.extended_distribution_privacy",
@@ -193,7 +193,7 @@ ITEMS = (
         agrees(7),
     ),
     Item(
-        PAPER,
+        KM,
         "Table I",
         "KL, reverse KL, total variation, χ², Hellinger of two laws, the worse order of each",
         "transport.distribution_privacy",
@@ -202,7 +202,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        KM,
         "Table I, reverse KL",
         "D_f of two laws with the f of the table, −t log t, beside reverse KL",
         "Channel.divergence('reverse_kl')",
@@ -211,7 +211,7 @@ ITEMS = (
         wrong("f is −log t; −t log t is not convex and gives minus KL"),
     ),
     Item(
-        PAPER,
+        KM,
         "Definition 5",
         "δ-approximate max divergence from all sets: largest difference over random laws, added to 1",
         "transport.distribution_privacy(..., 'approximate_max', delta=...)",
@@ -220,7 +220,7 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        KM,
         "Definition 6, Definitions 9 to 12",
         "f-divergences between outputs of laws, and per unit of W_1: largest relative difference, added to 1",
         "distribution_privacy, extended_distribution_privacy",

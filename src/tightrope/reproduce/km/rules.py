@@ -13,7 +13,7 @@ from tightrope.report.pictures.panels import Diagram, Drawing
 from tightrope.reproduce import instances
 from tightrope.reproduce.item import Compute, Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, attained, exceeded, sharper
-from tightrope.reproduce.km.divergences import LINE, PAPER, POINTS, TABLE_I
+from tightrope.reproduce.km.divergences import KM, LINE, TABLE_I, THREE_POINTS
 from tightrope.transport import (
     DistributionGuarantee,
     MetricMechanism,
@@ -28,13 +28,13 @@ from tightrope.transport import (
 
 ALL_PAIRS = tuple(combinations(range(3), 2))
 """Each stands for both orders, the worse of which is what divergences between two sides are."""
-NEAR = np.array([[True, True, False], [True, True, True], [False, True, True]])
+NEIGHBOURS = np.array([[True, True, False], [True, True, True], [False, True, True]])
 """Neighbours on a line of three points."""
 
 
 def between_points(rows: Floats, name: str, pairs: tuple[tuple[int, int], ...] = ALL_PAIRS) -> float:
     """The ε of D-DP between points."""
-    return distribution_privacy(rows, [(POINTS[x], POINTS[y]) for x, y in pairs], name).epsilon
+    return distribution_privacy(rows, [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in pairs], name).epsilon
 
 
 def between_laws(rows: Floats, first: Floats, second: Floats, name: str) -> float:
@@ -44,7 +44,7 @@ def between_laws(rows: Floats, first: Floats, second: Floats, name: str) -> floa
 
 def related() -> tuple[Floats, Floats]:
     """Two laws with a random coupling on neighbouring points."""
-    plan = instances.uniforms(3, 3) * NEAR
+    plan = instances.uniforms(3, 3) * NEIGHBOURS
     plan = plan / plan.sum()
     return plan.sum(axis=1), plan.sum(axis=0)
 
@@ -52,14 +52,14 @@ def related() -> tuple[Floats, Floats]:
 def theorem_1(effort: Effort) -> list[float]:
     """D_f between laws in Φ# over that between points of Φ: the largest of random channels; and at point masses."""
     found = []
-    neighbours = tuple((x, y) for x, y in ALL_PAIRS if NEAR[x, y])
+    neighbours = tuple((x, y) for x, y in ALL_PAIRS if NEIGHBOURS[x, y])
     for _ in range(effort.some(0.1)):
         rows, name = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)]
         found.append(between_laws(rows, *related(), name) / between_points(rows, name, neighbours))
     rows = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
     return [
         instances.worst_of(found),
-        between_laws(rows, POINTS[0], POINTS[1], "kl") / between_points(rows, "kl", ((0, 1),)),
+        between_laws(rows, THREE_POINTS[0], THREE_POINTS[1], "kl") / between_points(rows, "kl", ((0, 1),)),
     ]
 
 
@@ -68,8 +68,8 @@ def definition_14(effort: Effort) -> float:
     missed = 0
     for _ in range(effort.some(0.1)):
         first, second = related()
-        missed += not lifted(NEAR, first, second, outside=1e-12)
-    return 1 + missed + (1 - mass_outside(NEAR, POINTS[0], POINTS[2]))
+        missed += not lifted(NEIGHBOURS, first, second, outside=1e-12)
+    return 1 + missed + (1 - mass_outside(NEIGHBOURS, THREE_POINTS[0], THREE_POINTS[2]))
 
 
 def theorem_2(effort: Effort) -> float:
@@ -77,7 +77,7 @@ def theorem_2(effort: Effort) -> float:
     found = []
     for _ in range(effort.some(0.1)):
         rows, name, laws = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)], instances.pair(3)
-        points = [(POINTS[x], POINTS[y]) for x, y in ALL_PAIRS]
+        points = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS]
         per_unit = extended_distribution_privacy(rows, points, name, LINE).epsilon
         found.append(between_laws(rows, *laws, name) / (per_unit * wasserstein(*laws, LINE)))
     return instances.worst_of(found)
@@ -86,9 +86,9 @@ def theorem_2(effort: Effort) -> float:
 def restricted(effort: Effort) -> float:
     """Theorem 2's relation: pairs whose optimal couplings stay on Φ, for p = 1 and ∞, are counted as they should be."""
     right = [
-        optimally_lifted(NEAR, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE),
-        optimally_lifted(NEAR, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE, p=math.inf),
-        not optimally_lifted(NEAR, POINTS[0], POINTS[2], LINE),
+        optimally_lifted(NEIGHBOURS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE),
+        optimally_lifted(NEIGHBOURS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE, p=math.inf),
+        not optimally_lifted(NEIGHBOURS, THREE_POINTS[0], THREE_POINTS[2], LINE),
         # on Φ alone this costs 2, but everything could stay where it is
         not optimally_lifted(~np.eye(3, dtype=bool), [0.5, 0.5, 0.0], [0.5, 0.5, 0.0], LINE),
     ]
@@ -102,10 +102,10 @@ def theorem_4(effort: Effort) -> float:
         rows, name = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)]
         x, y = ALL_PAIRS[instances.whole(0, 2)]
         direct = (
-            Channel(rows).divergence(name, POINTS[x], POINTS[y]),
-            Channel(rows).divergence(name, POINTS[y], POINTS[x]),
+            Channel(rows).divergence(name, THREE_POINTS[x], THREE_POINTS[y]),
+            Channel(rows).divergence(name, THREE_POINTS[y], THREE_POINTS[x]),
         )
-        found.append(abs(between_laws(rows, POINTS[x], POINTS[y], name) / max(direct) - 1))
+        found.append(abs(between_laws(rows, THREE_POINTS[x], THREE_POINTS[y], name) / max(direct) - 1))
     return 1 + instances.worst_of(found)
 
 
@@ -148,7 +148,7 @@ def _summed(first: Floats, second: list[Floats], *, metric: bool) -> float:
 
 
 def _guarantee(rows: Floats, *, metric: bool) -> DistributionGuarantee:
-    pairs = [(POINTS[x], POINTS[y]) for x, y in ALL_PAIRS]
+    pairs = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS]
     if metric:
         return DistributionGuarantee.from_points(
             extended_distribution_privacy(rows, pairs, "kl", LINE).epsilon, "kl", metric=True
@@ -197,7 +197,7 @@ def pre_processed(effort: Effort) -> float:
     for _ in range(effort.some(0.1)):
         rows, moves = instances.any_channel(3, 3).matrix, instances.any_channel(3, 3).matrix
         laws, name = instances.pair(3), TABLE_I[instances.whole(0, 4)]
-        points = [(POINTS[x], POINTS[y]) for x, y in ALL_PAIRS]
+        points = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS]
         per_unit = stability(moves, LINE) * extended_distribution_privacy(rows, points, name, LINE).epsilon
         found.append(between_laws(rows, laws[0] @ moves, laws[1] @ moves, name) / (per_unit * wasserstein(*laws, LINE)))
     return instances.worst_of(found)
@@ -207,7 +207,7 @@ def chained() -> float:
     """KL between laws two steps apart over twice the ε of one step: binomial laws whose parameter moves evenly."""
     rows = np.array([[0.81, 0.18, 0.01], [0.49, 0.42, 0.09], [0.25, 0.5, 0.25]])
     one_step = between_points(rows, "kl", ((0, 1), (1, 2)))
-    return between_laws(rows, POINTS[0], POINTS[2], "kl") / (2 * one_step)
+    return between_laws(rows, THREE_POINTS[0], THREE_POINTS[2], "kl") / (2 * one_step)
 
 
 def chain_allowed(effort: Effort) -> float:
@@ -216,7 +216,7 @@ def chain_allowed(effort: Effort) -> float:
     for _ in range(effort.some(0.1)):
         rows, name = instances.any_channel(3, 3).matrix, ("total_variation", "max")[instances.whole(0, 1)]
         step = DistributionGuarantee(between_points(rows, name, ((0, 1), (1, 2))), name)
-        found.append(between_laws(rows, POINTS[0], POINTS[2], name) / step.pre_process(2).epsilon)
+        found.append(between_laws(rows, THREE_POINTS[0], THREE_POINTS[2], name) / step.pre_process(2).epsilon)
     return instances.worst_of(found)
 
 
@@ -246,9 +246,9 @@ def leftover(effort: Effort) -> float:
     found = []
     for _ in range(effort.some(0.1)):
         rows, laws, delta = instances.any_channel(3, 3).matrix, instances.pair(3), 0.05
-        points = [(POINTS[x], POINTS[y]) for x, y in ALL_PAIRS]
+        points = [(THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS]
         epsilon = extended_distribution_privacy(rows, points, "approximate_max", LINE, delta=delta).epsilon
-        for pair in (laws, *((POINTS[x], POINTS[y]) for x, y in ALL_PAIRS)):
+        for pair in (laws, *((THREE_POINTS[x], THREE_POINTS[y]) for x, y in ALL_PAIRS)):
             ratio = math.exp(epsilon * wasserstein(*pair, LINE, p=math.inf))
             p, q = np.stack(pair) @ rows
             rest = max(float(np.maximum(p - ratio * q, 0).sum()), float(np.maximum(q - ratio * p, 0).sum()))
@@ -297,14 +297,14 @@ def draw_relations(effort: Effort) -> list[Drawing]:
 
 def _ratio(item: str, statement: str, call: str, ours: Compute) -> Item:
     """A property: the largest ratio to what the paper allows."""
-    return Item(PAPER, item, f"{statement}: the largest ratio over random ones", call, ours, number(1.0), at_most())
+    return Item(KM, item, f"{statement}: the largest ratio over random ones", call, ours, number(1.0), at_most())
 
 
 DP, XDP = "transport.distribution_privacy", "transport.extended_distribution_privacy"
 RULES = "DistributionGuarantee"
-ITEMS = (
+items = (
     Item(
-        PAPER,
+        KM,
         "Definition 13",
         "a map of three points on a line that moves 1 to 2 and leaves the others is 2-stable for W_1",
         "transport.stability",
@@ -313,7 +313,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        KM,
         "Definition 14",
         "laws with a coupling on neighbours are lifted; two far points have all mass outside: mistakes, added to 1",
         "transport.lifted, transport.mass_outside",
@@ -322,7 +322,7 @@ ITEMS = (
         agrees(9),
     ),
     Item(
-        PAPER,
+        KM,
         "Theorem 1, (1)",
         "D_f of lifted pairs of laws over D_f of neighbouring points: random ones, and point masses",
         f"{DP}, DistributionGuarantee.from_points",
@@ -331,7 +331,7 @@ ITEMS = (
         attained(),
     ),
     Item(
-        PAPER,
+        KM,
         "V-B: lifting by optimal couplings",
         "four pairs of laws are told apart rightly by whether an optimal coupling stays on Φ (p = 1 and ∞)",
         "transport.optimally_lifted",
@@ -341,7 +341,7 @@ ITEMS = (
     ),
     _ratio("Theorem 2", "D_f of laws over ε W_1", XDP, theorem_2),
     Item(
-        PAPER,
+        KM,
         "Lemma 1 and Theorem 4",
         "between point masses the guarantee of laws is that of points: largest relative difference, added to 1",
         f"{DP}, {RULES}(points=True)",
@@ -350,7 +350,7 @@ ITEMS = (
         agrees(8),
     ),
     Item(
-        PAPER,
+        KM,
         "Figure 3 and Definitions 19, 20: ⊙ needs points",
         "total variation of two draws for the same value, where each draw alone has 0 between the two laws (Table II)",
         f"{DP}, {RULES}.with_same_input",
@@ -396,7 +396,7 @@ ITEMS = (
         post_processed,
     ),
     Item(
-        PAPER,
+        KM,
         "Proposition 8.1, Table II, pre-processing",
         "KL between laws two steps apart over twice the ε of one step",
         f"{DP}, {RULES}.pre_process",
@@ -424,7 +424,7 @@ ITEMS = (
     ),
     _ratio("Proposition 10", "KL, reverse KL, TV and Hellinger over D_∞", f"{RULES}.weakened", weaker),
     Item(
-        PAPER,
+        KM,
         "Figure 4: from points to laws at δ > 0",
         "δ* that laws need at ε W_∞ over the δ of the points: the largest over random channels, beside the |Φ| = 9 of "
         "the figure",
