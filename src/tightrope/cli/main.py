@@ -78,7 +78,7 @@ app.command("reproduce", epilog=reproduce.REPRODUCE_EXAMPLE)(reproduce.reproduce
 
 app.add_typer(ledger.group, name="ledger", help="What was promised about a dataset, and what is spent of it.")
 app.add_typer(local.group, name="local", help="Collect without being trusted: plan a study, report, estimate.")
-app.add_typer(couple.group, name="couple", help="Hide the group somebody is from: fit, apply and check a coupling.")
+app.add_typer(couple.group, name="couple", help="Hide the group somebody is from: fit, apply, check a coupling.")
 
 
 def _version(asked: bool) -> None:

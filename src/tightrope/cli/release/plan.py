@@ -26,9 +26,10 @@ Json = Mapping[str, Any]
 
 
 def plan(path: PlanPath, budgets: Budgets = False, within: Within = None, as_json: AsJson = False) -> None:
-    """Show what a plan promises and how accurate it will be, or the least budget that is as accurate as wanted.
+    """Show what a plan promises and how accurate it will be.
 
-    Reads the names and types of the columns, never a value. Spends nothing.
+    Or the least budget that is as accurate as wanted. Reads the names and types of the columns, never a value, and
+    spends nothing.
     """
     from tightrope.certificates.document import plain
     from tightrope.cli.output import print_document, working
