@@ -17,7 +17,7 @@ STATEMENT = (
 )
 KNOWN = (
     "its groups follow from the question, so every one is shown and none is discovered; None is the group of what is "
-    "missing"
+    "missing, or below the first edge of a cut"
 )
 
 
