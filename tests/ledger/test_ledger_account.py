@@ -51,7 +51,7 @@ def test_a_key_is_charged_once_and_belongs_to_one_plan(account):
 def test_a_refusal_is_an_entry_and_spends_nothing(account):
     account.charge(claim("a", "0.7"))
     for way in (account.charge, account.check):
-        with pytest.raises(BudgetRefused, match=r"0\.3 is left; plan with share=0\.3 or less"):
+        with pytest.raises(BudgetRefused, match=r"0\.3 is left; plan with 0\.75 of this share or less"):
             way(claim("b", "0.4"))
     kinds = [entry.kind for entry in account.book.entries()]
     assert kinds == ["dataset", "charged", "refused", "refused"]

@@ -88,7 +88,7 @@ def test_a_ledger_that_may_only_be_read_charges_nothing(place):
         except LedgerError as error:
             os.write(out, str(error).encode())
 
-    for parent in place.parents[:3]:
+    for parent in place.parents[:4]:  # a process of several has one folder more
         parent.chmod(0o755)
     code, said = ended(*started(work))
     place.parent.chmod(0o755)
@@ -253,3 +253,22 @@ def test_fifty_refusals_change_nothing_but_the_history(exhausted):
             exhausted.charge(claim(f"refused {number}", "0.001"))
     assert exhausted.state().balance("total").spent == 1
     assert check(Ledger(exhausted.book.name)).problems == ()
+
+
+def test_a_file_with_two_names_is_refused(place):
+    """Each name has a log of its own, and the charges of one would be lost to the other."""
+    other = place.with_name("other.ledger")
+    other.hardlink_to(place)
+    for name in (place, other):
+        with pytest.raises(InputError, match="hard links"):
+            account(name)
+    other.unlink()
+    assert account(place).state().balance("total").spent * 2 == 1
+
+
+def test_a_link_leads_to_the_file_and_its_witness(place):
+    link = place.with_name("link.ledger")
+    link.symlink_to(place)
+    account(link).charge(claim("by the link", "0.05"))
+    assert not link.with_name("link.ledger.head").exists()
+    assert problems(place) == ()

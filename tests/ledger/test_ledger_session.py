@@ -56,7 +56,7 @@ def test_a_certificate_names_its_entry(place):
     entry, ledger = second.certificate_data.entry, Ledger(place)
     assert entry is not None and first.certificate_data.entry is not None
     assert (entry.position, entry.of, entry.share, entry.left) == (2, None, "1/4", "1/2")
-    assert second.certificate["ledger"].startswith("release 2 of this dataset; recorded as entry 4 of ledger")
+    assert second.certificate["ledger"].startswith("release 2 of the dataset 'people'; recorded as entry 4 of ledger")
     report = check(ledger, [entry, first.certificate_data.entry])
     assert (report.certificates, report.guarantees, report.problems) == (2, 1, ())
 

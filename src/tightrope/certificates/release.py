@@ -140,7 +140,11 @@ class LedgerEntry(Part, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """In words, for people."""
-        place = f"release {self.position} of {self.of}" if self.of else f"release {self.position} of this dataset"
+        place = (
+            f"release {self.position} of {self.of}"
+            if self.of
+            else f"release {self.position} of the dataset {self.dataset!r}"
+        )
         return f"{place}; recorded as entry {self.number} of ledger {self.ledger}"
 
 

@@ -162,12 +162,16 @@ class Account:
 
     def _found(self, connection: Connection, kind: str, claim: Claim | SeriesClaim) -> Entry | None:
         found: Entry | None = chain.of_key(connection, self.name, kind, claim.key)
-        if found is not None and found.said["plan"] != claim.plan:
-            remedy = "the same key means the same plan; for a new release leave it out"
+        if found is not None and (found.said["plan"], found.said["audience"]) != (claim.plan, claim.audience):
+            remedy = "the same key means the same plan for the same audience; for a new release leave it out"
             raise InputError("key", claim.key, "new, or that of this very plan", remedy)
         return found
 
     def _next(self, connection: Connection, claim: Claim, series: str | None) -> Entry | BudgetRefused:
+        reserved = None if series is None else chain.of_key(connection, self.name, RESERVED, series)
+        if reserved is not None and reserved.said["audience"] != claim.audience:
+            expected = f"{reserved.said['audience']!r}, whose limits the series {series!r} was charged to"
+            raise InputError("audience", claim.audience, expected, "another audience needs a series of its own")
         said: dict[str, Any] = {**_said_of(claim, self.book.now(connection)), "series": series}
         declared = None if series is None else chain.of_key(connection, self.name, RESERVED, series)
         if declared is not None and declared.said["recipe"] != said["recipe"]:

@@ -137,7 +137,8 @@ def costs_of(limits: Iterable[Limit], kept: Budget, audience: str | None) -> dic
 
 
 def _refusal(slot: str, cost: Fraction, left: Fraction) -> str:
-    less = f"plan with share={shown(left)} or less" if left > 0 else "the answers that were paid for are in the ledger"
+    part = shown(left / cost)
+    less = f"plan with {part} of this share or less" if left > 0 else "the answers that were paid for are in the ledger"
     return (
         f"this release needs a share of {shown(cost)} of the budget {slot!r} and {shown(left)} is left; {less}; "
         f"nothing was spent"

@@ -34,10 +34,12 @@ def recipe_of(draft: Draft) -> Recipe:
     return Recipe(tuple(units_of(draft.tasks)), made.choices, made.window, made.alternatives, made.spare)
 
 
-def asked(draft: Draft) -> str:
-    """A digest of all that a plan asks and promises, but not of its noise: the same on every machine."""
+def asked(draft: Draft, audience: str | None) -> str:
+    """A digest of all that a plan asks and promises, and whom, but not of its noise: the same on every machine."""
     kept = [[str(Fraction(value)) for value in point] for point in draft.budget.stated]
-    return digest(canonical([kept, str(Fraction(draft.budget.delta)), [_asked(task) for task in draft.tasks]]))
+    return digest(
+        canonical([kept, str(Fraction(draft.budget.delta)), audience, [_asked(task) for task in draft.tasks]])
+    )
 
 
 def _asked(task: Task) -> list[Any]:
@@ -50,7 +52,7 @@ def _asked(task: Task) -> list[Any]:
 def claim_of(draft: Draft, key: str, audience: str | None) -> Claim:
     """What a release of the draft is charged by."""
     recipe = recipe_of(draft).text
-    return Claim(key, digest(asked(draft) + digest(recipe)), draft.budget, recipe, audience)
+    return Claim(key, digest(asked(draft, audience) + digest(recipe)), draft.budget, recipe, audience)
 
 
 def named(certificate: ReleaseCertificate, entry: Entry, account: Account) -> ReleaseCertificate:

@@ -93,7 +93,7 @@ class Series(Sealed):
 
 def series_of(account: Account, draft: Draft, times: int, key: str, how: How) -> Series:
     """The series of this key: found with its noise, or planned and reserved."""
-    plan = digest(f"{asked(draft)} {times}")
+    plan = digest(f"{asked(draft, how[0])} {times}")
     found = account.reserved(key)
     recipe = _planned(draft, times) if found is None else Recipe.read(found[1])
     if found is not None and found[0].said["plan"] != plan:

@@ -27,7 +27,7 @@ def test_answers_and_promise_in_words(run, folder):
     shown = run("release", folder / "plan.toml")
     assert (shown.code, shown.err) == (0, "")
     for words in ("Visits", "City 00", "±", "right at most", "more in", "report.html", "certificate.json",
-                  "release 1 of this dataset", "Releasing again is charged again"):  # fmt: skip
+                  "release 1 of the dataset", "Releasing again is charged again"):  # fmt: skip
         assert words in shown.out
     assert "\x1b" not in shown.out  # neither colours nor what a key smuggles in
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -104,7 +104,7 @@ def test_a_part_is_charged_each_time_until_nothing_is_left(run, folder):
     shared(folder, "0.4")
     for number, left in ((1, "0.6"), (2, "0.2")):
         shown = run("release", folder / "plan.toml", "--out", folder / f"{number}")
-        assert shown.code == 0 and f"release {number} of this dataset" in shown.out and f"{left} is left" in shown.out
+        assert shown.code == 0 and f"release {number} of the dataset" in shown.out and f"{left} is left" in shown.out
     run("release", folder / "plan.toml", "--out", folder / "3").refused_with("0.2 is left", "share=0.2", code=3)
 
 

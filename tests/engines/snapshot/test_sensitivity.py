@@ -208,7 +208,8 @@ def heavy_by_others(narrow, bounds):
     return narrow.table.filter(crowd).select("person").distinct()
 
 
-def nan_is_clamped(table, measure):
+def nan_is_clamped(source, measure):
+    table = source.table
     value = rows.units(table[measure.column].cast("float64"), FIXED) if measure.fixed_point else table["x"].notnull()
     return value.cast("int64")
 

@@ -66,7 +66,14 @@ class Column(Tree):
             return column.try_cast("int64")
         if kind == "number":
             return column.cast("float64").nullif(double(math.nan))
+        if kind == "timestamp":
+            return in_utc(comparable(_in_microseconds(column)))
         return column if kind == "boolean" else in_utc(comparable(column))
+
+
+def _in_microseconds(column: ir.Column) -> ir.Column:
+    """Nanoseconds end in 2262: beside them the engine would cast other instants, and fail at a farther one's row."""
+    return column.try_cast(column.type().copy(scale=6))
 
 
 @final

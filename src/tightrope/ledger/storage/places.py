@@ -35,10 +35,13 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
 
     The file is never opened here: closing it would drop the locks that SQLite holds on it in this process.
     """
-    path = Path(place).absolute()
-    if path.is_dir():
+    path = Path(place).resolve()  # what stands beside a link would not be what stands beside the file
+    if os.path.isfile(path) and path.stat().st_nlink > 1:  # noqa: PTH113 - says no where it may not look
+        remedy = "two names of one file have two logs of changes, and charges are lost; remove the other name"
+        raise InputError("ledger", str(place), "a file with one name (no hard links)", remedy)
+    if os.path.isdir(path):  # noqa: PTH112
         raise InputError("ledger", str(place), "a file, not a folder", f"say {str(path / 'tightrope.ledger')!r}")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):  # noqa: PTH112
         raise InputError("ledger", str(place), "a file in a folder that exists")
     kind = _file_system(path.parent.resolve(), _mounts() if mounts is None else mounts)
     if kind in REMOTE:

@@ -250,7 +250,9 @@ class PlanFile:
     @property
     def dataset(self) -> str:
         """The table's name in the ledger: as declared, or as the file and the table in it are called."""
-        table, last = self.document.source.table, str(self.source).rstrip("/").rpartition("/")[2]
+        table, place = self.document.source.table, self.source
+        # another link to a file is the same people
+        last = place.resolve().name if isinstance(place, Path) else place.rstrip("/").rpartition("/")[2]
         return self.document.ledger.dataset or (last if table is None else f"{last}: {table}")
 
     def recorded(self, note: str | None = None) -> Session:
