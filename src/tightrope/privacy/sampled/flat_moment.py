@@ -118,7 +118,8 @@ class FlatMoment:
     def atoms(self, power: float) -> float:
         """∫ e^{wg} dA over the atoms, w real."""
         flat, ends = self.flat, np.array([self.flat.epsilon, self.low])
-        held = np.exp(power * self.growth(ends) - ends / 2) * flat.atom
+        with np.errstate(over="ignore"):  # ∞ is a bound, and 0 · ∞ would be none
+            held = np.exp(power * self.growth(ends) - ends / 2) * flat.atom if flat.atom else np.zeros(2)
         second = float(held[1]) if self.low == -flat.epsilon else 0.0
         lost = self.opposite * math.exp(power * math.log1p(-self.rate)) if self.opposite else 0.0
         return float(held[0]) + second + lost
@@ -134,9 +135,11 @@ class FlatMoment:
         turn = 3 / (2 * (power + 1)) if power > -1 else 1.0  # where g' = turn the slope changes its sign
         least = math.log(turn * (1 - self.rate) / (self.rate * (1 - turn))) if 0 < turn < 1 else flat.epsilon
         places = np.append(ends, min(max(least, self.low), flat.epsilon))
-        heights = (
-            np.exp((power + 1) * self.growth(places) - 1.5 * places) * flat.spread / (2 * flat.epsilon * self.rate)
-        )
+        with np.errstate(over="ignore"):
+            heights = np.exp((power + 1) * self.growth(places) - 1.5 * places) * flat.spread
+        heights /= 2 * flat.epsilon * self.rate
+        if not np.all(np.isfinite(heights)):
+            return math.inf
         return 2 * float(heights[0] + heights[1] - np.min(heights)) * (1 + 1e-9)
 
     def _rule(self, w: Complexes) -> tuple[Floats, Floats, float]:

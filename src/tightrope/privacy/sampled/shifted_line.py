@@ -211,7 +211,7 @@ class Curve:
         loss, gain = log_g(exponent, power.rate)
         blurred = 4 * np.abs(x) ** 2 + len(x) + 64 + 16 * np.abs(log_weight)
         # u is off by some units of its parts; where x is known from μ/2 on, of itself.
-        own = np.minimum(np.abs(gain) / power.rate, 1.0)
+        own = np.minimum(np.abs(gain), power.rate) / power.rate
         off = 4 * np.abs(mu * x) + mu**2 + 6 if away is None else 8 * np.abs(exponent) + 6 * own
         return cls(x, log_weight, loss, gain, blurred, _moved(exponent, loss, gain, power, off))
 
