@@ -105,7 +105,9 @@ def test_a_part_is_charged_each_time_until_nothing_is_left(run, folder):
     for number, left in ((1, "0.6"), (2, "0.2")):
         shown = run("release", folder / "plan.toml", "--out", folder / f"{number}")
         assert shown.code == 0 and f"release {number} of the dataset" in shown.out and f"{left} is left" in shown.out
-    run("release", folder / "plan.toml", "--out", folder / "3").refused_with("0.2 is left", "plan with 0.5 of this share", code=3)
+    run("release", folder / "plan.toml", "--out", folder / "3").refused_with(
+        "0.2 is left", "plan with 0.5 of this share", code=3
+    )
 
 
 def test_two_plans_for_one_table_share_its_budget(run, folder):
