@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, Unpack, final
+from typing import Any, ClassVar, Self, Unpack, final
 
 from tightrope.release.questions.asked import Asked, Asking, asking, spelled_out
 from tightrope.release.questions.node import Integers, Noises, Question, Record
@@ -13,25 +13,15 @@ from tightrope.release.questions.vector import Vector, row_count
 ROW_COUNT = "rows"
 
 
-@final
+NOT_CLIPPED = "counts are not clipped: a small group may come out negative"
+
+
 @dataclass(frozen=True, slots=True)
-class Count(Question):
-    """The number of rows of each group."""
+class RowCounting(Question):
+    """A kind whose answer is a noisy number of rows, and nothing else."""
 
-    kind = "count"
-    meaning = "How many records there are"
-    additive = True
     uniform = True
-    counts = True
-    notes = ("counts are not clipped: a small group may come out negative",)
-
-    def __str__(self) -> str:
-        return f"number of rows{self.asked.groups}"
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Nothing but what every question has."""
-        return cls(Asked.of(cls.kind, **asking(entry)))
+    notes: ClassVar[tuple[str, ...]] = (NOT_CLIPPED,)
 
     def vectors(self) -> tuple[Vector, ...]:
         """One."""
@@ -50,6 +40,25 @@ class Count(Question):
     def worst(self, noises: Noises) -> float:
         """That of the noise."""
         return noises[ROW_COUNT].worst
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Count(RowCounting):
+    """The number of rows of each group."""
+
+    kind = "count"
+    meaning = "How many records there are"
+    additive = True
+    counts = True
+
+    def __str__(self) -> str:
+        return f"number of rows{self.asked.groups}"
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+        """Nothing but what every question has."""
+        return cls(Asked.of(cls.kind, **asking(entry)))
 
 
 @spelled_out

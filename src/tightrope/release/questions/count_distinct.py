@@ -8,22 +8,18 @@ from typing import Any, Self, Unpack, final
 
 from tightrope.errors import PlanError
 from tightrope.release.questions.asked import Asked, Asking, asking, spelled_out
-from tightrope.release.questions.count import ROW_COUNT
-from tightrope.release.questions.node import Integers, Noises, Question, Record
-from tightrope.release.questions.vector import Vector, row_count
+from tightrope.release.questions.count import RowCounting
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class CountDistinct(Question):
+class CountDistinct(RowCounting):
     """The number of people in each group: of everybody, at most one row in a group counts."""
 
     kind = "count_distinct"
     meaning = "How many persons there are, each counted once in a group"
     additive = False
-    uniform = True
     counts = True
-    notes = ("counts are not clipped: a small group may come out negative",)
 
     def __str__(self) -> str:
         return f"number of persons{self.asked.groups}"
@@ -46,24 +42,6 @@ class CountDistinct(Question):
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
         """Nothing but what every question has."""
         return cls.of(asking(entry))
-
-    def vectors(self) -> tuple[Vector, ...]:
-        """One: the number of rows, at most one of each person."""
-        return (row_count(ROW_COUNT, self.asked.size),)
-
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        """The noisy integer; where it shows its group, the interval holds given that."""
-        lower, upper = noises[ROW_COUNT].interval(integers[ROW_COUNT])
-        return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
-
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Those of the noise."""
-        del people
-        return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width()
-
-    def worst(self, noises: Noises) -> float:
-        """That of the noise."""
-        return noises[ROW_COUNT].worst
 
 
 @spelled_out

@@ -17,10 +17,8 @@ from tightrope.engines.schema import Schema
 from tightrope.errors import InputError, PlanError
 from tightrope.numerics.checks import positive
 from tightrope.release.questions.asked import Asked, Asking, Given, asking, spelled_out
-from tightrope.release.questions.count import ROW_COUNT
-from tightrope.release.questions.node import Integers, Noises, Question, Record
+from tightrope.release.questions.count import NOT_CLIPPED, RowCounting
 from tightrope.release.questions.of_column import column_term, value_range
-from tightrope.release.questions.vector import Vector, row_count
 
 Edges = tuple[Value, ...]
 RISING = "say edges=[0, 18, 65], from what is publicly known; the last part has no end"
@@ -29,7 +27,7 @@ WIDTH = "say width=10, between=(0, 100), from what is publicly known"
 
 @final
 @dataclass(frozen=True, slots=True)
-class Histogram(Question):
+class Histogram(RowCounting):
     """The number of rows between one edge and the next: the last of its keys is the edge where a part begins."""
 
     column: Term
@@ -38,11 +36,10 @@ class Histogram(Question):
     kind = "histogram"
     meaning = "How many records there are"
     additive = True
-    uniform = True
     notes = (
         "each part is named by the edge where it begins and ends before the next one; the last part has no end; None "
         "are missing values and those below the first edge",
-        "counts are not clipped: a small group may come out negative",
+        NOT_CLIPPED,
     )
     entries = ("column", "edges", "width", "between")
 
@@ -78,24 +75,6 @@ class Histogram(Question):
         parts = cut(Column(term) if isinstance(term, str) else term, self.edges)
         asked = replace(self.asked, terms=(*self.asked.terms[:-1], parts))
         return replace(self, asked=asked.settled(schema, where), column=term)
-
-    def vectors(self) -> tuple[Vector, ...]:
-        """One: a row is in one part."""
-        return (row_count(ROW_COUNT, self.asked.size),)
-
-    def record(self, integers: Integers, noises: Noises) -> Record:
-        """The noisy integer; where it shows its group, the interval holds given that."""
-        lower, upper = noises[ROW_COUNT].interval(integers[ROW_COUNT])
-        return {"value": integers[ROW_COUNT], "lower": lower, "upper": upper}
-
-    def errors(self, noises: Noises, people: int) -> tuple[float, float]:
-        """Those of the noise."""
-        del people
-        return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width()
-
-    def worst(self, noises: Noises) -> float:
-        """That of the noise."""
-        return noises[ROW_COUNT].worst
 
 
 @spelled_out
