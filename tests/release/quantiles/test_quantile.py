@@ -42,11 +42,12 @@ def test_values_and_intervals(people: pd.DataFrame) -> None:
     ]
     answers = session.plan(asked).release()
     clamped = people.x.clip(0, 100)
-    for answer, q in zip(answers, (0.1, 0.5, 0.9), strict=False):
+    # Standard deviations over forty releases: 0.11, 0.18 and 0.91; seven of them are never reached by chance.
+    for answer, q, seven in zip(answers, (0.1, 0.5, 0.9), (0.8, 1.3, 6.5), strict=False):
         truth, row = float(clamped.quantile(q)), answer.rows[0]
-        assert abs(row["value"] - truth) < 1.5
+        assert abs(row["value"] - truth) < seven
         assert row["lower"] <= row["value"] <= row["upper"]
-        assert row["lower"] - 1 <= truth <= row["upper"] + 1
+        assert row["lower"] - seven <= truth <= row["upper"] + seven
     assert answers[0].rows[0]["value"] <= answers[1].rows[0]["value"] <= answers[2].rows[0]["value"]
     groups = {row["sex"]: row for row in answers[3].rows}
     assert abs(groups["f"]["value"] - clamped[people.sex == "f"].median()) < 3
