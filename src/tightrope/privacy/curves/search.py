@@ -15,8 +15,8 @@ FARTHEST_EPSILON = 1e300
 """No ε beyond this many nats is searched."""
 SMALLEST = 1e-300
 MOST_SECANTS = 12
-SECANTS_END = 2e-14
-"""Relative distance from the target at which the secants end."""
+INSIDE = 1e-14
+"""Secants aim so far inside the target, relative to it, that they end on the side asked for, and end this close."""
 SECANTS_STALL = 1e-10
 """Secants also end where they no longer help: rounding makes the value jump."""
 RIVAL = 0.9
@@ -54,7 +54,7 @@ def _settled(engine: Engine, guess: Guess, found: float, target: float, *, priva
 
 def _least(engine: Engine, guess: Guess, target: float, *, private: bool) -> float | None:
     value = engine.upper if private else lambda epsilon: engine.delta(epsilon)[0]
-    root = _secant(value, guess, target)
+    root = _secant(value, guess, target * (1 - INSIDE if private else 1 + INSIDE))
     return None if root is None else settled(value, target, root, private=private)
 
 
@@ -67,7 +67,7 @@ def _secant(value: Callable[[float], float], guess: Guess, target: float) -> flo
             return None
         excess = math.log(found / target)
         stuck = before is not None and abs(excess) < SECANTS_STALL and abs(excess) > abs(before[1]) / 4
-        if abs(excess) <= SECANTS_END or stuck:
+        if abs(excess) <= INSIDE or stuck:
             return here
         if before is not None and before[0] != here and before[1] != excess:
             slope = (excess - before[1]) / (here - before[0])

@@ -9,11 +9,11 @@ out.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from tightrope.numerics.arrays import Complexes, Floats
@@ -25,9 +25,12 @@ from tightrope.privacy.sampled.line_moment import Enclosed, MomentLine
 from tightrope.privacy.sampled.shifted_line import Power, line, tail_line
 from tightrope.privacy.sampled.subsampled import PoissonAdd, PoissonRemove
 
-Places = NDArray[np.intp]
 ALIKE = 8.0
-"""Real powers within this factor share their nodes."""
+"""Real powers within this factor share their nodes;"""
+ALIKE_CUT = 4096.0
+"""and within this one where the law ends: there nodes reach no farther for larger powers."""
+NEARLY = 1e-9
+"""Powers so little larger, on a log scale, than the largest of a class belong to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +95,7 @@ class PoissonGaussian(LossLaw):
         """Log ∫ φ g^{z+1} beyond the cut, for z that are real or share their real part."""
         if np.any(z.imag):
             return _tail(self, float(z.real[0])).cumulants(z + 1)
-        values, errors = np.empty_like(z), np.empty(len(z))
-        for chosen in alike(z.real, np.arange(len(z))):
-            widest = float(np.max(z.real[chosen]))
-            values[chosen], errors[chosen] = tail_line(self.power(widest), None).cumulants(z[chosen] + 1)
-        return values, errors
+        return by_class(z + 1, ALIKE, lambda widest: _real_tail(self._of(widest)))
 
     def power(self, c: float) -> Power:
         """What M(c + iy) is the integral of."""
@@ -113,22 +112,20 @@ class PoissonGaussian(LossLaw):
 
     def enclosed(self, z: Complexes) -> Enclosed:
         """K(z) and a bound on its error, z of any shape: conjugates below the real axis, line by line above it."""
-        flat = np.asarray(z, dtype=np.complex128).ravel()
-        values, errors = np.empty_like(flat), np.empty(len(flat))
-        real = flat.imag == 0
-        for chosen in alike(flat.real, np.flatnonzero(real)):
-            values[chosen], errors[chosen] = self._on_axis(flat[chosen])
-        for c in np.unique(flat.real[~real]).tolist():
-            chosen = np.flatnonzero(~real & (flat.real == c))
-            upper = c + 1j * np.abs(flat.imag[chosen])
-            found, errors[chosen] = _line(self, c).cumulants(upper + 1 if self.remove else -upper)
-            values[chosen] = np.where(flat.imag[chosen] > 0, found, found.conj())
-        return values.reshape(np.shape(z)), errors.reshape(np.shape(z))
+        return by_line(z, self._on_axis, self._above_axis)
 
     def _on_axis(self, z: Complexes) -> Enclosed:
-        """For real z that share their nodes: those of the largest power, whichever sign it has."""
-        widest = float(z.real[np.argmax(np.abs(z.real))])
-        return line(self.power(widest), None).cumulants(z + 1 if self.remove else -z)
+        """At real z, by nodes that are kept: they serve every power of their class."""
+        ratio = ALIKE_CUT if self.end < math.inf else ALIKE
+        return by_class(z + 1 if self.remove else -z, ratio, lambda widest: _real_line(self._of(widest)))
+
+    def _of(self, power: float) -> Power:
+        """The integrand of this power."""
+        return Power(self.mu, self.rate, power, self.sign, self.end)
+
+    def _above_axis(self, c: float, z: Complexes) -> Enclosed:
+        """At z with Re z = c and Im z > 0."""
+        return _line(self, c).cumulants(z + 1 if self.remove else -z)
 
     def decay(self, c: float, y: float) -> float:
         """See ``lifted_path``."""
@@ -146,13 +143,42 @@ def cut_for(mass: float, mu: float, rate: float) -> float:
     return max(-float(special.ndtri(mass / 2)), mu - float(special.ndtri(min(0.5, mass / 2 / rate))))
 
 
-def alike(real: Floats, places: Places) -> list[Places]:
-    """Places of real z in groups of one sign and like size."""
-    if len(places) <= 1:
-        return [places] if len(places) else []
-    size = np.abs(real[places])
-    classes = np.where(real[places] < 0, -1000, 0) + np.ceil(np.log(np.maximum(size, 1.0)) / math.log(ALIKE))
-    return [places[classes == kind] for kind in np.unique(classes)]
+def by_class(powers: Complexes, ratio: float, nodes: Callable[[float], MomentLine]) -> Enclosed:
+    """Log M at real powers [n]: those of one sign and of like size by the nodes of the largest power of their class."""
+    values, errors = np.empty_like(powers), np.empty(len(powers))
+    sizes = np.log(np.maximum(np.abs(powers.real), ratio)) / math.log(ratio)
+    classes = np.where(powers.real < 0, -1, 1) * np.ceil(sizes - NEARLY)
+    for kind in set(classes.tolist()):
+        chosen = classes == kind
+        widest = math.copysign(ratio ** (abs(kind) + 2 * NEARLY), kind)
+        values[chosen], errors[chosen] = nodes(widest).cumulants(powers[chosen])
+    return values, errors
+
+
+def by_line(
+    z: Complexes, on_axis: Callable[[Complexes], Enclosed], above: Callable[[float, Complexes], Enclosed]
+) -> Enclosed:
+    """K at z of any shape: real ones ``on_axis``, the others by lines of equal Re z above it, conjugates below."""
+    flat = np.asarray(z, dtype=np.complex128).ravel()
+    values, errors = np.empty_like(flat), np.empty(len(flat))
+    real = flat.imag == 0
+    if np.any(real):
+        values[real], errors[real] = on_axis(flat[real])
+    for c in set(flat.real[~real].tolist()):
+        chosen = np.flatnonzero(~real & (flat.real == c))
+        found, errors[chosen] = above(c, np.asarray(c + 1j * np.abs(flat.imag[chosen])))
+        values[chosen] = np.where(flat.imag[chosen] > 0, found, found.conj())
+    return values.reshape(np.shape(z)), errors.reshape(np.shape(z))
+
+
+@lru_cache(maxsize=64)
+def _real_line(power: Power) -> MomentLine:
+    return line(power, None)
+
+
+@lru_cache(maxsize=64)
+def _real_tail(power: Power) -> MomentLine:
+    return tail_line(power, None)
 
 
 @lru_cache(maxsize=4096)

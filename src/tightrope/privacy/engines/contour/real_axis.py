@@ -139,6 +139,7 @@ class RealAxis:
 
     def _as_gaussian(self, log_target: float) -> int:
         """The index of the saddle, were K like that of a Gaussian: K(1) c (1 + c)/2."""
+        self.learn_alone(np.array([0]))
         variance = float(self.cumulants(np.array([0]))[0])
         if not 0 < variance < math.inf:
             return 0
