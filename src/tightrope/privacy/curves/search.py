@@ -27,29 +27,21 @@ def guided(engines: Sequence[Engine], target: float, *, private: bool) -> float 
     """The least ε with δ ≤ ``target`` from the engines' guesses, on the side asked for; None where one has none.
 
     The least ε of a pair is the larger of its directions' own. From above each must be shown to keep the target there;
-    from below every one of them gives a bound.
+    from below every one of them gives a bound. The first direction, where a record is removed, is mostly the worse one.
     """
-    guesses = [engine.guess(target) for engine in engines]
-    known = [(guess, engine) for guess, engine in zip(guesses, engines, strict=True) if guess is not None]
-    if len(known) < len(engines):
-        return None
     found = 0.0
-    for guess, engine in sorted(known, key=lambda pair: -pair[0].epsilon):
-        if not _settled(engine, guess, found, target, private=private):
+    for engine in engines:
+        if private and found > 0 and (engine.ceiling(found) <= target or engine.upper(found) <= target):
+            continue
+        guess = engine.guess(target)
+        if guess is None:
+            return None
+        if private or not guess.epsilon < RIVAL * found:
             root = _least(engine, guess, target, private=private)
             if root is None:
                 return None
             found = max(found, root)
     return found
-
-
-def _settled(engine: Engine, guess: Guess, found: float, target: float, *, private: bool) -> bool:
-    """Whether this direction does not change what was ``found`` for the others."""
-    if found == 0:
-        return False
-    if not private:
-        return guess.epsilon < RIVAL * found
-    return engine.ceiling(found) <= target or engine.upper(found) <= target
 
 
 def _least(engine: Engine, guess: Guess, target: float, *, private: bool) -> float | None:

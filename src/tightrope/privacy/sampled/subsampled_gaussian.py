@@ -25,12 +25,12 @@ from tightrope.privacy.sampled.line_moment import Enclosed, MomentLine
 from tightrope.privacy.sampled.shifted_line import Power, line, tail_line
 from tightrope.privacy.sampled.subsampled import PoissonAdd, PoissonRemove
 
-ALIKE = 8.0
-"""Real powers within this factor share their nodes;"""
-ALIKE_CUT = 4096.0
-"""and within this one where the law ends: there nodes reach no farther for larger powers."""
-NEARLY = 1e-9
-"""Powers so little larger, on a log scale, than the largest of a class belong to it."""
+LEAST_DYING = 1e-9
+"""At lower rates losses are too small to say so."""
+ALIKE = np.array([2.0**i for i in (3, 6, *range(9, 64))])
+"""Real powers of a size between two of these share their nodes;"""
+ALIKE_CUT = np.array([2.0**i for i in range(12, 72, 12)])
+"""and between two of these where the law ends: there nodes reach no farther for larger powers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,10 @@ class PoissonGaussian(LossLaw):
     @property
     def knows_moment(self) -> bool:
         return True
+
+    @property
+    def dies(self) -> bool:
+        return self.end == math.inf and self.rate > LEAST_DYING
 
     @property
     def opposite_mass(self) -> float:
@@ -116,8 +120,8 @@ class PoissonGaussian(LossLaw):
 
     def _on_axis(self, z: Complexes) -> Enclosed:
         """At real z, by nodes that are kept: they serve every power of their class."""
-        ratio = ALIKE_CUT if self.end < math.inf else ALIKE
-        return by_class(z + 1 if self.remove else -z, ratio, lambda widest: _real_line(self._of(widest)))
+        sizes = ALIKE_CUT if self.end < math.inf else ALIKE
+        return by_class(z + 1 if self.remove else -z, sizes, lambda widest: _real_line(self._of(widest)))
 
     def _of(self, power: float) -> Power:
         """The integrand of this power."""
@@ -143,14 +147,12 @@ def cut_for(mass: float, mu: float, rate: float) -> float:
     return max(-float(special.ndtri(mass / 2)), mu - float(special.ndtri(min(0.5, mass / 2 / rate))))
 
 
-def by_class(powers: Complexes, ratio: float, nodes: Callable[[float], MomentLine]) -> Enclosed:
-    """Log M at real powers [n]: those of one sign and of like size by the nodes of the largest power of their class."""
+def by_class(powers: Complexes, sizes: Floats, nodes: Callable[[float], MomentLine]) -> Enclosed:
+    """Log M at real powers [n]: those of one sign between two ``sizes`` by the nodes of the larger one."""
     values, errors = np.empty_like(powers), np.empty(len(powers))
-    sizes = np.log(np.maximum(np.abs(powers.real), ratio)) / math.log(ratio)
-    classes = np.where(powers.real < 0, -1, 1) * np.ceil(sizes - NEARLY)
-    for kind in set(classes.tolist()):
-        chosen = classes == kind
-        widest = math.copysign(ratio ** (abs(kind) + 2 * NEARLY), kind)
+    widests = np.copysign(sizes[np.searchsorted(sizes, np.abs(powers.real))], powers.real)
+    for widest in set(widests.tolist()):
+        chosen = widests == widest
         values[chosen], errors[chosen] = nodes(widest).cumulants(powers[chosen])
     return values, errors
 

@@ -50,8 +50,10 @@ def applies(total: Composition) -> bool:
     """
     if not (total.laws and all(law.knows_moment for law in total.laws)):
         return False
-    far = FAR if any(law.flat is not None for law in total.laws) else FARTHEST
-    return sum(total.counts) > MANY or total.log_decay(0.01, far) < -34
+    flat = any(law.flat is not None for law in total.laws)
+    if sum(total.counts) > MANY or (not flat and any(law.dies for law in total.laws)):
+        return True
+    return total.log_decay(0.01, FAR if flat else FARTHEST) < -34
 
 
 @dataclass(frozen=True, slots=True, eq=False)
