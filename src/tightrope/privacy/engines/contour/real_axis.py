@@ -60,6 +60,11 @@ class RealAxis:
         self._learn(indices)
         return np.array([self.known[i][0] for i in indices.tolist()])
 
+    def errors(self, indices: Indices) -> Floats:
+        """Bounds on what K is off by there [n]."""
+        self._learn(indices)
+        return np.array([self.known[i][1] for i in indices.tolist()])
+
     def _learn(self, indices: Indices) -> None:
         """Whole blocks of neighbours at once: they share what they cost."""
         new = sorted({i // BLOCK for i in indices.tolist() if i not in self.known})
@@ -187,8 +192,7 @@ class RealAxis:
 
     def log_bounds(self, indices: Indices, epsilon: float) -> Floats:
         """Logarithms of Chernoff's bounds [n], rounding and the slack of the losses included."""
-        c, cumulants = self.points(indices), self.cumulants(indices)
-        errors = np.array([self.known[i][1] for i in indices.tolist()])
+        c, cumulants, errors = self.points(indices), self.cumulants(indices), self.errors(indices)
         peaks = np.zeros_like(c) if self.between else c * np.log(c) - (1 + c) * np.log1p(c)
         rounding = 16 * ROUND_OFF * (np.abs(cumulants) + np.abs(c * epsilon) + np.abs(c) + 64)
         return np.asarray(cumulants - c * epsilon + peaks + errors + np.abs(c) * self.source.slack + rounding)
