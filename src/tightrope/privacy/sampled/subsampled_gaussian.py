@@ -16,6 +16,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
+from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.laws.law import LossLaw
@@ -27,9 +28,9 @@ from tightrope.privacy.sampled.subsampled import PoissonAdd, PoissonRemove
 
 LEAST_DYING = 1e-9
 """At lower rates losses are too small to say so."""
-ALIKE = np.array([2.0**i for i in (3, 6, *range(9, 64))])
+ALIKE = np.array([2.0**i for i in (3, 6, *range(9, 73))])
 """Real powers of a size between two of these share their nodes;"""
-ALIKE_CUT = np.array([2.0**i for i in range(12, 72, 12)])
+ALIKE_CUT = np.array([2.0**i for i in range(12, 73, 12)])
 """and between two of these where the law ends: there nodes reach no farther for larger powers."""
 
 
@@ -150,7 +151,10 @@ def cut_for(mass: float, mu: float, rate: float) -> float:
 def by_class(powers: Complexes, sizes: Floats, nodes: Callable[[float], MomentLine]) -> Enclosed:
     """Log M at real powers [n]: those of one sign between two ``sizes`` by the nodes of the larger one."""
     values, errors = np.empty_like(powers), np.empty(len(powers))
-    widests = np.copysign(sizes[np.searchsorted(sizes, np.abs(powers.real))], powers.real)
+    places = np.searchsorted(sizes, np.abs(powers.real))
+    if np.max(places) == len(sizes):
+        raise PrecisionError(f"powers as large as {float(np.max(np.abs(powers.real))):.3g} are not known")
+    widests = np.copysign(sizes[places], powers.real)
     for widest in set(widests.tolist()):
         chosen = widests == widest
         values[chosen], errors[chosen] = nodes(widest).cumulants(powers[chosen])
