@@ -29,10 +29,26 @@ class Composition:
 
     def __add__(self, other: Composition) -> Composition:
         """Equal laws are counted together; all Gaussians become one."""
+        if len(other.laws) == 1:
+            return self._with(other.laws[0], other.counts[0])
         counted: dict[LossLaw, int] = {}
         for law, count in [*zip(self.laws, self.counts, strict=True), *zip(other.laws, other.counts, strict=True)]:
             counted[law] = counted.get(law, 0) + count
         return _merged(counted)
+
+    def _with(self, law: LossLaw, count: int) -> Composition:
+        """One law more: what sums of many are made of."""
+        laws, counts = list(self.laws), list(self.counts)
+        if type(law) is GaussianLaw:
+            places = [i for i, known in enumerate(laws) if type(known) is GaussianLaw]
+            parts = [(known, n) for known, n in zip(laws, counts, strict=True) if type(known) is GaussianLaw]
+            for place in reversed(places):
+                del laws[place], counts[place]
+            law, count = GaussianLaw.of([*parts, (law, count)]), 1
+        elif law in laws:
+            counts[laws.index(law)] += count
+            return Composition(self.laws, tuple(counts))
+        return Composition((*laws, law), (*counts, count))
 
     def __mul__(self, count: int) -> Composition:
         if count == 0:
@@ -117,8 +133,8 @@ def any_of(chances: Iterable[tuple[float, int]]) -> float:
 
 def _merged(counted: dict[LossLaw, int]) -> Composition:
     """All Gaussians as one."""
-    parts = [(law, n) for law, n in counted.items() if isinstance(law, GaussianLaw)]
-    rest = {law: n for law, n in counted.items() if not isinstance(law, GaussianLaw)}
+    parts = [(law, n) for law, n in counted.items() if type(law) is GaussianLaw]
+    rest = {law: n for law, n in counted.items() if type(law) is not GaussianLaw}
     if parts:
         rest[GaussianLaw.of(parts)] = 1
     return Composition(tuple(rest), tuple(rest.values()))

@@ -26,6 +26,8 @@ from tightrope.privacy.sampled.line_moment import Enclosed, MomentLine
 from tightrope.privacy.sampled.shifted_line import Power, line, tail_line
 from tightrope.privacy.sampled.subsampled import PoissonAdd, PoissonRemove
 
+SHORT_POWER = 64.0
+"""Nodes of larger powers are many: only a few such lines are kept."""
 LEAST_DYING = 1e-9
 """At lower rates losses are too small to say so."""
 ALIKE = np.array([2.0**i for i in (3, 6, *range(9, 73))])
@@ -177,8 +179,17 @@ def by_line(
     return values.reshape(np.shape(z)), errors.reshape(np.shape(z))
 
 
-@lru_cache(maxsize=64)
 def _real_line(power: Power) -> MomentLine:
+    return _short(power) if abs(power.real) <= SHORT_POWER or power.cut < math.inf else _long(power)
+
+
+@lru_cache(maxsize=512)
+def _short(power: Power) -> MomentLine:
+    return line(power, None)
+
+
+@lru_cache(maxsize=16)
+def _long(power: Power) -> MomentLine:
     return line(power, None)
 
 

@@ -108,6 +108,13 @@ class Nodes:
     z: Complexes = field(default_factory=lambda: np.zeros(0, dtype=np.complex128))
     cumulant: Complexes = field(default_factory=lambda: np.zeros(0, dtype=np.complex128))
     error: Floats = field(default_factory=lambda: np.zeros(0))
+    decays: dict[float, float] = field(default_factory=dict)
+
+    def log_decay(self, y: float) -> float:
+        """Log of a bound on |M(c + iy')| / M(c) for |y'| ≥ y: asked again for every ε."""
+        if y not in self.decays:
+            self.decays[y] = self.source.log_decay(self.c, y)
+        return self.decays[y]
 
     def reach(self, count: int) -> None:
         """Know at least ``count`` nodes."""

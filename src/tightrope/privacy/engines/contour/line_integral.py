@@ -134,7 +134,7 @@ class LineIntegral:
             sizes = cumulant.real + np.where(np.isfinite(error), error, 0.0) - nodes.c * epsilon - height
             wobble += self._unknown(nodes.c, z[lost].imag, sizes[lost], np.abs(weight[lost]))
             start, reach = stop, step * stop
-            rest = math.exp(self.source.log_decay(c, reach)) / reach * (1 + step / reach) / math.pi
+            rest = math.exp(nodes.log_decay(reach)) / reach * (1 + step / reach) / math.pi
             if rest < max(TRUNCATION * max(abs(value), aim), 1e-3 * wobble):
                 return value, wobble, rest
             if stop == FIRST_BLOCK:
@@ -155,6 +155,6 @@ class LineIntegral:
     def _must_die(self, nodes: Nodes) -> None:
         """Within the nodes that we are ready to pay for, beside a value of about e^{height}/|c (1 + c)| or far less."""
         reach = nodes.width * NODES_PAID
-        left = self.source.log_decay(nodes.c, reach) + math.log(abs(nodes.c) * (1 + nodes.c) / reach)
+        left = nodes.log_decay(reach) + math.log(abs(nodes.c) * (1 + nodes.c) / reach)
         if left > math.log(ENOUGH):
             raise PrecisionError(f"the integrand does not die within {NODES_PAID} nodes of width {nodes.width:.3g}")
