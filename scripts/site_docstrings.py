@@ -19,16 +19,5 @@ class FencedExamples(griffe.Extension):
 
 
 def fenced(text: str) -> str:
-    """Each run of examples, up to an empty line that none follows, as a block of code.
-
-    >>> print(fenced("Adds.\\n\\n>>> 1 + 1\\n2\\n\\nThat is all."))
-    Adds.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
-    <BLANKLINE>
-    That is all.
-    """
+    """Each run of examples, up to an empty line that none follows, as a block of code."""
     return EXAMPLE.sub(lambda found: f"```pycon\n{found.group(0)}\n```", text)

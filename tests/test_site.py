@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import runpy
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ OWN_TESTS = {"local.md", "couple.md"}
 """Tutorials that other tests run, commands and all."""
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in OWN_TESTS and BLOCK.search(page.read_text())]
+PEER = re.compile(r'^```python title="(.*?)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 SHOWN = re.compile(r"# *(?:Bounds\()?((?:[a-z]+=)?-?\d[\d.]*(?:e-?\d+)?…?(?:, (?:[a-z]+=)?-?\d[\d.]*(?:e-?\d+)?…?)*)")
 
 
@@ -73,3 +77,20 @@ def test_digits_that_are_wrong_are_seen() -> None:
         agrees("0.124…", 0.1234)
     with pytest.raises(AssertionError):
         agrees("4, 5", (4, 6))
+
+
+def test_examples_in_docstrings_are_fenced() -> None:
+    fenced = runpy.run_path(str(DOCS.parent / "scripts/site_docstrings.py"))["fenced"]
+    text = "Adds.\n\n>>> 1 + 1\n2\n\nThat is all."
+    assert fenced(text) == "Adds.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nThat is all."
+    assert fenced("No example: 1 > 0.") == "No example: 1 > 0."
+
+
+@pytest.mark.parametrize("name, body", PEER.findall((DOCS / "moving.md").read_text(encoding="utf-8")))
+@pytest.mark.usefixtures("tables")
+def test_the_other_side_of_moving_runs(name: str, body: str) -> None:
+    """TIGHTROPE_PEER_OPENDP=/path/to/python: an environment that has it."""
+    variable = "TIGHTROPE_PEER_" + name.upper().replace("-", "_")
+    if variable not in os.environ:
+        pytest.skip(f"{variable} names no Python that has {name}")
+    subprocess.run([os.environ[variable], "-c", body], check=True)
