@@ -127,8 +127,8 @@ def test_the_rate_of_example_2(moment: float) -> None:
     """(nε²)^{−(k−1)/k} in n and, for small ε, in ε² (AAC Corollary 1)."""
     rate = 1.0 if moment == math.inf else (moment - 1) / moment
     limit = limits.moment_mean(Guarantee(0.1), moment=moment)
-    assert limit.risk(4 * 10**6) / limit.risk(10**6) == pytest.approx(4**-rate, rel=0.03)
-    assert limits.moment_mean(Guarantee(0.05), moment=moment).risk(10**6) / limit.risk(10**6) == pytest.approx(
+    assert limit.risk(4 * 10**9) / limit.risk(10**9) == pytest.approx(4**-rate, rel=0.03)
+    assert limits.moment_mean(Guarantee(0.05), moment=moment).risk(10**9) / limit.risk(10**9) == pytest.approx(
         4**rate, rel=0.03
     )
 
@@ -151,7 +151,7 @@ def test_example_3_below_a_mechanism_and_with_both_methods() -> None:
             reached = min((dimension * 2.0 / math.tanh(0.5)) ** 2 / people, 4.0)
             assert 0 < limit.by_fano(people) <= reached
             assert 0 < limit.by_assouad(people) <= reached
-            assert limit.risk(people) == max(limit.by_fano(people), limit.by_assouad(people))
+            assert max(limit.by_fano(people), limit.by_assouad(people)) <= limit.risk(people) <= reached
 
 
 def test_the_rate_of_example_3_is_d_over_n_by_assouad() -> None:

@@ -293,3 +293,17 @@ def test_a_delta_is_weaker_and_covered(k: int) -> None:
         assert 0 < given.risk(10_000) <= limits.frequencies(tight, k=k, interactive=interactive).risk(10_000)
     proportion = limits.mean(loose).risk(10_000)
     assert limits.frequencies(loose, k=2).risk(10_000) >= 2 * proportion * (1 - 1e-8)
+
+
+@pytest.mark.parametrize("privacy", [Guarantee(0.1), Guarantee(1.0), Guarantee(1.0, 0.05), Guarantee(2.0, 0.0, 0.1)])
+def test_one_problem_has_one_limit(privacy: Guarantee) -> None:
+    """A mean in [−1, 1], by three names; and more may be asked for less: other moments, more dimensions."""
+    mean, bounded = limits.mean(privacy, between=(-1, 1)), limits.moment_mean(privacy, moment=math.inf)
+    ball = limits.ball_mean(privacy, dimension=1)
+    for people in (1, 30, 10_000):
+        assert mean.risk(people) == bounded.risk(people)
+        assert ball.risk(people) == pytest.approx(mean.risk(people), rel=0.25)  # its family of pairs is finer for few
+        assert limits.moment_mean(privacy, moment=4).risk(people) >= mean.risk(people)
+        assert limits.ball_mean(privacy, dimension=3).risk(people) >= mean.risk(people)
+    assert mean.people(0.01) == bounded.people(0.01)
+    assert mean.people(1.0) == bounded.people(1.0) == ball.people(1.0) == 0

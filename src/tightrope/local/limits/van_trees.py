@@ -1,15 +1,24 @@
-"""The limit on the squared error of a proportion or a mean, with the right constant: van Trees with a Beta prior."""
+"""The limit on the squared error of a proportion or a mean, with the right constant: van Trees with a Beta prior.
+
+For a few people Le Cam's two points, the ends of the interval, say more.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tightrope.certificates.guarantee import Guarantee
+from tightrope.local.limits.constraint import AnyMechanism
 from tightrope.local.limits.fisher.columns import inverse_growth
 from tightrope.local.limits.fisher.dirichlet import best_concentration, prior_information
 from tightrope.local.limits.fisher.stieltjes import mean_reciprocal
-from tightrope.local.limits.limit import Limit, falls_to, people_beyond
+from tightrope.local.limits.hypotheses import Hypotheses
+from tightrope.local.limits.limit import COSTS, Limit, falls_to, fewest_people, people_beyond
+from tightrope.local.limits.two_point import LeCam
 from tightrope.numerics.checks import positive, whole
+
+FEW = 64
+"""Beyond so many people two points far apart say less than the prior."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +44,22 @@ class ProportionLimit(Limit):
 
     def risk(self, people: int) -> float:
         count = whole("people", people)
-        return falls_to(self.width**2 * best_concentration(lambda a: 1 / (count * self._told(a) + _known(a))))
+        near = falls_to(self.width**2 * best_concentration(lambda a: 1 / (count * self._told(a) + _known(a))))
+        return max(near, self._ends().risk(count)) if count <= FEW else near
 
     def people(self, risk: float) -> int:
         target = positive("risk", risk) / self.width**2
         if target >= self.guess / self.width**2:
             return 0
-        return people_beyond(best_concentration(lambda a: (1 / target - _known(a)) / self._told(a)), risk)
+        if self.guarantee.total_variation == 0:
+            return fewest_people(self.risk, risk)
+        least = people_beyond(best_concentration(lambda a: (1 / target - _known(a)) / self._told(a)), risk)
+        return least if least > FEW else max(least, fewest_people(self._ends().risk, risk))
+
+    def _ends(self) -> LeCam:
+        """Everybody has the least value, or everybody the largest."""
+        far = AnyMechanism(self.guarantee).reported(Hypotheses(1.0, hellinger=2.0))
+        return LeCam(far, self.width, COSTS["squared"])
 
     def _told(self, a: float) -> float:
         """E J(θ), from above."""
