@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.errors import InputError
-from tightrope.local.limits import frequencies, mean
+from tightrope.local.limits import ball_mean, frequencies, mean
 from tightrope.local.mechanisms.means import MeanOracle
-from tightrope.local.studies.capped import options_within
+from tightrope.local.studies.capped import of_vectors, options_within
 from tightrope.local.studies.comparison import Option, compare
 from tightrope.numerics.checks import positive, probability, whole
 
@@ -22,8 +22,9 @@ class Plan:
     """A study: the mechanism, how many people it takes for an error or what error it has, and the proven limits.
 
     People are drawn from a population, and its shares or its mean are asked for. ``error`` is the root mean squared
-    error of one share, averaged over the categories, or of the mean of numbers in [−1, 1], for the worst population:
-    what the mechanism adds and what drawing people adds. With fewer than ``least_people`` no mechanism whatsoever
+    error of one share, averaged over the categories, or of the mean of numbers in [−1, 1], or the length of the error
+    of a mean of vectors of length ≤ 1, for the worst population: what the mechanism adds and what drawing people adds.
+    With fewer than ``least_people`` no mechanism whatsoever
     reaches it; with ``people`` none has a smaller one than ``least_error``: no mechanism in which people do not
     see each other's reports, though each may run another one (non-interactive).
     """
@@ -49,15 +50,17 @@ def plan(
     people: int | None = None,
     error: float | None = None,
     k: int | None = None,
+    dimension: int | None = None,
     total_variation: float | None = None,
 ) -> Plan:
     """The study with the least variance: give ``people`` or ``error``, the other one follows.
 
-    ``question`` is "distribution" (shares of ``k`` categories) or "mean" (of numbers in [−1, 1]). A
+    ``question`` is "distribution" (shares of ``k`` categories), "mean" (of numbers in [−1, 1]) or "vector" (the mean of
+    vectors of ``dimension`` coordinates and length ≤ 1, by ``ball_mean``; their radius scales the error). A
     ``total_variation`` is kept by silence (response with erasure, ``duchi``) or by the largest ε that keeps it,
     whichever has less variance. Variances are exact, of what is sampled; limits as in ``local.limits`` (non-interactive
     mechanisms). Neighbours: one person's whole value. Raises ``InputError`` unless exactly one of ``people`` and
-    ``error`` is given.
+    ``error`` is given, and for a ``k`` or a ``dimension`` that the question does not have.
 
     >>> print(plan("mean", epsilon=1.0, error=0.02))
     duchi: 11,707 people for an error of 0.02; no mechanism whatsoever can do it with fewer than 11,033
@@ -65,14 +68,12 @@ def plan(
     """
     if (people is None) == (error is None):
         raise InputError("people", people, "either people or error", "the other one follows")
+    _check_sizes(question, k, dimension)
+    if question == "vector":
+        return _vectors(epsilon, whole("dimension", dimension), people, error, total_variation)
     options = _options(question, positive("epsilon", epsilon), k, total_variation)
     option = min((_drawn(one, question, k) for one in options), key=lambda one: (one.variance, one.bits))
-    if people is None:
-        wanted = positive("error", error)
-        asked = option.people(wanted)
-    else:
-        asked = whole("people", people)
-        wanted = option.error(asked)
+    asked, wanted = _sides(option, people, error)
     eta = 1.0 if total_variation is None else total_variation
     privacy = Guarantee(epsilon, 0.0, min(eta, math.tanh(epsilon / 2)))
     limit = mean(privacy, between=(-1.0, 1.0)) if question == "mean" else frequencies(privacy, k=whole("k", k, 2))
@@ -81,16 +82,48 @@ def plan(
     return Plan(question, option, asked, wanted, limit.people(parts * wanted**2), least)
 
 
+def _check_sizes(question: str, k: int | None, dimension: int | None) -> None:
+    """Each question has the one size that it needs: one that is ignored would answer another question."""
+    if question not in ("distribution", "mean", "vector"):
+        raise InputError("question", question, "'distribution', 'mean' or 'vector'")
+    if k is not None and question != "distribution":
+        raise InputError("k", k, f"left out for a {question}", "k is the number of categories of a distribution")
+    if dimension is not None and question != "vector":
+        raise InputError("dimension", dimension, f"left out for a {question}", "it is for the mean of vectors")
+
+
+def _sides(option: Option, people: int | None, error: float | None) -> tuple[int, float]:
+    """People and error, of which one is given."""
+    if people is None:
+        wanted = positive("error", error)
+        return option.people(wanted), wanted
+    asked = whole("people", people)
+    return asked, option.error(asked)
+
+
+def _vectors(
+    epsilon: float, dimension: int, people: int | None, error: float | None, total_variation: float | None
+) -> Plan:
+    """The plan for vectors in the unit ball."""
+    eta = 1.0 if total_variation is None else _checked_cap(total_variation)
+    option = of_vectors(positive("epsilon", epsilon), dimension, total_variation)
+    asked, wanted = _sides(option, people, error)
+    limit = ball_mean(Guarantee(epsilon, 0.0, min(eta, math.tanh(epsilon / 2))), dimension=dimension)
+    return Plan("vector", option, asked, wanted, limit.people(wanted**2), math.sqrt(limit.risk(asked)))
+
+
 def _options(question: str, epsilon: float, k: int | None, total_variation: float | None) -> list[Option]:
     """All mechanisms that keep both promises."""
     if total_variation is None:
         return compare(question, epsilon=epsilon, k=k)
+    return options_within(question, epsilon, _checked_cap(total_variation), k)
+
+
+def _checked_cap(total_variation: float) -> float:
     eta = probability("total_variation", total_variation)
     if not 0 < eta < 1:
         raise InputError("total_variation", total_variation, "between 0 and 1, both excluded", "leave it out for none")
-    if question not in ("distribution", "mean"):
-        raise InputError("question", question, "'distribution' or 'mean'")
-    return options_within(question, epsilon, eta, k)
+    return eta
 
 
 def _drawn(option: Option, question: str, k: int | None) -> Option:
