@@ -33,5 +33,6 @@ from .studies.study import Study as Study
 from .studies.study_file import load_study as load_study
 from .trees.prefix_tree import heavy_hitters as heavy_hitters
 from .trees.quantile_tree import quantiles as quantiles
+from .trees.spelling import spelling as spelling
 from .vectors.ball import ball_mean as ball_mean
 from .vectors.coordinates import vector_mean as vector_mean
