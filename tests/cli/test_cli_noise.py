@@ -57,6 +57,8 @@ def test_several_releases(run):
     shown = run(*words)
     assert "for each of 10 answers" in shown.out
     assert "certified from the table" in shown.out
+    assert 102.8 < found["limits"]["lower"] < found["limits"]["upper"] == found["families"][0]["cost"]
+    assert "a factor of 1.55 is open" in " ".join(shown.out.split())
 
 
 def test_a_picture(run, tmp_path):

@@ -307,12 +307,12 @@ def test_an_enormous_epsilon_still_gets_a_valid_certificate():
 
 
 def test_several_releases():
-    """Each release alone must keep the whole promise: the bound of one release is the bound of each."""
+    """Three answers: 4 % above what counting answers beyond thresholds proves, far above the bound of one release."""
     noise = least_noise(Budget(epsilon=1, delta=1e-6), releases=3, cost="squared")
     found = noise.certificate
     assert found.releases == 3
-    assert found.argument.kind == "single release"
-    assert found.lower == least_noise(Budget(epsilon=1, delta=1e-6), cost="squared").certificate.lower
+    assert found.lower > 9 * least_noise(Budget(epsilon=1, delta=1e-6), cost="squared").certificate.lower
+    assert found.gap < 0.08
     assert found.guarantee.delta == (3 * noise.loss).delta(1.0)
     assert found.upper <= composed_noise(Budget(epsilon=1, delta=1e-6), releases=3).cost * (1 + 1e-12)
 
