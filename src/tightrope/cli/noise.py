@@ -207,7 +207,10 @@ def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
         say(f"delta({point['epsilon']:g}) <= {point['delta']:.6g}, allowed {point['allowed']:g}")
     lower, upper = data["limits"]["lower"], data["limits"]["upper"]
     open_ = f"a factor of {significant(upper / lower, 3, UP)} is open" if lower > 0 else "how much less is open"
-    say(f"\nNo noise for {releases:,} such answers has a smaller {name} than {significant(lower, 6, DOWN)} (a theorem): {open_}.")
+    say(
+        f"\nNo noise for {releases:,} such answers has a smaller {name} than {significant(lower, 6, DOWN)} "
+        f"(a theorem): {open_}."
+    )
     say("Other families: searched in floats. Parameters fixed in advance; answers may depend on each other.")
 
 

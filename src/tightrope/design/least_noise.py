@@ -76,7 +76,7 @@ def least_noise(
         return _for_tradeoff(budget.tradeoff, asked, sensitivity, integer, count)
     promise = Promise.of(budget)
     if not integer:
-        return _real(promise, sensitivity, asked, count)
+        return _real(promise, sensitivity, asked, chosen, count)
     width = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first, or say integer=False")
     bound = Bound(promise, width, asked)
     if count > 1:
@@ -112,9 +112,9 @@ def _composed(budget: Budget, bound: Bound, cost: str | Callable[[float], float]
     return LeastNoise(found.table, bound.sensitivity, ComposedProof(ComposedBound(bound, releases)))
 
 
-def _real(promise: Promise, sensitivity: Real, cost: Cost, releases: int) -> Certified:
+def _real(promise: Promise, sensitivity: Real, cost: Cost, shape: Shape, releases: int) -> Certified:
     from tightrope.design.real_noise import least_real_noise
 
     if not releases == 1:
         raise InputError("releases", releases, "1 for real-valued noise", "round to fixed point: integer=True")
-    return least_real_noise(promise, sensitivity, cost)
+    return least_real_noise(promise, sensitivity, cost, shape)
