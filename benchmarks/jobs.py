@@ -34,7 +34,20 @@ from tightrope.release.certificate import certificate_of
 from tightrope.release.documents.plan_file import load
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-EPSILON, DELTA = 1.0, 1e-8
+EPSILON, DELTA, INFINITE = 1.0, 1e-8, float("inf")
+
+
+@dataclass
+class Beside:
+    """A peer's error; why there is none, or in which way it promises less."""
+
+    error: float
+    releases: int = 0
+    why: str | None = None
+    less: str | None = None
+
+    def __str__(self) -> str:
+        return "–" if self.why else f"{self.error:.3g}{'†' if self.less else ''}"
 
 
 @dataclass
@@ -44,12 +57,12 @@ class Found:
     held: int
     asked: int
     ours: float
-    peers: dict[str, float | str]
+    peers: dict[str, Beside]
 
     @property
     def best(self) -> float:
-        """The smallest error of a peer."""
-        return min((error for error in self.peers.values() if isinstance(error, float)), default=float("inf"))
+        """The smallest error of a peer that promises as much."""
+        return min((one.error for one in self.peers.values() if one.less is None), default=INFINITE)
 
 
 def tables(folder: Path) -> None:
@@ -62,7 +75,7 @@ def tables(folder: Path) -> None:
 
 def mean_error(task: Task, truth: dict[str, float], answer: dict[str, float]) -> float:
     """Of one release, over its groups."""
-    return statistics.fmean(list(errors(task, truth, answer)) or [float("inf")])
+    return statistics.fmean(list(errors(task, truth, answer)) or [INFINITE])
 
 
 def ours(name: str, folder: Path, releases: int) -> Found:
@@ -108,18 +121,19 @@ def write_jobs(folder: Path, names: list[str], releases: int) -> None:
     (folder / "jobs.json").write_text(json.dumps(jobs))
 
 
-def peer_error(folder: Path, name: str, peer: str) -> float | str:
+def peer_error(folder: Path, name: str, peer: str) -> Beside:
     """The best of the peer's ways, or why there is none."""
     place = folder / f"{name}.{peer}_peer.json"
     if not place.exists():
-        return "did not finish"
+        return Beside(INFINITE, why="did not finish")
     said = json.loads(place.read_text())
     if "answers" not in said:
-        return str(said.get("cannot") or said["failed"])
+        return Beside(INFINITE, why=str(said.get("cannot") or said["failed"]))
     task = TASKS[name]
     bounded = task.bounded(pd.read_parquet(folder / f"{task.table}.parquet"))
     truth = truths(task, task.neutral(bounded))
-    return min(statistics.median(mean_error(task, truth, one) for one in way) for way in said["answers"])
+    ways = [statistics.median(mean_error(task, truth, one) for one in way) for way in said["answers"]]
+    return Beside(min(ways), min(map(len, said["answers"])), less=said.get("less"))
 
 
 def table(found: dict[str, Found], peers: list[str]) -> str:
@@ -127,8 +141,8 @@ def table(found: dict[str, Found], peers: list[str]) -> str:
     lines = [f"| job | held the truth | Tightrope | {' | '.join(peers)} | best other / ours |"]
     lines.append("|---" * (len(peers) + 4) + "|")
     for name, one in sorted(found.items(), key=lambda item: item[1].best / max(item[1].ours, 1e-12)):
-        shown = [f"{e:.3g}" if isinstance(e, float) else "–" for e in (one.peers[peer] for peer in peers)]
-        times = f"{one.best / one.ours:.2f}" if one.ours and one.best < float("inf") else "–"
+        shown = [str(one.peers[peer]) for peer in peers]
+        times = f"{one.best / one.ours:.2f}" if one.ours and one.best < INFINITE else "–"
         held = f"{100 * one.held / one.asked:.1f} %"
         lines.append(f"| {name} | {held} | {one.ours:.3g} | {' | '.join(shown)} | {times} |")
     return "\n".join(lines)
@@ -138,6 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--releases", type=int, default=200)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--again", action="store_true", help="take what peers have left in the folder")
     parser.add_argument("--only", nargs="*", choices=TASKS, default=list(TASKS))
     parser.add_argument("--peer", action="append", default=[], help="NAME=PYTHON")
     options = parser.parse_args()
@@ -147,7 +162,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         tables(folder)
         write_jobs(folder, options.only, options.releases)
-        for peer, python in peers.items():
+        for peer, python in () if options.again else peers.items():
             began = time.perf_counter()
             script = str(Path(__file__).parent / f"peers/{peer}_peer.py")
             subprocess.run([python, script, str(folder)], check=False, stdout=sys.stderr)
@@ -157,9 +172,8 @@ def main() -> None:
             one.peers = {peer: peer_error(folder, name, peer) for peer in peers}
         print(table(found, list(peers)))
         for name, one in found.items():
-            for peer, why in one.peers.items():
-                if isinstance(why, str):
-                    print(f"{name}: {peer}: {why}")
+            for peer, beside in one.peers.items():
+                print(f"{name}: {peer}: {beside.why or beside.less or f'{beside.releases} releases'}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ it raises ``CannotError`` for, with the reason. It runs in the peer's own enviro
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -17,23 +18,30 @@ import pandas as pd
 
 Job = dict[str, Any]
 Draw = Callable[[], dict[str, float]]
-PATIENCE = 90.0
-"""Seconds for one job: so many releases as fit, three at least."""
+PATIENCE = float(os.environ.get("PATIENCE", "60"))
+"""Seconds for one way of a job: so many releases as fit, three at least."""
 
 
 class CannotError(Exception):
     """The tool has nothing for this."""
 
 
-def run(ways: Callable[[Job, pd.DataFrame], list[Draw]]) -> None:
-    """Answer all jobs of the folder on the command line in every way that the tool has: one is best."""
+def _as_much(_: Job) -> str | None:
+    return None
+
+
+def run(ways: Callable[[Job, pd.DataFrame], list[Draw]], less: Callable[[Job], str | None] = _as_much) -> None:
+    """Answer all jobs of the folder on the command line in every way that the tool has: one is best.
+
+    ``less``: in which way the tool promises less than the others do for a job.
+    """
     folder = Path(sys.argv[1])
     for job in json.loads((folder / "jobs.json").read_text()):
         table = pd.read_parquet(folder / f"{job['name']}.parquet")
         began = time.process_time()
         try:
             found = [_drawn(draw, job["releases"]) for draw in ways(job, table)]
-            said: Any = {"answers": found, "cpu": time.process_time() - began}
+            said: Any = {"answers": found, "cpu": time.process_time() - began, "less": less(job)}
         except CannotError as error:
             said = {"cannot": str(error)}
         except Exception as error:  # whatever a peer raises is a finding
