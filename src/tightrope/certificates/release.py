@@ -11,6 +11,7 @@ from tightrope.certificates.document import (
     Counted,
     Digits,
     Finite,
+    Natural,
     Part,
     Positive,
     Probability,
@@ -83,6 +84,19 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     factor: Digits
     table: TablePart
     exclusive: str | None = None
+
+
+class PublicTablePart(Part, frozen=True, kw_only=True):
+    """A public table in which private rows looked something up: ``on`` says by which column of theirs in which of its.
+
+    ``columns`` are those that rows got; ``sha256`` is of its names and values, column by column, sorted by the keys.
+    """
+
+    name: str
+    on: dict[str, str]
+    columns: tuple[str, ...]
+    rows: Natural
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class Profile(Part, frozen=True, kw_only=True):
@@ -162,6 +176,7 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     versions: dict[str, str]
     ledger: str
     entry: LedgerEntry | None = None
+    public_tables: tuple[PublicTablePart, ...] = ()
 
 
 class NoiseUsed(Part, frozen=True, kw_only=True):

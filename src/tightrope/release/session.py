@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, Unpack, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 from tightrope.certificates.budget import Budget, Number, decimal, product
 from tightrope.design.allocation.allocation import allocate
-from tightrope.engines import open_source
+from tightrope.engines import attached, open_source
 from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
 from tightrope.release.answering import answering
@@ -21,9 +20,11 @@ from tightrope.release.certificate import certificate_of
 from tightrope.release.draft import Draft, group_sizes, units_of
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import unwrapped
-from tightrope.release.questions.tasks import A_PERSON, Person, tasks_of, usable_delta
+from tightrope.release.questions.tasks import Person, tasks_of, usable_delta
 from tightrope.release.register import issue, open_charges
 from tightrope.release.sealed import Sealed
+from tightrope.release.stated.people import person_of
+from tightrope.release.stated.settings import Settings, signature, spelled_out
 from tightrope.release.wanted import accurate, wanted
 
 if TYPE_CHECKING:
@@ -39,22 +40,6 @@ if TYPE_CHECKING:
     from tightrope.release.series import Series
 
 
-class Settings(TypedDict):
-    """What ``Session`` takes beside its source."""
-
-    person: str | tuple[str | None, str] | None
-    budget: Budget
-    rows_per_person: NotRequired[int | None]
-    rows_per_group: NotRequired[int | None]
-    groups_per_person: NotRequired[int | None]
-    table: NotRequired[str | None]
-    types: NotRequired[Mapping[str, str] | None]
-
-
-LIMITS = ("rows_per_person", "rows_per_group", "groups_per_person")
-MEANS = re.compile(r"^an? [^ ].{0,60}$")
-
-
 @final
 class Session(Sealed):
     """Private questions about one table.
@@ -64,7 +49,8 @@ class Session(Sealed):
     says whose row it is, and ``rows_per_person`` how many of their rows count at most; ``person=None`` says that each
     row is a person; ``person=("tail", "an aircraft")`` says what a person is where it is no human. ``rows_per_group``
     and ``groups_per_person`` bound a person further (default: by ``rows_per_person`` alone). ``types`` declares the
-    columns of a CSV file and those of a pandas frame that hold objects.
+    columns of a CSV file and those of a pandas frame that hold objects. ``lookup``: public tables (``tr.lookup``) whose
+    columns rows get by a key.
 
     Neighbours: add or remove one person with all their rows. Several plans add up: their ε and δ (basic composition,
     valid for plans made after seeing earlier answers). Not recorded in a ledger: a second session starts afresh;
@@ -74,6 +60,7 @@ class Session(Sealed):
     Raises ``InputError`` for bounds that are not whole numbers ≥ 1, ``SchemaError`` for a column that is not there.
     """
 
+    __signature__ = signature("source")
     __slots__ = ("__weakref__", "_account", "_audience", "_budget", "_charges", "_person", "_reading", "_table")
     _account: Account | None
     _audience: str | None
@@ -83,26 +70,15 @@ class Session(Sealed):
     _reading: threading.Lock
     _table: Table
 
-    def __init__(
-        self,
-        source: object,
-        *,
-        person: str | tuple[str | None, str] | None,
-        budget: Budget,
-        rows_per_person: int | None = None,
-        rows_per_group: int | None = None,
-        groups_per_person: int | None = None,
-        table: str | None = None,
-        types: Mapping[str, str] | None = None,
-    ) -> None:
-        if not isinstance(budget, Budget):
-            raise InputError("budget", budget, "a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)")
-        column, means = person if isinstance(person, tuple) and len(person) == 2 else (person, A_PERSON)
-        bounds = _person(column, means, (rows_per_person, rows_per_group, groups_per_person))
-        opened = open_source(source, table=table, types=types)
+    def __init__(self, source: object, **settings: Unpack[Settings]) -> None:
+        said = spelled_out(**settings)
+        limits = said["rows_per_person"], said["rows_per_group"], said["groups_per_person"]
+        bounds = person_of(said["person"], limits)
+        opened = open_source(source, table=said["table"], types=said["types"])
         if bounds.column is not None:
             opened.schema.column(bounds.column)
-        parts = {"_budget": budget.share(1), "_charges": open_charges(), "_person": bounds, "_table": opened}
+        opened = attached(opened, said["lookup"])
+        parts = {"_budget": said["budget"].share(1), "_charges": open_charges(), "_person": bounds, "_table": opened}
         parts |= {"_reading": threading.Lock(), "_account": None, "_audience": None}
         for name, value in parts.items():
             object.__setattr__(self, name, value)
@@ -132,7 +108,7 @@ class Session(Sealed):
 
         opened = cls(source, **session)
         declared = (Limit("total", opened.budget), *limits)
-        identity = identity_of(dataset, opened.schema, opened.person)
+        identity = identity_of(dataset, opened._table.private, opened.person)
         account = Ledger(ledger, create=True).declare(identity, declared, note=note)
         object.__setattr__(opened, "_account", account)
         object.__setattr__(opened, "_audience", audience)
@@ -197,11 +173,12 @@ class Session(Sealed):
             raise InputError("budget", str(budget), "one that lets answers depend on the data", remedy)
         tasks = tasks_of(questions, self._person, self.schema, None if where is None else unwrapped(where))
         usable_delta(budget, tasks)
+        public = self._table.public_for([task.request for task in tasks])
         goal, sizes = wanted(questions, within, expected_rows), group_sizes(expected_rows)
 
         def drafted(kept: Budget, part: Decimal, *, compare: bool = True) -> Draft:
             allocation = allocate(units_of(tasks), kept, compare=compare)
-            return Draft(tasks, allocation, kept, part, self._person, sizes)
+            return Draft(tasks, allocation, kept, part, self._person, sizes, public)
 
         most = decimal("share", share)
         draft = drafted(budget, most) if goal is None else accurate(drafted, goal, self._budget, most)
@@ -264,28 +241,3 @@ def _refuse_key(key: str | None) -> None:
     if key is not None:
         remedy = "open the session with tr.Session.open(..., ledger=..., dataset=...)"
         raise InputError("key", key, "left out where there is no ledger", remedy)
-
-
-def _person(person: object, means: object, limits: tuple[int | None, int | None, int | None]) -> Person:
-    if not (isinstance(means, str) and MEANS.fullmatch(means) and means.isprintable()):
-        raise InputError("person", means, "a noun with its article behind the column", "('tail', 'an aircraft')")
-    rows, per_group, groups = limits
-    if person is None:
-        for name, value in zip(LIMITS, limits, strict=True):
-            if value not in (None, 1):
-                remedy = "each row is a person; or name the person column"
-                raise InputError(name, value, "left out when person=None", remedy)
-        return Person(None, 1, 1, 1, means)
-    if not isinstance(person, str) or not person:
-        raise InputError("person", person, "the name of a column, or None when each row is a person")
-    if rows is None:
-        remedy = "how many rows of one person may count at most?"
-        raise InputError("rows_per_person", rows, "a whole number >= 1", remedy)
-    rows = whole("rows_per_person", rows)
-    return Person(
-        person,
-        rows,
-        rows if per_group is None else whole("rows_per_group", per_group),
-        rows if groups is None else whole("groups_per_person", groups),
-        means,
-    )
