@@ -258,6 +258,22 @@ class AnswerDocument(Asked, frozen=True, kw_only=True):
                     raise InputError(f"rows {place} {name}", type(number).__name__, "a number or nothing")
 
 
+class Cost(Part, frozen=True, kw_only=True):
+    """What the bound on rows left out, or a range moved, in the answers of these names; paid for like an answer.
+
+    ``share`` is of all rows, or of the rows that were used; ``lower`` and ``upper`` hold it 95 % of the time. They are
+    None where it is not known how many rows there are. ``statement`` says it in words.
+    """
+
+    answers: tuple[str, ...]
+    kind: Literal["left out", "below", "above", "missing"]
+    column: str | None
+    share: Probability | None
+    lower: Probability | None
+    upper: Probability | None
+    statement: str
+
+
 class ReleaseResult(Part, frozen=True, kw_only=True):
     """All that a release publishes."""
 
@@ -266,6 +282,7 @@ class ReleaseResult(Part, frozen=True, kw_only=True):
     title: str | None
     answers: tuple[AnswerDocument, ...]
     certificate: ReleaseCertificate
+    costs: tuple[Cost, ...] = ()
 
 
 def read_certificate(text: str) -> ReleaseCertificate:

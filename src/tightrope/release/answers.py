@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.document import plain, written
 from tightrope.certificates.printable import printable
-from tightrope.certificates.release import MEASURES, PAID, RELEASES, AnswerDocument, ReleaseCertificate, ReleaseResult
+from tightrope.certificates.release import (
+    MEASURES,
+    PAID,
+    RELEASES,
+    AnswerDocument,
+    Cost,
+    ReleaseCertificate,
+    ReleaseResult,
+)
 from tightrope.errors import InputError
 from tightrope.release.questions.node import Question
 from tightrope.release.tables import answer_html, results_csv
@@ -63,11 +71,14 @@ class Answers:
 
     answers: tuple[Answer, ...]
     certificate_data: ReleaseCertificate
+    costs: tuple[Cost, ...] = ()
+    """What bounding and clamping left out or moved, where the plan paid for knowing it."""
 
     def __repr__(self) -> str:
         held = self.certificate_data
         promise = f"epsilon {rounded_up(held.epsilon, 3)} at delta {held.delta:.3g}"
-        return "\n".join([f"<Answers: {promise}, .certificate holds the proof>", *map(repr, self.answers)])
+        costs = [f"<Cost {cost.statement}>" for cost in self.costs]
+        return "\n".join([f"<Answers: {promise}, .certificate holds the proof>", *map(repr, self.answers), *costs])
 
     def _repr_html_(self) -> str:
         return "".join(answer._repr_html_() for answer in self.answers)
@@ -99,6 +110,7 @@ class Answers:
             title=title,
             answers=tuple(answer.document for answer in self.answers),
             certificate=self.certificate_data,
+            costs=self.costs,
         )
 
     def to_data(self) -> dict[str, Any]:

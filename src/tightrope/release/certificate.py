@@ -67,12 +67,12 @@ def _mechanisms(draft: Draft) -> list[RanMechanism]:
 
 def _mechanism(task: Task, noise: Noise) -> RanMechanism:
     measure, label = noise.vector.measure, noise.vector.exclusive
-    contribution = task.contribution(sum(vector.exclusive == label for vector in task.vectors) if label else 1)
+    contribution = task.shifted(next(own for own in task.sets if noise.vector in own))
     return RanMechanism(
-        answers=tuple(question.name for question in task.answered_by(noise.vector)),
+        answers=task.answered_by(noise.vector),
         statistic=noise.vector.spend.statistic,
         column=" and ".join(map(str, measure.columns)) or None,
-        by=tuple(map(str, task.by)),
+        by=() if noise.vector.whole else tuple(map(str, task.by)),
         where=None if task.where is None else str(task.where),
         family=noise.family,
         unit=measure.fixed_point.step if measure.fixed_point else Decimal(1),

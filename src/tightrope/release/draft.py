@@ -15,11 +15,13 @@ from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.design.allocation.units import Choice, Unit
 from tightrope.errors import BudgetRefused
 from tightrope.numerics.checks import whole
+from tightrope.release.costs.planned import planned_costs
 from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
 from tightrope.release.questions.bounded import bounded_notes, rows_used
 from tightrope.release.questions.node import Question
-from tightrope.release.questions.tasks import Person, Task, large_delta, large_epsilon
+from tightrope.release.questions.tasks import Person, Task
 from tightrope.release.questions.vector import Noise, Vector
+from tightrope.release.stated.extremes import large_delta, large_epsilon
 from tightrope.release.stated.guarantee import attack_success, attacker, guarantee_data, neighbours_data
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class Draft:
     sizes: tuple[int, ...]
     public: tuple[PublicTable, ...] = ()
     """Public tables in which something is looked up."""
+    costs: Decimal = Decimal(0)
+    """The part of the budget, at most, that tells what bounding and clamping cost."""
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -117,6 +121,7 @@ class Draft:
             "answers": [self.answer_data(accuracy) for accuracy in self.accuracies()],
             "alternatives": self.alternatives,
             "table": None if budgets is None else self.table(budgets),
+            "costs": planned_costs(self.tasks, self.noises(), self.costs),
         }
         return PLANNED.data(data, PlannedRelease)
 

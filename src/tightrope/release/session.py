@@ -7,7 +7,6 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 from tightrope.certificates.budget import Budget, Number, decimal, product
@@ -17,12 +16,15 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
 from tightrope.release.answering import answering
 from tightrope.release.certificate import certificate_of
+from tightrope.release.costs.suggested import bounds_question, suggested_bounds
+from tightrope.release.costs.tallies import sliver, with_tallies
 from tightrope.release.draft import Draft, group_sizes, units_of
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import unwrapped
-from tightrope.release.questions.tasks import Person, tasks_of, usable_delta
+from tightrope.release.questions.tasks import Person, tasks_of
 from tightrope.release.register import issue, open_charges
 from tightrope.release.sealed import Sealed
+from tightrope.release.stated.extremes import usable_delta
 from tightrope.release.stated.people import person_of
 from tightrope.release.stated.settings import Settings, signature, spelled_out
 from tightrope.release.wanted import accurate, wanted
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from tightrope.engines.schema import Schema
     from tightrope.ledger import Account, Limit
     from tightrope.release.answers import Answers
+    from tightrope.release.costs.suggested import SuggestedBounds
     from tightrope.release.questions.asked import Given
     from tightrope.release.questions.node import Question
     from tightrope.release.register import Charges
@@ -142,7 +145,9 @@ class Session(Sealed):
     def spent(self) -> dict[str, Any]:
         """The share of the budget that has been charged, and what ε and δ that is: of all sessions, in a ledger."""
         if self._account is not None:
-            return _recorded_spending(self._account)
+            from tightrope.release.claims import recorded_spending
+
+            return recorded_spending(self._account)
         share = self._charges.total()
         points = [[str(product(epsilon, share)), str(product(delta, share))] for epsilon, delta in self._budget.points]
         return {"share": str(share), "points": points, "ledger": "not recorded in a ledger"}
@@ -156,6 +161,7 @@ class Session(Sealed):
         expected_rows: int | None = None,
         within: Mapping[str, Number | str] | None = None,
         key: str | None = None,
+        costs: Number = 0,
     ) -> Plan:
         """The least noise for these questions within ``share`` of the budget; reads the schema only, spends nothing.
 
@@ -165,24 +171,38 @@ class Session(Sealed):
         these answers are within ± 50, or ``"5%"`` of ``expected_rows``; so does ``within`` in a question. ``key`` names
         the release in the ledger: under one key a plan is paid once, and tried again it gives the same answers. Raises
         ``PlanError`` or ``SchemaError`` for a question that cannot be asked, ``BudgetRefused`` where no noise will do,
-        which says the least budget that is as accurate.
+        which says the least budget that is as accurate. ``costs=0.02`` takes at most 2 % of
+        what is spent to count what bounding and clamping cost: rows that are left out, values beyond each end, missing
+        fields (``Answers.costs``).
         """
         budget = self._budget.share(share)
         if budget.total_variation == 0:
             remedy = "attack_success = 0.5 (total_variation = 0) takes answers that ignore the data; 0.51 is strict"
             raise InputError("budget", str(budget), "one that lets answers depend on the data", remedy)
-        tasks = tasks_of(questions, self._person, self.schema, None if where is None else unwrapped(where))
+        asked = tasks_of(questions, self._person, self.schema, None if where is None else unwrapped(where))
+        tasks = with_tallies(asked, sliver(costs))
         usable_delta(budget, tasks)
         public = self._table.public_for([task.request for task in tasks])
         goal, sizes = wanted(questions, within, expected_rows), group_sizes(expected_rows)
 
         def drafted(kept: Budget, part: Decimal, *, compare: bool = True) -> Draft:
             allocation = allocate(units_of(tasks), kept, compare=compare)
-            return Draft(tasks, allocation, kept, part, self._person, sizes, public)
+            return Draft(tasks, allocation, kept, part, self._person, sizes, public, sliver(costs))
 
         most = decimal("share", share)
         draft = drafted(budget, most) if goal is None else accurate(drafted, goal, self._budget, most)
         return self._issued(draft, key)
+
+    def suggest_bounds(self, column: Given, *, share: Number, where: Given | None = None) -> SuggestedBounds:
+        """A range for a column whose range nobody knows, for ``share`` of the budget, which is charged now.
+
+        Counts the values along the whole axis, privately, and takes the range that holds nearly all of them; rough, and
+        no better than what is publicly known, which costs nothing. ``print`` it for the warning.
+        """
+        question = bounds_question(column, where)
+        plan = self.plan([question], share=share)
+        ((noise,),) = plan.noises()
+        return suggested_bounds(question, plan.release(), noise)
 
     def _issued(self, draft: Draft, key: str | None) -> Plan:
         """The draft with a way to release it: charged here, or in the ledger under a key."""
@@ -226,15 +246,6 @@ class Session(Sealed):
             yield lambda: answer(exact)
 
         return read
-
-
-def _recorded_spending(account: Account) -> dict[str, Any]:
-    from tightrope.ledger.shares import shown
-
-    state = account.state()
-    share = 1 - state.balance("total").left
-    points = [[shown(share * Fraction(value)) for value in point] for point in account.limits[0].budget.points]
-    return {"share": shown(share), "points": points, "ledger": f"dataset {account.name!r} in {account.book.name}"}
 
 
 def _refuse_key(key: str | None) -> None:

@@ -147,6 +147,7 @@ def _show(document: Mapping[str, Any], title: str | None, folder: Path) -> None:
     say(*([printable(title)] if title else []))
     for answer in read_answers(document):
         _show_answer(answer, folder / REPORT)
+    _show_left_out(document)
     _show_promise(document["certificate"])
     say(f"\nWritten: {', '.join(FILES)} in {folder}")
     say(*_recorded(document["certificate"]))
@@ -183,6 +184,17 @@ def _show_answer(answer: Answer, report: Path) -> None:
     print_table([*answer.by, "value", "95 % within"], rows, left=len(answer.by))
     if len(answer.rows) > PRINTED_ROWS:
         say(f"... and {len(answer.rows) - PRINTED_ROWS} more in {report}")
+
+
+def _show_left_out(document: Mapping[str, Any]) -> None:
+    """What bounding and clamping cost, where the plan paid for knowing it."""
+    from tightrope.cli.output import heading, say
+    from tightrope.report.words.wording import left_out
+
+    found = left_out(document)
+    if found:
+        heading("What was left out")
+        say(*(f"{statement} ({answers})" for statement, answers in found))
 
 
 def _show_promise(certificate: Mapping[str, Any]) -> None:

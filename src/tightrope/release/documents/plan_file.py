@@ -35,7 +35,7 @@ KEYS: Names = {
     "rows_per_group": "[person] rows_per_group",
     "groups_per_person": "[person] groups",
     "budget": "[budget]",
-    **{name: f"[budget] {name}" for name in ("epsilon", "delta", "attack_success", "points", "share")},
+    **{name: f"[budget] {name}" for name in ("epsilon", "delta", "attack_success", "points", "share", "costs")},
     "lookup": "lookup",
     "questions": "question",
     "where": "where",
@@ -159,10 +159,12 @@ class PlanFile:
     def _planned(
         self, session: Session, key: str | None = None, within: Mapping[str, Number | str] | None = None
     ) -> Plan:
-        share, rows = self.document.budget.share, self.document.expected_rows
+        kept, rows = self.document.budget, self.document.expected_rows
         with placed("", self._keys):
             where, questions = self.document.where, self.document.questions()
-            return session.plan(questions, where=where, share=share, expected_rows=rows, within=within, key=key)
+            return session.plan(
+                questions, where=where, share=kept.share, expected_rows=rows, within=within, key=key, costs=kept.costs
+            )
 
 
 def load(path: str | Path) -> PlanFile:

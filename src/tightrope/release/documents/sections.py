@@ -12,6 +12,7 @@ from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.reading import tip
 from tightrope.engines import Dialect
 from tightrope.errors import InputError, listed
+from tightrope.release.costs.tallies import sliver
 from tightrope.release.questions.tasks import A_PERSON
 from tightrope.release.stated.people import MEANS
 
@@ -78,16 +79,18 @@ class PersonSection(Part, frozen=True, kw_only=True):
 
 
 class BudgetSection(Part, frozen=True, kw_only=True):
-    """What is promised, and the share of it that this plan may spend."""
+    """What is promised, the share of it that a plan may spend, and the part of that which counts what bounds cost."""
 
     epsilon: Exact | None = None
     delta: Exact | None = None
     attack_success: Exact | None = None
     points: Annotated[tuple[tuple[Exact, Exact], ...], tip("say points = [[1, 1e-6]]")] | None = None
     share: Exact = Decimal(1)
+    costs: Exact = Decimal(0)
 
     def __post_init__(self) -> None:
         self.budget().share(self.share)
+        sliver(self.costs)
 
     def budget(self) -> Budget:
         """The whole promise; raises ``InputError`` where nothing is promised or a number is out of range."""

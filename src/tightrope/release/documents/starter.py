@@ -72,6 +72,8 @@ epsilon = 1
 # delta: how improbable a failure of that promise must be. Well below one over the number of people:
 # 1e-8 suits up to a million people, 1e-10 a hundred million.
 delta = 1e-8
+# costs: so much of it, at most, tells how many rows and values the bounds left out. 0 counts nothing.
+costs = 0.02
 
 # The questions share the budget. weight = 4 gives one of them half the noise it would have with weight = 1.
 [[question]]

@@ -63,6 +63,11 @@ class Question(ABC):
         """Parts of a range that its groups are counted in, cell by cell; None where groups have no parts."""
         return None
 
+    @property
+    def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
+        """The columns whose values it takes, and the ranges to which they are clamped, where they are."""
+        return ()
+
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """The same question of a table with this schema: texts are read, ``where`` must be true besides.
 

@@ -75,6 +75,7 @@ class Page:
     title: str
     promise: Promise
     answers: list[AnswerView]
+    left_out: list[tuple[str, str]]
     privacy: PrivacyView
 
 
@@ -82,7 +83,8 @@ def page_view(document: Json) -> Page:
     """Everything the page shows of a document."""
     certificate = part(document, "certificate")
     answers = [answer_view(answer, place) for place, answer in enumerate(read_answers(document), 1)]
-    return Page(printable(text(document, "title")), promise(certificate), answers, privacy_view(certificate))
+    left_out, privacy = wording.left_out(document), privacy_view(certificate)
+    return Page(printable(text(document, "title")), promise(certificate), answers, left_out, privacy)
 
 
 def answer_view(answer: Answer, place: int) -> AnswerView:

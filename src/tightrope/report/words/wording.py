@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tightrope.certificates.printable import printable
 from tightrope.report.words.answers import Answer
 from tightrope.report.words.digits import MISSING, UP, percent, significant
-from tightrope.report.words.document import Json, number, parts, text
+from tightrope.report.words.document import Json, number, parts, text, texts
 
 NOTHING_SHOWN = "No group is large enough to be shown."
 LEAST_CHANCE, LEAST_MORE = 1e-6, 1e-3
@@ -22,6 +22,16 @@ class Cost:
     expected: str
     half_width: str
     suppressed: str
+
+
+def left_out(document: Json) -> list[tuple[str, str]]:
+    """What bounding and clamping cost, one sentence each, and the answers that it is about."""
+    said = ((text(cost, "statement"), texts(cost, "answers")) for cost in parts(document, "costs"))
+    return [
+        (printable(statement[:1].upper() + statement[1:]) + ".", ", ".join(names))
+        for statement, names in said
+        if statement
+    ]
 
 
 def heading(answer: Answer) -> str:
