@@ -233,6 +233,8 @@ class Asked(Part, frozen=True, kw_only=True):
     noise: tuple[NoiseUsed, ...]
     error: ErrorStatement
     notes: tuple[str, ...]
+    edges: tuple[Key, ...] = ()
+    """Where the parts of a histogram begin, the last key of its rows; others have none."""
 
     def __post_init__(self) -> None:
         if (self.keys == "none") != (not self.by):

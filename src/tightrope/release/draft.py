@@ -141,7 +141,7 @@ class Draft:
             "name": question.name,
             "question": str(question),
             "kind": question.kind,
-            "meaning": question.meaning,
+            "meaning": question.meaning_for(self.person.means),
             "over": rows_used(bounds, self.person, question.by),
             "additive": question.additive,
             "by": list(question.by),
@@ -158,6 +158,7 @@ class Draft:
                 "by_group_size": sizes,
                 "statement": STATEMENT,
             },
+            "edges": list(question.edges),
             "notes": [*accuracy.notes(), *bounded_notes(bounds, self.person, question.by), *self._warnings()],
         }
 

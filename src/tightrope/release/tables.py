@@ -8,31 +8,42 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tightrope.certificates.printable import printable
+from tightrope.certificates.printable import part_named, printable
 from tightrope.certificates.release import MEASURES, PAID, AnswerDocument, ReleaseResult
 
-QUESTION = "question"
+QUESTION, MISSING = "question", "missing"
 SHOWN_ROWS = 60
 """A notebook shows so many groups of an answer at most."""
 
 
 def results_csv(result: ReleaseResult) -> str:
-    """One line a group; texts in quotes, numbers with every digit, nothing where there is nothing."""
+    """One line a group; texts in quotes, numbers with every digit, nothing where there is nothing.
+
+    A total has no keys. Where a group is that of what is missing, ``missing`` names the columns that it is missing in.
+    """
     keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
     paid = [name for name in PAID if any(name in row for answer in result.answers for row in answer.rows)]
     file = io.StringIO(newline="")
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerow([QUESTION, *(_key_column(name) for name in keys), *MEASURES, *paid])
-    for answer in result.answers:
-        writer.writerows([answer.name, *_fields(row, (*keys, *MEASURES, *paid))] for row in answer.rows)
+    every = [(answer, row, _missing(answer, row)) for answer in result.answers for row in answer.rows]
+    marked = [MISSING] if any(missing for _, _, missing in every) else []
+    writer.writerow([QUESTION, *(_key_column(name) for name in keys), *MEASURES, *paid, *marked])
+    for answer, row, missing in every:
+        fields = _fields(row, (*keys, *MEASURES, *paid))
+        writer.writerow([answer.name, *fields, *([missing or None] if marked else [])])
     return file.getvalue()
+
+
+def _missing(answer: AnswerDocument, row: Mapping[str, Any]) -> str:
+    """The key columns in which a group is that of what is missing."""
+    return ", ".join(name for name in answer.by if row[name] is None)
 
 
 def answer_html(answer: AnswerDocument) -> str:
     """A table with the keys, the value and its interval; what people wrote is shown as text, whatever it is."""
     names = (*answer.by, *MEASURES, *(name for name in PAID if any(name in row for row in answer.rows)))
     head = "".join(f"<th>{_text(name)}</th>" for name in names)
-    shown = (_cells(_fields(row, names)) for row in answer.rows[:SHOWN_ROWS])
+    shown = (_cells(_fields(_with_part(answer, row), names)) for row in answer.rows[:SHOWN_ROWS])
     more = len(answer.rows) - SHOWN_ROWS
     rest = f"<p>... and {more:,} more groups in .frame</p>" if more > 0 else ""
     caption = f"{_text(answer.name)}: {_text(answer.question)}; 95 % intervals"
@@ -45,11 +56,16 @@ def _key_column(name: str) -> str:
     >>> _key_column("question"), _key_column("city")
     ('by question', 'city')
     """
-    return f"by {name}" if name == QUESTION else name
+    return f"by {name}" if name in (QUESTION, MISSING) else name
 
 
 def _fields(row: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
     return [row.get(name) for name in names]
+
+
+def _with_part(answer: AnswerDocument, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The row with a part of a histogram called by both of its ends."""
+    return {**row, answer.by[-1]: part_named(row[answer.by[-1]], answer.edges)} if answer.edges else row
 
 
 def _cells(fields: Iterable[Any]) -> str:

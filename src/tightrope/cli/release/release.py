@@ -172,6 +172,7 @@ def _recorded(certificate: Mapping[str, Any]) -> list[str]:
 def _show_answer(answer: Answer, report: Path) -> None:
     from tightrope.cli.output import heading, print_table, say
     from tightrope.report.words import wording
+    from tightrope.report.words.further import further
     from tightrope.report.words.interval import shown
 
     heading(wording.heading(answer))
@@ -179,9 +180,10 @@ def _show_answer(answer: Answer, report: Path) -> None:
     if not answer.rows:
         say(wording.NOTHING_SHOWN)
         return
+    names, besides = further(answer)
     texts = [(row.labels, shown(row, answer.decimals)) for row in answer.rows[:PRINTED_ROWS]]
-    rows = [[*labels, text.value, text.within] for labels, text in texts]
-    print_table([*answer.by, "value", "95 % within"], rows, left=len(answer.by))
+    rows = [[*labels, text.value, text.within, *said] for (labels, text), said in zip(texts, besides, strict=False)]
+    print_table([*answer.by, "value", "95 % within", *names], rows, left=len(answer.by))
     if len(answer.rows) > PRINTED_ROWS:
         say(f"... and {len(answer.rows) - PRINTED_ROWS} more in {report}")
 

@@ -9,11 +9,11 @@ from msgspec import Meta
 
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import Counted, Part
+from tightrope.certificates.printable import A_PERSON
 from tightrope.certificates.reading import tip
 from tightrope.engines import Dialect
 from tightrope.errors import InputError, listed
 from tightrope.release.costs.tallies import sliver
-from tightrope.release.questions.tasks import A_PERSON
 from tightrope.release.stated.people import MEANS
 
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'

@@ -64,6 +64,16 @@ class Question(ABC):
         return None
 
     @property
+    def edges(self) -> tuple[bool | int | float | str, ...]:
+        """Where the parts begin that its last key names; none where its groups are no parts of a range."""
+        return ()
+
+    def meaning_for(self, means: str) -> str:
+        """What its numbers are, where a person is this."""
+        del means
+        return self.meaning
+
+    @property
     def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
         """The columns whose values it takes, and the ranges to which they are clamped, where they are."""
         return ()

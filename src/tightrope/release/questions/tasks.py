@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from tightrope.certificates.printable import noun
+from tightrope.certificates.printable import A_PERSON, noun, printable
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Unit
 from tightrope.engines.expressions.terms import Term, facts_of
 from tightrope.engines.request import PersonBounds, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import check_kinds
-from tightrope.errors import PlanError, SchemaError
+from tightrope.errors import InputError, PlanError, SchemaError
 from tightrope.release.questions.asked import MOST_KEYS, Keys
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.vector import Vector, row_count
 
-A_PERSON = "a person"
 VALUES = ("integer", "number", "boolean")
 MOST_QUESTIONS = 100
 """A plan of so many takes half a minute; each further one takes longer."""
@@ -153,13 +153,25 @@ def tasks_of(
         if names.count(name) > 1:
             raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
     gathered: dict[object, list[Question]] = {}
-    for question in (given.settled(schema, where) for given in questions):
-        _check(question, schema)
-        _check_keys(question, person, schema)
-        keys = _keys(question)
+    for given in questions:
+        with _named(given):
+            question = given.settled(schema, where)
+            _check(question, schema)
+            _check_keys(question, person, schema)
+            keys = _keys(question)
         shared = _terms(question), keys, person.bounds(question), question.asked.condition
         gathered.setdefault(shared, []).append(question)
     return tuple(_task(own, person) for own in gathered.values())
+
+
+@contextmanager
+def _named(question: Question) -> Iterator[None]:
+    """Errors say which question they are of."""
+    try:
+        yield
+    except InputError as error:
+        said = f"{error.name} of {printable(question.name)}"
+        raise type(error)(said, error.value, error.expected, error.remedy) from None
 
 
 def _check(question: Question, schema: Schema) -> None:

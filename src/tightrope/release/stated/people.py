@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from tightrope.certificates.printable import A_PERSON
 from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
-from tightrope.release.questions.tasks import A_PERSON, Person
+from tightrope.release.questions.tasks import Person
 
 LIMITS = ("rows_per_person", "rows_per_group", "groups_per_person")
 MEANS = re.compile(r"^an? [^ ].{0,60}$")

@@ -14,6 +14,7 @@ from tightrope.report.words import attacker, wording
 from tightrope.report.words.answers import Answer, read_answers
 from tightrope.report.words.digits import UP, percent, significant
 from tightrope.report.words.document import Json, items, number, part, parts, text, texts
+from tightrope.report.words.further import further
 from tightrope.report.words.promise import Promise, promise
 
 MOST_LINES = 2_000  # more make the page heavy, and nobody reads them
@@ -31,6 +32,7 @@ class AnswerView:
     by: tuple[str, ...]
     groups: int
     lines: list[Line]
+    further: tuple[str, ...]
     axis: AxisChart | None
     listed: ListChart | None
     hidden_intervals: bool
@@ -100,6 +102,7 @@ def answer_view(answer: Answer, place: int) -> AnswerView:
         by=tuple(map(printable, answer.by)),
         groups=groups,
         lines=lines(answer, listed.dots if listed else ()),
+        further=further(answer)[0],
         axis=axis,
         listed=listed,
         hidden_intervals=narrower_than_dots(dots),
