@@ -235,6 +235,9 @@ class Asked(Part, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     edges: tuple[Key, ...] = ()
     """Where the parts of a histogram begin, the last key of its rows; others have none."""
+    title: str | None = None
+    description: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if (self.keys == "none") != (not self.by):
@@ -276,6 +279,15 @@ class Cost(Part, frozen=True, kw_only=True):
     statement: str
 
 
+class About(Part, frozen=True, kw_only=True):
+    """What its publisher says of a release: what it is, where the table is from, who published it, whom to ask."""
+
+    description: str | None = None
+    origin: str | None = None
+    publisher: str | None = None
+    contact: str | None = None
+
+
 class ReleaseResult(Part, frozen=True, kw_only=True):
     """All that a release publishes."""
 
@@ -285,6 +297,7 @@ class ReleaseResult(Part, frozen=True, kw_only=True):
     answers: tuple[AnswerDocument, ...]
     certificate: ReleaseCertificate
     costs: tuple[Cost, ...] = ()
+    about: About | None = None
 
 
 def read_certificate(text: str) -> ReleaseCertificate:

@@ -65,7 +65,6 @@ app = typer.Typer(
     epilog=COMMANDS_EXAMPLE,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("init", epilog=init.INIT_EXAMPLE)(init.init)

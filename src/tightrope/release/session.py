@@ -22,7 +22,7 @@ from tightrope.release.draft import Draft, group_sizes, units_of
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import unwrapped
 from tightrope.release.questions.tasks import Person, tasks_of
-from tightrope.release.register import issue, open_charges
+from tightrope.release.register import issue, open_charges, refuse_key
 from tightrope.release.sealed import Sealed
 from tightrope.release.stated.extremes import usable_delta
 from tightrope.release.stated.people import person_of
@@ -207,7 +207,7 @@ class Session(Sealed):
     def _issued(self, draft: Draft, key: str | None) -> Plan:
         """The draft with a way to release it: charged here, or in the ledger under a key."""
         if self._account is None:
-            _refuse_key(key)
+            refuse_key(key)
             return Plan(draft, issue(self._charges, draft.share, self._answering(draft)))
         from tightrope.release.claims import claim_of
         from tightrope.release.recorded import recorded
@@ -246,9 +246,3 @@ class Session(Sealed):
             yield lambda: answer(exact)
 
         return read
-
-
-def _refuse_key(key: str | None) -> None:
-    if key is not None:
-        remedy = "open the session with tr.Session.open(..., ledger=..., dataset=...)"
-        raise InputError("key", key, "left out where there is no ledger", remedy)

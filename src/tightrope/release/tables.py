@@ -21,17 +21,43 @@ def results_csv(result: ReleaseResult) -> str:
 
     A total has no keys. Where a group is that of what is missing, ``missing`` names the columns that it is missing in.
     """
-    keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
-    paid = [name for name in PAID if any(name in row for answer in result.answers for row in answer.rows)]
+    columns = _columns(result)
     file = io.StringIO(newline="")
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    every = [(answer, row, _missing(answer, row)) for answer in result.answers for row in answer.rows]
-    marked = [MISSING] if any(missing for _, _, missing in every) else []
-    writer.writerow([QUESTION, *(_key_column(name) for name in keys), *MEASURES, *paid, *marked])
-    for answer, row, missing in every:
-        fields = _fields(row, (*keys, *MEASURES, *paid))
-        writer.writerow([answer.name, *fields, *([missing or None] if marked else [])])
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     return file.getvalue()
+
+
+def results_parquet(result: ReleaseResult) -> bytes:
+    """The same table as a Parquet file: measures are doubles, keys what they are, or text where kinds differ."""
+    from pyarrow import BufferOutputStream, array, float64, string, table
+    from pyarrow.parquet import write_table
+
+    columns = _columns(result)
+    arrays = {}
+    for name, found in columns.items():
+        mixed = len({type(value) for value in found if value is not None}) > 1
+        number = name in (*MEASURES, *PAID)
+        kind = float64() if number else string() if name in (QUESTION, MISSING) or mixed else None
+        arrays[name] = array([str(v) if mixed and not number and v is not None else v for v in found], kind)
+    sink = BufferOutputStream()
+    write_table(table(arrays), sink)
+    return bytes(sink.getvalue())
+
+
+def _columns(result: ReleaseResult) -> dict[str, list[Any]]:
+    """The columns of the table of all answers, one value a group."""
+    keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
+    every = [(answer, row) for answer in result.answers for row in answer.rows]
+    paid = [name for name in PAID if any(name in row for _, row in every)]
+    missing = [_missing(answer, row) or None for answer, row in every]
+    return {
+        QUESTION: [answer.name for answer, _ in every],
+        **{_key_column(name): [row.get(name) for _, row in every] for name in keys},
+        **{name: [row.get(name) for _, row in every] for name in (*MEASURES, *paid)},
+        **({MISSING: missing} if any(missing) else {}),
+    }
 
 
 def _missing(answer: AnswerDocument, row: Mapping[str, Any]) -> str:

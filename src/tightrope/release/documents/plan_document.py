@@ -33,6 +33,10 @@ class PlanDocument(Part, frozen=True, kw_only=True):
     document: Literal["plan"] = "plan"
     version: Literal[1] = 1
     title: Text | None = None
+    description: Text | None = None
+    origin: Text | None = None
+    publisher: Text | None = None
+    contact: Text | None = None
     expected_rows: Counted | None = None
     where: Annotated[Text, tip('say where = "distance > 500"')] | None = None
     source: SourceSection

@@ -14,6 +14,7 @@ from typing import Any
 from tightrope.certificates.budget import Number
 from tightrope.certificates.places import Names, placed
 from tightrope.certificates.reading import Reader
+from tightrope.certificates.release import About
 from tightrope.engines import Lookup, Table, is_there, lookup_in, open_on_spark, open_source
 from tightrope.errors import PlanError
 from tightrope.release.documents.plan_document import PlanDocument
@@ -58,6 +59,12 @@ class PlanFile:
     def title(self) -> str | None:
         """The heading of the report."""
         return self.document.title
+
+    @property
+    def about(self) -> About | None:
+        """What the plan says to readers besides; None where it says nothing."""
+        said = {name: getattr(self.document, name) for name in About.__struct_fields__}
+        return About(**said) if any(said.values()) else None
 
     @property
     def source(self) -> str | Path:

@@ -19,7 +19,7 @@ MOST_COLUMNS, WIDE = 100, 110
 HEAD = """\
 # A plan for Tightrope. Lines that start with # are comments.
 #   tightrope plan FILE      how accurate every answer will be; reads no data, spends nothing
-#   tightrope release FILE   draws the noise, writes result.json, certificate.json, results.csv and report.html
+#   tightrope release FILE   draws the noise, writes result.json, certificate.json, results.csv/.parquet, report.html
 # All settings: docs/plan-file.md
 
 title = {title}

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 from tightrope.engines.expressions.cells import Cell
 from tightrope.engines.expressions.terms import Term
 from tightrope.engines.schema import Schema
-from tightrope.release.questions.asked import Asked, Keys
+from tightrope.release.questions.asked import Asked
+from tightrope.release.questions.asking.keys import Keys
 from tightrope.release.questions.vector import Noise, Vector
 
 Integers = Mapping[str, int]

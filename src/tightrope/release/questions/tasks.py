@@ -15,7 +15,7 @@ from tightrope.engines.request import PersonBounds, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import check_kinds
 from tightrope.errors import InputError, PlanError, SchemaError
-from tightrope.release.questions.asked import MOST_KEYS, Keys
+from tightrope.release.questions.asking.keys import MOST_KEYS, Keys
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.vector import Vector, row_count
 

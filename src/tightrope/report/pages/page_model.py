@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
@@ -27,6 +30,9 @@ class AnswerView:
     """One answer: its words, its chart (along an axis, or inside the table) and its table."""
 
     name: str
+    place: str
+    """Its place on the page, for links: made from the name, the same in every release."""
+    description: str
     heading: str
     asked: str
     by: tuple[str, ...]
@@ -79,24 +85,51 @@ class Page:
     answers: list[AnswerView]
     left_out: list[tuple[str, str]]
     privacy: PrivacyView
+    about: list[tuple[str, str]]
 
 
 def page_view(document: Json) -> Page:
     """Everything the page shows of a document."""
     certificate = part(document, "certificate")
-    answers = [answer_view(answer, place) for place, answer in enumerate(read_answers(document), 1)]
+    read = read_answers(document)
+    answers = [answer_view(answer, place) for answer, place in zip(read, places([a.name for a in read]), strict=True)]
     left_out, privacy = wording.left_out(document), privacy_view(certificate)
-    return Page(printable(text(document, "title")), promise(certificate), answers, left_out, privacy)
+    return Page(printable(text(document, "title")), promise(certificate), answers, left_out, privacy, _about(document))
 
 
-def answer_view(answer: Answer, place: int) -> AnswerView:
-    """One answer as it is shown, the ``place``-th of the page."""
+ABOUT = {"description": "", "origin": "Source", "publisher": "Published by", "contact": "Contact"}
+"""What the publisher says, and the words before it."""
+
+
+def _about(document: Json) -> list[tuple[str, str]]:
+    said = part(document, "about")
+    return [(words, printable(text(said, name))) for name, words in ABOUT.items() if text(said, name)]
+
+
+def places(names: Sequence[str]) -> list[str]:
+    """The place of each answer on the page, from letters and digits of its name; different for each.
+
+    >>> places(["count_by_city", "Mean of x!", "mean of x", ""])
+    ['count-by-city', 'mean-of-x', 'mean-of-x-2', 'answer']
+    """
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-") or "answer"
+        further = (f"{plain}-{number}" for number in itertools.count(2))
+        found.append(plain if plain not in found else next(other for other in further if other not in found))
+    return found
+
+
+def answer_view(answer: Answer, place: str) -> AnswerView:
+    """One answer as it is shown, at this place of the page."""
     groups, answer = len(answer.rows), replace(answer, rows=answer.rows[:MOST_LINES])
     axis = axis_chart(answer)
     listed = None if axis else list_chart(answer, f"grid-{place}")
     dots = [placed.dot for placed in axis.dots] if axis else listed.dots if listed else []
     return AnswerView(
         name=answer.name,
+        place=f"answer-{place}",
+        description=printable(answer.description),
         heading=wording.heading(answer),
         asked=wording.asked(answer),
         by=tuple(map(printable, answer.by)),

@@ -59,6 +59,9 @@ class Answer:
     error: Json
     noise: tuple[Json, ...]
     notes: tuple[str, ...]
+    title: str = ""
+    description: str = ""
+    unit: str = ""
     ranked: bool = False
     """Whether the groups stand in an order of their own: the largest first, not by their keys."""
 
@@ -140,6 +143,9 @@ def read_answer(source: Json) -> Answer:
         error=part(source, "error"),
         noise=tuple(parts(source, "noise")),
         notes=tuple(texts(source, "notes")),
+        title=text(source, "title"),
+        description=text(source, "description"),
+        unit=text(source, "unit"),
         ranked=ranked,
     )
 

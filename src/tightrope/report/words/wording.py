@@ -41,7 +41,7 @@ def heading(answer: Answer) -> str:
     >>> heading(read_answer({"question": "mean of x by educ"}))
     'Mean of x by educ'
     """
-    shown = printable(answer.question or answer.name.replace("_", " ") or "Answer")
+    shown = printable(answer.title or answer.question or answer.name.replace("_", " ") or "Answer")
     return shown[0].upper() + shown[1:]
 
 
@@ -49,6 +49,7 @@ def asked(answer: Answer) -> str:
     """One plain sentence or two: what the numbers are, for which groups, and how these were found."""
     groups = " and ".join(f"“{printable(name)}”" for name in answer.by)
     each = f", for each {groups}" if groups else ""
+    each = f", in {printable(answer.unit)}{each}" if answer.unit else each
     over = f", over {printable(answer.over)}" if answer.over else ""
     return f"{printable(answer.meaning)}{each}{over}. {_keys(answer) if groups else ''}".strip()
 
