@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 from tightrope.certificates.budget import Budget, Number, decimal, product
@@ -14,8 +13,8 @@ from tightrope.design.allocation.allocation import allocate
 from tightrope.engines import attached, open_source
 from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
-from tightrope.release.answering import answering
-from tightrope.release.certificate import certificate_of
+from tightrope.release.answering import prepared
+from tightrope.release.costs.rows_of_person import refuse_each_row, rows_question, suggested_rows
 from tightrope.release.costs.suggested import bounds_question, suggested_bounds
 from tightrope.release.costs.tallies import sliver, with_tallies
 from tightrope.release.draft import Draft, group_sizes, units_of
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from tightrope.engines import Table
     from tightrope.engines.schema import Schema
     from tightrope.ledger import Account, Limit
-    from tightrope.release.answers import Answers
+    from tightrope.release.costs.rows_of_person import SuggestedRows
     from tightrope.release.costs.suggested import SuggestedBounds
     from tightrope.release.questions.asked import Given
     from tightrope.release.questions.node import Question
@@ -204,16 +203,27 @@ class Session(Sealed):
         ((noise,),) = plan.noises()
         return suggested_bounds(question, plan.release(), noise)
 
+    def suggest_rows_per_person(self, *, share: Number, where: Given | None = None) -> SuggestedRows:
+        """A bound on the rows of a person where nobody knows one, for ``share`` of the budget, which is charged now.
+
+        Counts persons by how many rows they have; a person is counted once, so the session's own bounds do not matter.
+        ``print`` it for the warning. In a ledger the bounds of a dataset are fixed by its first release.
+        """
+        refuse_each_row(self._person)
+        plan = self.plan([rows_question(where)], share=share)
+        ((noise,),) = plan.noises()
+        return suggested_rows(plan.release(), noise)
+
     def _issued(self, draft: Draft, key: str | None) -> Plan:
         """The draft with a way to release it: charged here, or in the ledger under a key."""
         if self._account is None:
             refuse_key(key)
-            return Plan(draft, issue(self._charges, draft.share, self._answering(draft)))
+            return Plan(draft, issue(self._charges, draft.share, prepared(draft, self._table, self._reading)))
         from tightrope.release.claims import claim_of
         from tightrope.release.recorded import recorded
 
         claim = claim_of(draft, secrets.token_hex(8) if key is None else key, self._audience)
-        return Plan(draft, recorded(self._account, claim, draft, self._answering(draft)))
+        return Plan(draft, recorded(self._account, claim, draft, prepared(draft, self._table, self._reading)))
 
     def series(self, plan: Plan, *, times: int, key: str) -> Series:
         """Reserve the plan's share for ``times`` releases of its questions, each when its data come.
@@ -227,22 +237,5 @@ class Session(Sealed):
             raise InputError("series", key, "one in a ledger", "open the session with tr.Session.open(..., ledger=...)")
         from tightrope.release.series import series_of
 
-        return series_of(self._account, plan.draft, whole("times", times), key, (self._audience, self._answering))
-
-    def _answering(self, draft: Draft) -> Callable[[], AbstractContextManager[Callable[[], Answers]]]:
-        """Certify, read the rows once and count them; what is then left to do is paid for: to draw.
-
-        So no file, no engine, no full disk and no short memory can fail at a cost. One release reads at a time, for
-        they share a connection.
-        """
-        table, reading = self._table, self._reading
-
-        @contextmanager
-        def read() -> Iterator[Callable[[], Answers]]:
-            answer = answering(draft, certificate_of(draft))
-            requests = [task.request for task in draft.tasks]
-            with reading, table.snapshot(requests) as rows:
-                exact = [rows.collect(request) for request in requests]
-            yield lambda: answer(exact)
-
-        return read
+        how = self._audience, lambda draft: prepared(draft, self._table, self._reading)
+        return series_of(self._account, plan.draft, whole("times", times), key, how)

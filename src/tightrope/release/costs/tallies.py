@@ -59,7 +59,7 @@ def with_tallies(tasks: Sequence[Task], part: Decimal) -> tuple[Task, ...]:
 
 def bounded(tasks: Sequence[Task]) -> list[Task]:
     """Those in which a person may have more rows than count."""
-    return [task for task in tasks if task.bounds.person is not None]
+    return [task for task in tasks if task.bounds.person is not None and not task.steps]
 
 
 def sliver(costs: Number) -> Decimal:
@@ -72,7 +72,7 @@ def sliver(costs: Number) -> Decimal:
 
 def tallies_of(task: Task) -> tuple[Tally, ...]:
     """All that are counted beside the questions of a task."""
-    if not task.served:
+    if not task.served or task.steps:
         return ()
     used = () if task.bounds.person is None else (Tally("used", None, None),)
     ranges = dict.fromkeys(pair for question in task.questions for pair in question.ranges)
@@ -121,7 +121,7 @@ def every_row(task: Task) -> Task:
     bounds = PersonBounds(task.bounds.person, most, most, most if listed else 1)
     vector = _vector(Tally("all", None, None), most)
     about = {vector.name: tuple(question.name for question in task.questions)}
-    return Task(MappingProxyType({}), by, keys, bounds, task.where, cells, None, (vector,), about)
+    return Task(MappingProxyType({}), by, keys, bounds, task.where, cells, None, tallies=(vector,), about=about)
 
 
 def rows_of(task: Task) -> object:

@@ -65,6 +65,11 @@ class Question(ABC):
         return None
 
     @property
+    def steps(self) -> tuple[int, ...]:
+        """Numbers of rows by which it counts persons; none where it counts or measures rows."""
+        return ()
+
+    @property
     def edges(self) -> tuple[bool | int | float | str, ...]:
         """Where the parts begin that its last key names; none where its groups are no parts of a range."""
         return ()

@@ -43,6 +43,8 @@ class Task:
     """Vectors ``whole`` over all groups: what bounding and clamping cost."""
     about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The questions that each tally is about, by their names."""
+    steps: tuple[int, ...] = ()
+    """Numbers of rows by which persons are counted; its groups are these."""
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -64,7 +66,9 @@ class Task:
     @property
     def request(self) -> Request:
         """What the engine is asked."""
-        return Request(self.by, self.keys, self.bounds, tuple(vector.measure for vector in self.vectors), self.where)
+        measures = tuple(vector.measure for vector in self.vectors)
+        keys = ((),) if self.steps else self.keys
+        return Request(self.by, keys, self.bounds, measures, self.where, self.steps)
 
     def contribution(self, cells: int = 1) -> Contribution:
         """How one person's rows fall into the groups, each of so many cells."""
@@ -116,8 +120,8 @@ class Person:
 
     def bounds(self, question: Question) -> PersonBounds:
         """The bounds of one question; one without groups has one group, and nobody is in more groups than there are."""
-        if self.column is None:
-            return PersonBounds(None, 1, 1, 1)
+        if self.column is None or question.steps:
+            return PersonBounds(self.column, 1, 1, 1)
         per_group = min(question.rows_in_group or self.rows_per_group, self.rows)
         if question.cell is not None:  # any way in which so many rows may fall into cells
             most = self.rows if question.by else per_group
@@ -186,6 +190,8 @@ def _check(question: Question, schema: Schema) -> None:
 
 def _check_keys(question: Question, person: Person, schema: Schema) -> None:
     """Listed keys are of their columns' kinds; found ones are never those of one person, for none would be shown."""
+    if question.steps:
+        return
     if question.keys is not None:
         check_kinds(question.keys, question.asked.terms, schema)
     elif person.column is not None and person.column in _terms(question):
@@ -200,7 +206,7 @@ def _task(questions: list[Question], person: Person) -> Task:
     served = {question: _served(question, number, count) for number, question in enumerate(questions)}
     bounds, where = person.bounds(first), first.asked.condition
     cells = None if first.cell is None else first.cell.parts_of
-    return Task(MappingProxyType(served), _terms(first), keys, bounds, where, cells, count)
+    return Task(MappingProxyType(served), _terms(first), keys, bounds, where, cells, count, steps=first.steps)
 
 
 def _terms(question: Question) -> tuple[Term, ...]:
