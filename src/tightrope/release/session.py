@@ -8,7 +8,6 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NotRequired, Self, TypedDict, Unpack, final
 
 from tightrope.certificates.budget import Budget, Number, decimal, product
@@ -122,16 +121,17 @@ class Session(Sealed):
         """A session that is charged in a ledger: a file, made here where there is none, or ``postgresql://...``.
 
         ``dataset`` is the table's name in the ledger: all sessions of one name share one budget, in every process and
-        for good. ``limits`` bound it further, a year or an audience each; ``audience`` says who sees the answers
+        for good. ``limits`` bound it further, a year or an audience each; one that is called "total" is the whole
+        budget and says by which rule releases add up. ``audience`` says who sees the answers
         (None: everybody); ``note`` is written down where the dataset is declared. ``session`` is what ``Session``
         takes. Raises ``InputError`` where the ledger has the dataset with another person, bounds, columns or promise,
         ``LedgerError`` where the ledger cannot be used.
         """
-        from tightrope.ledger import Ledger, Limit
-        from tightrope.release.claims import identity_of
+        from tightrope.ledger import Ledger
+        from tightrope.release.claims import identity_of, with_total
 
         opened = cls(source, **session)
-        declared = (Limit("total", opened.budget), *limits)
+        declared = with_total(opened.budget, limits)
         identity = identity_of(dataset, opened.schema, opened.person)
         account = Ledger(ledger, create=True).declare(identity, declared, note=note)
         object.__setattr__(opened, "_account", account)
@@ -166,7 +166,9 @@ class Session(Sealed):
     def spent(self) -> dict[str, Any]:
         """The share of the budget that has been charged, and what ε and δ that is: of all sessions, in a ledger."""
         if self._account is not None:
-            return _recorded_spending(self._account)
+            from tightrope.release.claims import spending
+
+            return spending(self._account)
         share = self._charges.total()
         points = [[str(product(epsilon, share)), str(product(delta, share))] for epsilon, delta in self._budget.points]
         return {"share": str(share), "points": points, "ledger": "not recorded in a ledger"}
@@ -198,12 +200,18 @@ class Session(Sealed):
         tasks = tasks_of(questions, self._person, self.schema, None if where is None else unwrapped(where))
         usable_delta(budget, tasks)
         goal, sizes = wanted(questions, within, expected_rows), group_sizes(expected_rows)
+        most = decimal("share", share)
+        if self._account is not None:
+            from tightrope.release import moments
+
+            limit = moments.limit_by_moments(self._account)
+            if limit is not None:
+                return self._issued(moments.drafted(limit, (tasks, self._person, sizes), most, goal), key)
 
         def drafted(kept: Budget, part: Decimal, *, compare: bool = True) -> Draft:
             allocation = allocate(units_of(tasks), kept, compare=compare)
             return Draft(tasks, allocation, kept, part, self._person, sizes)
 
-        most = decimal("share", share)
         draft = drafted(budget, most) if goal is None else accurate(drafted, goal, self._budget, most)
         return self._issued(draft, key)
 
@@ -249,15 +257,6 @@ class Session(Sealed):
             yield lambda: answer(exact)
 
         return read
-
-
-def _recorded_spending(account: Account) -> dict[str, Any]:
-    from tightrope.ledger.shares import shown
-
-    state = account.state()
-    share = 1 - state.balance("total").left
-    points = [[shown(share * Fraction(value)) for value in point] for point in account.limits[0].budget.points]
-    return {"share": shown(share), "points": points, "ledger": f"dataset {account.name!r} in {account.book.name}"}
 
 
 def _refuse_key(key: str | None) -> None:
