@@ -46,6 +46,12 @@ def overview(account: Account) -> dict[str, Any]:
     }
 
 
+def limits(account: Account) -> list[dict[str, Any]]:
+    """Every limit with what is spent, reserved and left of it now."""
+    state = account.state()
+    return [_limit(limit, state) for limit in account.limits]
+
+
 def history(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """Every entry as plain data, for people and programs."""
     return [

@@ -1,7 +1,7 @@
-"""What holds at every time of a dataset's life at once: the reading of an odometer, by one rule that is fixed beforehand.
+"""What holds at every time of a dataset's life at once: the reading of an odometer, by a rule that is fixed beforehand.
 
-Theorem: ``docs/proofs/filters.md`` (odometer) and ``docs/proofs/composition.md``. A reading is a statement about what was
-released so far. It is no promise: that is the limit's.
+Theorem: ``docs/proofs/filters.md`` (odometer) and ``docs/proofs/composition.md``. A reading is a statement about what
+was released so far. It is no promise: that is the limit's.
 """
 
 from __future__ import annotations

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tightrope.certificates.budget import Budget, at_most, product
@@ -13,7 +16,6 @@ from tightrope.errors import BudgetRefused
 from tightrope.ledger.limits import TOTAL
 from tightrope.ledger.recipe import Recipe
 from tightrope.release.draft import Draft, units_of
-from tightrope.release.wanted import least
 
 if TYPE_CHECKING:
     from tightrope.design.allocation.units import Unit
@@ -25,8 +27,12 @@ if TYPE_CHECKING:
 
 MOST_TOGETHER = 1000
 """As if the plan were released so many times at most, noise is chosen."""
-TRIES, CLOSE_ENOUGH = 12, 0.997
-"""Trials of a budget for all of them, and the part of the share that is enough to take."""
+TRIES, AIM, CLOSE_ENOUGH, LEAST = 8, 0.995, 0.985, 1e-6
+"""Trials of a budget for all of them; the part of a share that is aimed at and that is enough; the least factor."""
+STRICTER, FEW = (Decimal(1), Decimal("0.001")), 12
+"""Parts of δ that noise is chosen for, and below how many releases together all of them are tried."""
+DRAFTS, CLOSE_SHARE = 6, 0.98
+"""Trials of a share for wanted errors, and how near the least one is approached, by ratio."""
 UPWARDS, DIGITS = Context(prec=6, rounding=ROUND_CEILING), Context(prec=6)
 
 
@@ -50,61 +56,113 @@ def drafted(
         allocation = allocation_of(recipe)
         return Draft(tasks, allocation, kept(limit, allocation.loss, part), part, person, sizes)
 
-    found = one(share) if goal is None else least(one, goal, share)
-    if found is None:
-        raise BudgetRefused(f"a share of {share} of {limit.words} is not enough for what is wanted; nothing was spent")
-    return found
+    return one(share) if goal is None else _least(one, goal, share, limit)
 
 
+def _least(one: Callable[[Decimal], Draft], goal: Wanted, most: Decimal, limit: Limit) -> Draft:
+    """The draft of nearly the least share that does: half-widths fall about as one over its root."""
+    best, fails = one(most), Decimal(0)
+    if goal.excess(best) > 1:
+        raise BudgetRefused(f"a share of {most} of {limit.words} is not enough for what is wanted; nothing was spent")
+    for _ in range(DRAFTS):
+        guess = UPWARDS.create_decimal(repr(float(best.share) * min(goal.excess(best), 1.0) ** 2 * 1.005))
+        if not fails < guess < best.share * Decimal(CLOSE_SHARE):
+            guess = UPWARDS.divide(fails + best.share, Decimal(2))
+        if guess >= best.share * Decimal(CLOSE_SHARE):
+            break
+        draft = one(guess)
+        best, fails = (draft, fails) if goal.excess(draft) <= 1 else (best, guess)
+    return best
+
+
+@lru_cache(maxsize=64)
 def fitted(units: tuple[Unit, ...], limit: Limit, share: Decimal, times: int = 1) -> Recipe:
     """The noise of one of ``times`` equal releases that together take no more than the share of the limit's moments.
 
     It is the least noise for which so many such releases as the whole limit holds would keep a budget, composed
     exactly: the largest budget, among multiples of the limit's, whose moments fit. So families of noise compete as they
-    do where all is planned together.
+    do where all is planned together. A few large releases would put the whole δ into losses that are rare and large,
+    which a moment weighs heavily: for them a budget of a smaller δ is tried, too, and the least E|X| wins.
     """
     together = max(1, min(MOST_TOGETHER, round(times / Fraction(share))))
-    part, factor = Fraction(share) / times, Decimal(1)
-    fits: tuple[Decimal, Recipe] | None = None
-    fails: Decimal | None = None
+    part, found = Fraction(share) / times, list[Recipe]()
+    for strictness in STRICTER:
+        if not found or together < FEW:
+            budgets = _Budgets(units, together, limit, strictness)
+            found += [recipe for recipe in [_largest(budgets, part)] if recipe is not None]
+    if not found:
+        raise BudgetRefused(f"no noise fits into a share of {share} of {limit.words}; plan with another share of it")
+    return min(found, key=_error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Budgets:
+    """Multiples of a limit's budget, for so many equal releases together."""
+
+    units: tuple[Unit, ...]
+    together: int
+    limit: Limit
+    strictness: Decimal
+
+    def at(self, factor: Decimal) -> Budget:
+        """ε times the factor, δ as strict as was said; a total variation, at ε = 0, times the factor."""
+        pairs = [
+            (product(epsilon, factor), product(delta, self.strictness))
+            if epsilon > 0
+            else (epsilon, product(delta, factor))
+            for epsilon, delta in self.limit.budget.stated
+        ]
+        most = product(self.limit.budget.delta, self.strictness)
+        return Budget(points=pairs, delta=min(_moments(self.limit).infinite_mass, most))
+
+    def noise(self, factor: Decimal) -> Recipe | None:
+        """That of one release; None where nothing keeps so little."""
+        try:
+            found = allocate(self.units * self.together, self.at(factor))
+        except BudgetRefused:
+            return None
+        own = found.choices[: len(self.units)]
+        return Recipe(self.units, own, found.window, found.alternatives, found.spare)
+
+
+def _largest(budgets: _Budgets, part: Fraction) -> Recipe | None:
+    """The noise of the largest factor that was tried, up to one, of which one release fits into the part."""
+    tried: list[tuple[Decimal, float]] = []
+    fits: dict[Decimal, Recipe] = {}
+    factor = Decimal(1)
     for _ in range(TRIES):
-        recipe, taken = _tried(units, together, limit, factor)
+        recipe = budgets.noise(factor)
+        taken = None if recipe is None else _moments(budgets.limit).share(recipe.releases())
+        if recipe is None or taken is None:
+            break
         ratio = float(taken / part)
-        if ratio <= 1:
-            fits = (factor, recipe)
-            if ratio >= CLOSE_ENOUGH or factor == 1:
-                break
-        else:
-            fails = factor
-        factor = _next(factor, ratio, fits and fits[0], fails)
-    if fits is None:
-        raise BudgetRefused(f"no noise fits into a share of {share} of {limit.words}; plan with more of it")
-    return fits[1]
+        tried.append((factor, ratio))
+        fits |= {factor: recipe} if ratio <= 1 else {}
+        if CLOSE_ENOUGH <= ratio <= 1 or (factor == 1 and fits):
+            break
+        factor = _next(tried)
+    return fits[max(fits)] if fits else None
 
 
-def _tried(units: Sequence[Unit], together: int, limit: Limit, factor: Decimal) -> tuple[Recipe, Fraction]:
-    """The noise for a multiple of the whole budget, and the share of moments that one release takes."""
-    moments = _moments(limit)
-    budget = Budget(points=[_scaled(*point, factor) for point in limit.budget.stated], delta=moments.infinite_mass)
-    found = allocate(tuple(units) * together, budget)
-    recipe = Recipe(
-        tuple(units), found.choices[: len(units)], found.window, found.alternatives, found.spare
-    )  # fmt: skip
-    taken = moments.share(recipe.releases())
-    return recipe, Fraction(2**20) if taken is None else taken
+def _error(recipe: Recipe) -> float:
+    """E|X| of all noise, in rows of a person."""
+    return math.fsum(choice.table.mean_absolute / choice.shift for own in recipe.choices for choice in own)
 
 
-def _scaled(epsilon: Decimal, delta: Decimal, factor: Decimal) -> tuple[Decimal, Decimal]:
-    return (product(epsilon, factor), delta) if epsilon > 0 else (epsilon, product(delta, factor))
+def _next(tried: Sequence[tuple[Decimal, float]]) -> Decimal:
+    """The next factor: along the line of the last two in logarithms, between what fits and what does not.
 
-
-def _next(factor: Decimal, ratio: float, fits: Decimal | None, fails: Decimal | None) -> Decimal:
-    """Moments grow as the square of ε where there is much noise; kept strictly between what fits and what does not."""
-    guess = DIGITS.multiply(factor, Decimal(repr(min(max(ratio, 1e-6), 1e6) ** -0.5 * 0.9993)))
-    low, high = fits or Decimal(0), fails or Decimal(1)
-    if low < guess < high or (guess >= high == 1 and fails is None):
-        return min(guess, high)
-    return DIGITS.divide(low + high, Decimal(2))
+    Moments grow as the square of ε where there is much noise, and about as ε where there is little. They may jump a
+    little where another family of noise is chosen.
+    """
+    (factor, ratio), (before, other) = tried[-1], tried[-2] if len(tried) > 1 else (Decimal(1), 1.0)
+    step = math.log(factor / before) if before != factor else 0.0
+    slope = min(max(math.log(ratio / other) / step, 0.7), 3.0) if step else 2.0
+    guess = float(factor) * (AIM / ratio) ** (1 / slope)
+    low = max((float(factor) for factor, ratio in tried if ratio <= 1), default=0.0)
+    high = min((float(factor) for factor, ratio in tried if ratio > 1), default=1.0)
+    inner = guess if low < guess < high else (low + high) / 2
+    return DIGITS.create_decimal(repr(max(inner, LEAST)))
 
 
 def allocation_of(recipe: Recipe) -> Allocation:
