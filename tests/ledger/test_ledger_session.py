@@ -276,7 +276,7 @@ def test_certificate_and_overview_say_rule_left_and_price(twelve):
     (shown,) = view["limits"]
     assert (shown["rule"], shown["left"], shown["left_by_addition"]) == ("moments", limit.left, "nothing")
     assert view["blocks"][0]["rule"] == "moments"
-    assert view["planned_together"]["less"] and float(view["planned_together"]["left"]) > 0.05
+    assert 0.8 < view["planned_together"]["epsilon"] < 0.95
     reading = view["running"]
     assert reading["rule"] == "odometer of moments" and 0.8 < reading["epsilon"] < 1.3
 

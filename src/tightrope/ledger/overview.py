@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from tightrope.ledger.account import Account
-from tightrope.ledger.composed import together
+from tightrope.ledger.composed import epsilon_together, together
 from tightrope.ledger.limits import TOTAL, Limit
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.rules import ADAPTIVE, TOGETHER
@@ -114,14 +114,17 @@ def _texts(account: Account, counted: Counter[str]) -> dict[str, str] | None:
     return account.book.read(lambda connection: {name: chain.document(connection, name) for name in counted})
 
 
-def _price(
-    total: Limit, counted: Counter[str], texts: dict[str, str] | None, state: State
-) -> dict[str, str | bool] | None:
-    """What all blocks would have taken of the whole budget, had they been declared together."""
+def _price(total: Limit, counted: Counter[str], texts: dict[str, str] | None, state: State) -> dict[str, Any] | None:
+    """What all blocks would have taken of the whole budget, had they been declared together; by moments: their ε.
+
+    A share of moments is none of ε and δ, so the two are not compared.
+    """
     if texts is None or counted.total() < 2:
         return None
-    share = together([(Recipe.read(texts[name]), times) for name, times in counted.items()], total.budget)
-    taken = 1 - state.balance(TOTAL).left
+    recipes = [(Recipe.read(texts[name]), times) for name, times in counted.items()]
+    if total.moments is not None:
+        return {"epsilon": epsilon_together(recipes, total.budget), "delta": str(max(total.budget.stated)[1])}
+    share, taken = together(recipes, total.budget), 1 - state.balance(TOTAL).left
     least = taken if share is None else min(Fraction(share), taken)
     return {"share": f"{float(least):.4f}", "left": f"{float(1 - least):.4f}", "less": least < taken}
 

@@ -48,6 +48,17 @@ def _left(limit: Json) -> str:
     return f"{nats:.3g} nats at order {fixed['order']}, {mass:.2g} of failure; by addition {addition} would be left"
 
 
+def _show_epsilon(price: Json) -> None:
+    """The price on a limit by moments."""
+    if price["epsilon"] is not None:
+        epsilon = significant(price["epsilon"], 3, UP)
+        say(
+            f"Declared together before the first, all of this would keep epsilon {epsilon} "
+            f"at delta {float(price['delta']):g}. That is a comparison, and no budget: what was chosen on the way does "
+            f"not compose like that."
+        )
+
+
 def _show_running(reading: Json | None) -> None:
     """The odometer, with all that its number means."""
     if reading is None:
@@ -95,7 +106,9 @@ def _show_rules(view: Json) -> None:
             say(f"{limit['slot']}: shares of log moments of the noise, of order {limit['moments']['order']}, which was "
                 f"fixed before the first release for about {limit['releases']} of them.")  # fmt: skip
     price = view["planned_together"]
-    if price is not None and price["less"]:
+    if price is not None and "epsilon" in price:
+        _show_epsilon(price)
+    elif price is not None and price["less"]:
         say(
             f"Had all of this been declared together before the first, it would have taken a share of "
             f"{price['share']}, and {price['left']} would be left. That is a comparison, and no budget: what was "
