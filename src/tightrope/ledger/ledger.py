@@ -69,7 +69,7 @@ class Ledger:
 
     def _warn_of_twins(self, identity: Identity) -> None:
         declared = (Account(self.book, entry).identity for entry in self.book.of_kind(DATASET))
-        twins = [repr(other.name) for other in declared if other.alike(identity)]
+        twins = [repr(other.name) for other in declared if other.name != identity.name and other.alike(identity)]
         if twins:
             warnings.warn(
                 LedgerWarning(

@@ -12,12 +12,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Self
 
+import numpy as np
 from scipy import optimize
 
 from tightrope.certificates.budget import Budget, at_most, product
 from tightrope.errors import InputError
 from tightrope.privacy.filters.log_moments import log_moments
 from tightrope.privacy.filters.moments import MomentBound, log_peak
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.loss import PrivacyLoss
 
 CERTAIN = Decimal("0.25")
@@ -30,6 +34,8 @@ GRAIN = 1024
 """Parts of a nat that a budget of moments is rounded down to."""
 CLOSE = 1e-6
 """Nats that stay between a budget and what would just do: every machine's rounding agrees that it does."""
+CUTS = tuple(2.0**-power for power in range(0, 34, 2))
+"""Parts of δ_∞ that a release's largest losses may be moved to, where that takes less."""
 SHARE_DIGITS = 10**12
 MARGIN = Fraction(1, 10**9)
 """How much more is charged than was computed: whoever computes it again, elsewhere, finds no more than was charged."""
@@ -75,13 +81,29 @@ class Moments:
         return exact and all(bound.delta(epsilon) <= delta for epsilon, delta in budget.rounded)
 
     def needed(self, loss: PrivacyLoss) -> Fraction | None:
-        """The share that a loss takes, as it was computed, upwards; None where no share holds it."""
-        found = [log_moments(direction, (float(self.order),)) for direction in (loss.remove, loss.add)]
-        largest, infinite = max(float(one.values[0]) for one in found), max(one.infinite_mass for one in found)
-        if not math.isfinite(largest) or (infinite > 0 and not self.infinite_mass > 0):
+        """The share that a loss takes, as it was computed, upwards; None where no share holds it.
+
+        The largest losses, which a moment weighs most and which are rare, may be counted as infinite instead: for each
+        direction by itself the pair that does so, and takes least, dominates the block as well.
+        """
+        found = [self._direction(direction) for direction in (loss.remove, loss.add)]
+        known = [share for share in found if share is not None]
+        return max(known) if len(known) == len(found) else None
+
+    def _direction(self, total: Composition) -> Fraction | None:
+        parts = CUTS if self.infinite_mass > 0 else ()
+        cut = (_cut(total, float(self.infinite_mass) * part / max(1, sum(total.counts))) for part in parts)
+        found = [self._of(law) for law in (total, *cut)]
+        return min((share for share in found if share is not None), default=None)
+
+    def _of(self, total: Composition) -> Fraction | None:
+        """The share of one pair of laws."""
+        found = log_moments(total, (float(self.order),))
+        nats, infinite = float(found.values[0]), found.infinite_mass
+        if not math.isfinite(nats) or (infinite > 0 and not self.infinite_mass > 0):
             return None
         part = Fraction(infinite) / Fraction(self.infinite_mass) if infinite > 0 else Fraction(0)
-        return max(Fraction(largest) / Fraction(self.budget), part)
+        return max(Fraction(nats) / Fraction(self.budget), part)
 
     def share(self, loss: PrivacyLoss) -> Fraction | None:
         """The share that a loss is charged: a little more than ``needed``, to twelve digits."""
@@ -96,6 +118,22 @@ class Moments:
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         """The numbers that ``to_data`` wrote."""
         return cls(**{name: Decimal(value) for name, value in data.items()})
+
+
+def _cut(total: Composition, mass: float) -> Composition:
+    """The composition with at most this mass of the largest losses of every law counted as infinite."""
+    return Composition(tuple(_without_top(law, mass) for law in total.laws), total.counts)
+
+
+def _without_top(law: LossLaw, mass: float) -> LossLaw:
+    """A pair that dominates the law's: what is told is told with certainty. Laws without atoms stay as they are."""
+    if not isinstance(law, Atoms) or len(law.losses) == 0:
+        return law
+    kept = max(1, len(law.losses) - int(np.searchsorted(np.cumsum(law.masses[::-1]), mass, side="right")))
+    moved = law.masses[kept:]
+    infinite = min(1.0, (law.infinite_mass + math.fsum(moved)) * (1 + 1e-15))
+    opposite = min(1.0, law.opposite_mass + math.fsum(moved * np.exp(-law.losses[kept:])))
+    return Atoms(law.losses[:kept], law.masses[:kept], infinite, opposite, law.slack, law.inexact)
 
 
 def _room(order: float, budget: Budget, infinite: Decimal) -> float:
