@@ -145,18 +145,26 @@ def _promise(point: Point) -> str:
 def noise_laws(laws: Mapping[str, Sequence[float]]) -> Figure:
     """Probabilities of the errors 0, ±1, ±2, … of several noises, one line a name, on a logarithmic axis.
 
+    Each has a colour and a kind of line of its own, and later ones are thinner: laws that coincide are all seen. The
+    legend is below the axes.
+
     ``laws`` maps a name to the probabilities of 0, 1, 2, …, each that of ±x. Raises InputError for an empty mapping,
     MissingExtraError without matplotlib.
     """
     if not laws or not all(len(law) for law in laws.values()):
         raise InputError("laws", laws, "a dictionary from names to probabilities of 0, 1, 2, …")
-    figure, axes = _axes(6.0, 4.2, "error", "probability")
-    for (name, law), (style, colour) in zip(laws.items(), cycle(_LINES[::-1]), strict=False):
+    figure, axes = _axes(6.4, 5.0, "error", "probability")
+    widths = [1.2 + 2.4 * place / len(laws) for place in range(len(laws), 0, -1)]
+    kinds = zip(cycle(_LAW_COLOURS), cycle(_LAW_STYLES))
+    for (name, law), (colour, style), width in zip(laws.items(), kinds, widths, strict=False):
         shown = [(x, p) for x, p in enumerate(law) if p > _FAINT]
         errors, chances = [x for x, _ in shown], [p for _, p in shown]
         both = [-x for x in errors[:0:-1]] + errors
-        axes.semilogy(both, chances[:0:-1] + chances, drawstyle="steps-mid", linestyle=style, color=colour, label=name)
-    axes.legend(loc="upper right", frameon=False, fontsize=8)
+        heights = chances[:0:-1] + chances
+        axes.semilogy(
+            both, heights, drawstyle="steps-mid", linestyle=style, color=colour, linewidth=width, label=_plain(name)
+        )
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8, handlelength=4)
     return figure
 
 
@@ -181,6 +189,9 @@ def gaussian_price(rows: Sequence[Sequence[Price]]) -> Figure:
 _PRICES = (1.05, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
 _FAINT = 1e-12
 _COLOURS = (ACCENT, "#b0563b", "#5d7f3a", "#c9962f", INK)
+_LAW_COLOURS = (ACCENT, "#b0563b", "#5d7f3a", "#c9962f", INK, "#8a4f9e", "#c2517f")
+"""As many as there are families; coprime to the number of styles, so that 35 laws differ in colour or line."""
+_LAW_STYLES = ("-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 1.5, 1, 1.5)), (0, (2, 1, 1, 1, 1, 1)))
 _RATES = [(1 - math.cos(math.pi * i / 240)) / 2 for i in range(241)]
 _LINES = (("--", "#b0563b"), ("-.", "#c9962f"), ("--", "#5d7f3a"), (":", INK), ("-", ACCENT))
 _STYLE: dict[str, Any] = {"fmt": "o", "color": ACCENT, "markersize": 4, "elinewidth": 1.2, "capsize": 0}
