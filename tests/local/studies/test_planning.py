@@ -29,7 +29,34 @@ def test_users_and_error_are_two_sides():
     assert by_people.error == pytest.approx(0.02, rel=1e-3)
     first, second = str(by_error).split("\n")
     assert "no mechanism whatsoever" in first
-    assert "do not see each other's reports" in second
+    assert "sequentially interactive limit" in second  # that of a mean holds for both
+
+
+def test_both_limits_are_named():
+    found = plan("distribution", epsilon=1.0, k=7, error=0.01)
+    _, alone, in_turn = str(found).split("\n")
+    assert "25,758 people who do not see each other's reports (non-interactive limit)" in alone
+    assert f"{found.in_turn.people:,} people who may see earlier reports (sequentially interactive limit)" in in_turn
+    assert 25_000 < found.in_turn.people < found.least_people == 25_758
+    assert found.in_turn.error < found.least_error < found.error
+    assert "open" not in str(found)
+
+
+def test_what_is_not_known_is_said():
+    found = plan("distribution", epsilon=1.0, k=1000, error=0.001)
+    assert f"a factor of {found.people / found.least_people:.2g} is open" in str(found)
+
+
+@pytest.mark.parametrize(("question", "k", "error"), [("distribution", 10_000, 0.0101), ("mean", None, 1.2)])
+def test_nobody_need_be_asked_where_a_guess_will_do(question, k, error):
+    found = plan(question, epsilon=1.0, k=k, error=error)
+    assert found.needless
+    assert found.least_people == found.in_turn.people == 0
+    assert found.least_error <= found.guess <= error
+    assert "Nobody need be asked" in str(found)
+    assert not plan(question, epsilon=1.0, k=k, error=0.9 * found.guess).needless
+    few = plan(question, epsilon=0.1, k=k, people=3)
+    assert few.needless
 
 
 @pytest.mark.parametrize("eta", [0.01, 0.1, 0.4])

@@ -187,18 +187,19 @@ def _data(found: Plan, unit: float) -> dict[str, Any]:
         "error": found.error * unit,
         "least_people": found.least_people,
         "least_error": found.least_error * unit,
+        "least_people_interactive": found.in_turn.people,
+        "least_error_interactive": found.in_turn.error * unit,
+        "error_without_reports": found.guess * unit,
         "report_bits": found.option.bits,
     }
 
 
 def _lines(found: Plan, unit: float) -> list[str]:
-    from tightrope.local.studies.planning import SCOPE
-
     people = "1 person" if found.people == 1 else f"{found.people:,} people"
+    errors = [f"{least * unit:.4g}" for least in (found.least_error, found.in_turn.error)]
+    below = errors[0] if errors[0] == errors[1] else f"{errors[0]} ({errors[1]} where they see earlier reports)"
     return [
-        f"{found.option.name}: {people} for an error of {found.error * unit:.4g}; "
-        f"no mechanism whatsoever can do it with fewer than {found.least_people:,}",
+        *found.words(unit),
         f"Reports of {found.option.bits} bit{'s' if found.option.bits > 1 else ''}; with {people} "
-        f"no error is below {found.least_error * unit:.4g}.",
-        SCOPE,
+        f"no error is below {below}.",
     ]
