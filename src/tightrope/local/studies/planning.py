@@ -35,9 +35,9 @@ class Plan:
     People are drawn from a population, and its shares or its mean are asked for. ``error`` is the root mean squared
     error of one share, averaged over the categories, or of the mean of numbers in [−1, 1], or the length of the error
     of a mean of vectors of length ≤ 1, for the worst population: what the mechanism adds and what drawing people adds.
-    With fewer than ``least_people`` no mechanism whatsoever reaches it; with ``people`` none has a smaller one than
-    ``least_error``: no mechanism in which people do not see each other's reports, though each may run another one
-    (non-interactive). ``in_turn``: the same for mechanisms in
+    With fewer than ``least_people`` no mechanism whatsoever
+    reaches it; with ``people`` none has a smaller one than ``least_error``: no mechanism in which people do not
+    see each other's reports, though each may run another one (non-interactive). ``in_turn``: the same for mechanisms in
     which people may see all reports before their own (sequentially interactive). ``guess``: the error of 1/k for every
     share, or of the middle, without asking anybody.
     """
@@ -108,8 +108,8 @@ def plan(
         raise InputError("people", people, "either people or error", "the other one follows")
     option = chosen(question, epsilon=epsilon, k=k, dimension=dimension, total_variation=total_variation)
     asked, wanted = _sides(option, people, error)
-    parts = k if question == "distribution" and k is not None else 1
-    alone, in_turn = _limits(question, epsilon, k or dimension, total_variation)
+    parts = whole("k", k, 2) if question == "distribution" else 1
+    alone, in_turn = _limits(question, epsilon, k, dimension, total_variation)
     least, later = _least(alone, parts, asked, wanted), _least(in_turn, parts, asked, wanted)
     guess = math.sqrt(alone.guess / parts)
     return Plan(question, option, asked, wanted, least.people, least.error, later, guess)
@@ -129,27 +129,12 @@ def chosen(
     'k_randomized_response'
     """
     _check_sizes(question, k, dimension)
-    positive("epsilon", epsilon)
+    if total_variation is not None:
+        _checked_cap(total_variation)
     if question == "vector":
-        eta = None if total_variation is None else _checked_cap(total_variation)
-        return of_vectors(epsilon, whole("dimension", dimension), eta)
-    options = _options(question, epsilon, k, total_variation)
+        return of_vectors(positive("epsilon", epsilon), whole("dimension", dimension), total_variation)
+    options = _options(question, positive("epsilon", epsilon), k, total_variation)
     return min((_drawn(one, question, k) for one in options), key=lambda one: (one.variance, one.bits))
-
-
-def _limits(question: str, epsilon: float, size: int | None, total_variation: float | None) -> tuple[Limit, Limit]:
-    """For people on their own, and in turn. That of a mean is both, and in turn that of vectors on one axis."""
-    eta = 1.0 if total_variation is None else total_variation
-    privacy = Guarantee(epsilon, 0.0, min(eta, math.tanh(epsilon / 2)))
-    if question == "distribution":
-        k = whole("k", size, 2)
-        return frequencies(privacy, k=k), frequencies(privacy, k=k, interactive=True)
-    axis = mean(privacy, between=(-1.0, 1.0))
-    return (axis if size is None else ball_mean(privacy, dimension=size)), axis
-
-
-def _least(limit: Limit, parts: int, asked: int, wanted: float) -> Least:
-    return Least(limit.people(parts * wanted**2), math.sqrt(limit.risk(asked) / parts))
 
 
 def _check_sizes(question: str, k: int | None, dimension: int | None) -> None:
@@ -171,18 +156,36 @@ def _sides(option: Option, people: int | None, error: float | None) -> tuple[int
     return asked, option.error(asked)
 
 
+def _limits(
+    question: str, epsilon: float, k: int | None, dimension: int | None, total_variation: float | None
+) -> tuple[Limit, Limit]:
+    """For people on their own, and in turn. That of a mean is both."""
+    eta = 1.0 if total_variation is None else total_variation
+    privacy = Guarantee(epsilon, 0.0, min(eta, math.tanh(epsilon / 2)))
+    if question == "distribution":
+        size = whole("k", k, 2)
+        return frequencies(privacy, k=size), frequencies(privacy, k=size, interactive=True)
+    if question == "mean":
+        limit = mean(privacy, between=(-1.0, 1.0))
+    else:
+        limit = ball_mean(privacy, dimension=whole("dimension", dimension))
+    return limit, limit
+
+
+def _least(limit: Limit, parts: int, asked: int, wanted: float) -> Least:
+    return Least(limit.people(parts * wanted**2), math.sqrt(limit.risk(asked) / parts))
+
+
 def _options(question: str, epsilon: float, k: int | None, total_variation: float | None) -> list[Option]:
     """All mechanisms that keep both promises."""
     if total_variation is None:
         return compare(question, epsilon=epsilon, k=k)
-    return options_within(question, epsilon, _checked_cap(total_variation), k)
+    return options_within(question, epsilon, total_variation, k)
 
 
-def _checked_cap(total_variation: float) -> float:
-    eta = probability("total_variation", total_variation)
-    if not 0 < eta < 1:
+def _checked_cap(total_variation: float) -> None:
+    if not 0 < probability("total_variation", total_variation) < 1:
         raise InputError("total_variation", total_variation, "between 0 and 1, both excluded", "leave it out for none")
-    return eta
 
 
 def _drawn(option: Option, question: str, k: int | None) -> Option:
