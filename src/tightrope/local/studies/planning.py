@@ -166,10 +166,8 @@ def _limits(
         size = whole("k", k, 2)
         return frequencies(privacy, k=size), frequencies(privacy, k=size, interactive=True)
     if question == "mean":
-        limit = mean(privacy, between=(-1.0, 1.0))
-    else:
-        limit = ball_mean(privacy, dimension=whole("dimension", dimension))
-    return limit, limit
+        return (mean(privacy, between=(-1.0, 1.0)),) * 2
+    return (ball_mean(privacy, dimension=whole("dimension", dimension)),) * 2
 
 
 def _least(limit: Limit, parts: int, asked: int, wanted: float) -> Least:
