@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Literal
 
 from tightrope.certificates.document import Counted, Finite, Part, Positive, Probability, Size
@@ -96,11 +97,12 @@ class TrainingAccount(Gained, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def epsilon_bracket(delta: float, lower: float, upper: float) -> EpsilonBracket:
-    """The bracket of ε at δ; ∞ for no bound.
+    """The bracket of ε at δ; ∞ for no bound. A lower end that is the largest float is ∞, rounded down.
 
     >>> epsilon_bracket(1e-6, 0.75, math.inf).relative_width, epsilon_bracket(1e-6, 0.75, 1.0).relative_width
     (None, 0.25)
     """
+    lower = lower if lower < sys.float_info.max else math.inf
     low, high = (end if math.isfinite(end) else None for end in (lower, upper))
     width = None if math.isinf(upper) and lower < upper else _relative_width(lower, upper)
     return EpsilonBracket(delta=delta, epsilon=high, lower=low, upper=high, relative_width=width)

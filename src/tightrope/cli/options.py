@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Annotated, Any, get_type_hints
@@ -32,3 +33,20 @@ def from_fields(asked: type[Any], command: Callable[[Any], None]) -> Callable[..
     ]
     run.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
     return run
+
+
+def ends_of(text: str) -> tuple[float, float]:
+    """The two numbers of a --between; ``InputError`` unless they are finite.
+
+    >>> ends_of("-60,90")
+    (-60.0, 90.0)
+    """
+    from tightrope.errors import InputError
+
+    try:
+        lower, upper = map(float, text.split(","))
+    except ValueError:
+        raise InputError("between", text, "two numbers with a comma between them", "say --between 0,100") from None
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise InputError("between", text, "two finite numbers", "say --between 0,100")
+    return lower, upper

@@ -166,3 +166,12 @@ def test_nonsense_on_the_line(run, steps):
     run("account", steps(STEPS), "--delta", "x").refused_with("delta='x'")
     run("account", steps(STEPS), "--epsilon", "inf").refused_with("epsilon='inf'")
     run("account", "nowhere.toml").refused_with("nowhere.toml", "[[step]]")
+
+
+def test_delta_0_of_a_gaussian_is_infinite_at_both_ends(run, steps):
+    """Not a lower end of 1.8e308: nothing below infinity is a bound there."""
+    shown = run("account", steps(STEPS), "--delta", "0", "--json")
+    (row,) = json.loads(shown.out, parse_constant=lambda name: 1 / 0)["epsilon_at_delta"]
+    assert row == {"delta": 0.0, "epsilon": None, "lower": None, "upper": None, "relative_width": 0.0}
+    assert written(read_account(shown.out), ascii_only=True) == shown.out
+    assert "e+308" not in run("account", steps(STEPS), "--delta", "0").out

@@ -46,7 +46,7 @@ def browsers(run, tmp_path):
 def ages(run, tmp_path):
     """A study about ages."""
     path = tmp_path / "ages.toml"
-    assert run("local", "plan", "mean", "--between", 0, 100, *WORDS, "--out", path).code == 0
+    assert run("local", "plan", "mean", "--between", "0,100", *WORDS, "--out", path).code == 0
     return path
 
 
@@ -96,7 +96,7 @@ def test_a_mean_from_plan_to_estimate(run, ages, answers, tmp_path):
 def test_errors_of_a_mean_are_in_its_units(run):
     words = ("local", "plan", "mean", "--epsilon", "1", "--json")
     plain = json.loads(run(*words, "--error", "0.02").out)
-    scaled = json.loads(run(*words, "--error", "1", "--between", "0", "100").out)
+    scaled = json.loads(run(*words, "--error", "1", "--between", "0,100").out)
     assert scaled["people"] == plain["people"]
     assert scaled["least_people"] == plain["least_people"]
     assert scaled["error"] == pytest.approx(1)
@@ -152,7 +152,7 @@ def test_reports_are_made_once(run, browsers, answers, reports):
 
 
 def test_a_study_is_not_overwritten(run, browsers):
-    words = ("local", "plan", "mean", "--between", 0, 1, *WORDS, "--out", browsers)
+    words = ("local", "plan", "mean", "--between", "0,1", *WORDS, "--out", browsers)
     run(*words).refused_with("out", "--force")
     assert run(*words, "--force").code == 0
     assert 'question = "mean"' in browsers.read_text(encoding="utf-8")
@@ -168,11 +168,15 @@ def test_a_study_is_not_overwritten(run, browsers):
         (("distribution", "--categories", "a"), "categories"),
         (("distribution", "--categories", "a,b", "--categories-from", "x.txt"), "once"),
         (("distribution", "--categories-from", "none.txt"), "categories-from"),
-        (("distribution", "--categories", "a,b", "--between", "0", "1"), "between"),
-        (("mean", "--between", "1", "0"), "between"),
-        (("mean", "--between", "nan", "0"), "lower"),
-        (("mean", "--between", "0", "1", "--out", "study.txt"), "toml"),
-        (("mean", "--between", "0", "1", "--total-variation", "2"), "total_variation"),
+        (("distribution", "--categories", "a,b", "--between", "0,1"), "between"),
+        (("mean", "--between", "1,0"), "between"),
+        (("mean", "--between", "nan,0"), "two finite numbers"),
+        (("mean", "--between", "0 1"), "two numbers"),
+        (("mean", "--k", "3"), "left out for a mean"),
+        (("vector",), "dimension"),
+        (("mean", "--dimension", "3"), "left out for a mean"),
+        (("mean", "--between", "0,1", "--out", "study.txt"), "toml"),
+        (("mean", "--between", "0,1", "--total-variation", "2"), "total_variation"),
         (("mode",), "question"),
     ],
 )
@@ -275,3 +279,41 @@ def test_one_report(run, browsers, tmp_path):
 def test_errors_of_shares_are_those_of_all_of_them(run, browsers, reports):
     """A large share may be off by more than what is stated for all categories together."""
     assert "root mean square over all categories" in " ".join(run("local", "estimate", browsers, reports).out.split())
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A CSV file: names, ages that are mostly numbers, and gaps."""
+    path = tmp_path / "people.csv"
+    path.write_text("name,age,gaps\nAnn,31,\nBob,?,\nEve,40,\n", encoding="utf-8")
+    return path
+
+
+def test_a_missing_column_of_a_csv_file_is_called_a_column(run, tmp_path, ages, written):
+    done = run("local", "perturb", ages, written, "--column", "aeg", "--out", tmp_path / "r.parquet")
+    done.refused_with("column")
+    assert "types" not in done.err
+    assert "age" in done.err
+
+
+def test_text_is_no_number(run, tmp_path, ages, written, answers):
+    """Where no value is a number every report would be of the middle. A gap or a slip is: that must say nothing."""
+    out = tmp_path / "r.parquet"
+    for data, column in ((written, "name"), (answers, "browser")):
+        done = run("local", "perturb", ages, data, "--column", column, "--out", out)
+        done.refused_with("number")
+        assert "Ann" not in done.err
+        assert not out.exists()
+    for column in ("age", "gaps"):
+        assert (
+            run("local", "perturb", ages, written, "--column", column, "--out", tmp_path / f"{column}.parquet").code
+            == 0
+        )
+
+
+def test_vectors_are_planned(run):
+    done = json.loads(
+        run("local", "plan", "vector", "--dimension", "3", "--epsilon", "1", "--people", "1000", "--json").out
+    )
+    assert (done["mechanism"], done["people"]) == ("ball_mean", 1000)
+    assert 0 < done["least_error"] <= done["error"]

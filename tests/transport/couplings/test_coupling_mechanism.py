@@ -15,8 +15,10 @@ from scipy.optimize import linprog
 
 from tightrope.errors import InputError
 from tightrope.randomness.choice import TOTAL
+from tightrope.transport.costs.lattices import grid
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
 from tightrope.transport.exact.group_tables import GroupTables
+from tightrope.transport.guarantees.lifting import mass_outside
 
 LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
 SMALL = Fraction(1, 10**12)
@@ -185,3 +187,43 @@ def test_bad_values_teach_without_showing_them(values: Any, group: Any, person: 
 
 def test_no_values_are_no_outputs() -> None:
     assert CouplingMechanism.fit(laws(1, 5), LINE).apply([], "a").shape == (0,)
+
+
+def grid_laws(seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {"a": rng.dirichlet(np.full(12, 0.4)), "b": rng.dirichlet(np.full(12, 0.4))}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_the_plans_of_least_maximum_the_one_of_least_average(seed: int) -> None:
+    groups, cost = grid_laws(seed), grid((3, 4))
+    target, table = grid_laws(seed + 100)["a"], cost.matrix()
+    fitted = CouplingMechanism.fit(groups, cost, target=target, objective="worst")
+    for group, law in groups.items():
+        far = np.where(table <= fitted.loss[group], table, 1e4)
+        plan = fitted.table(group).toarray()
+        assert np.sum(plan * table) == pytest.approx(least(law, target, far), abs=1e-9)
+
+
+LAWS_OF_CRUMBS = [
+    ([0.3, 0.7, 0.0], [0.1, 0.2, 0.7]),
+    ([0.1, 0.2, 0.7], [0.3, 0.0, 0.7]),
+    ([1 / 3, 1 / 3, 1 / 3], [0.2, 0.5, 0.3]),
+    ([0.6, 0.3, 0.1], [0.7, 0.2, 0.1]),
+]
+
+
+@pytest.mark.parametrize(("law", "target"), LAWS_OF_CRUMBS)
+def test_no_table_moves_beyond_the_stated_maximum(law: list[float], target: list[float]) -> None:
+    """Not even what roundings in the laws leave over: then the maximum is that of the laws as they are."""
+    for cost in (LINE[:3, :3], np.array([[0.0, 1, 9], [1, 0, 5], [9, 5, 0]])):
+        fitted = CouplingMechanism.fit({"g": law}, cost, target=target, objective="worst")
+        x, y = fitted.table("g").nonzero()
+        assert fitted.loss["g"] == cost[x, y].max()
+        allowed = cost < fitted.loss["g"]
+        assert mass_outside(allowed, law, target) > 0, "a smaller one would do"
+
+
+def test_nothing_to_move() -> None:
+    fitted = CouplingMechanism.fit({"g": [0.25, 0.75]}, [[0, 1], [1, 0]], target=[0.25, 0.75], objective="worst")
+    assert fitted.loss["g"] == 0.0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tightrope.cli.options import ends_of
 from tightrope.engines.axis_cells import Axis
 from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
@@ -91,7 +91,7 @@ def _cells(asked: Asked) -> Cells | None:
         raise InputError("value", f"{len(asked.value)} columns with {len(bounds)} --between", expected)
     if asked.points is not None:
         raise InputError("points", asked.points, "left out with --bins and --grid", "cells are the points")
-    named = zip(asked.value, map(_ends, bounds), sizes, strict=True)
+    named = zip(asked.value, map(ends_of, bounds), sizes, strict=True)
     return Cells(tuple(Axis(column, *ends, size) for column, ends, size in named))
 
 
@@ -109,17 +109,6 @@ def _shape(text: str) -> list[int]:
     if not (rows.isdecimal() and columns.isdecimal()):
         raise InputError("grid", text, "ROWSxCOLUMNS, two whole numbers", "say 15x36")
     return [int(rows), int(columns)]
-
-
-def _ends(text: str) -> tuple[float, float]:
-    parts = text.split(",")
-    try:
-        lower, upper = map(float, parts)
-    except ValueError:
-        raise InputError("between", text, "two numbers with a comma between them", "say --between 0,100") from None
-    if not (math.isfinite(lower) and math.isfinite(upper)):
-        raise InputError("between", text, "two finite numbers", "say --between 0,100")
-    return lower, upper
 
 
 def _points(asked: Asked, cells: Cells | None, table: Table) -> Support | str:

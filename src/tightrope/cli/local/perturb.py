@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,9 +88,39 @@ def _perturbed(asked: Study, data: str, column: str, out: Path, table: str | Non
     from tightrope.engines import open_source
     from tightrope.local.on_tables.collection import perturb_table
 
-    is_csv = Path(data).suffix.lower() == ".csv"
-    source = open_source(data, table=table, types={column: _kind(asked)} if is_csv else None)
+    source = open_source(data, table=table)
+    source.schema.column(column)
+    if Path(data).suffix.lower() == ".csv":
+        if asked.between is not None:
+            _refuse_text(Path(data), column)
+        source = open_source(data, types={column: _kind(asked)})
     return perturb_table(asked.mechanism, source, column, out, categories=asked.categories or None)
+
+
+def _refuse_text(path: Path, column: str) -> None:
+    """``SchemaError`` where the column of a CSV file has text and not one number: each row would report the middle.
+
+    A value that is missing, or is no number among some that are, says nothing: it is reported as the middle.
+    """
+    from tightrope.errors import SchemaError
+
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
+        filled = False
+        for row in csv.DictReader(lines):
+            cell = (row.get(column) or "").strip()
+            if _is_number(cell):
+                return
+            filled = filled or bool(cell)
+    if filled:
+        raise SchemaError("column", column, "of numbers, for a mean, but it has text alone", "name another column")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _kind(asked: Study) -> str:

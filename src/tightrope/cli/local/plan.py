@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from tightrope.cli.options import AsJson
+from tightrope.cli.options import AsJson, ends_of
 
 if TYPE_CHECKING:
     from tightrope.certificates.study import Question as Asks
@@ -39,9 +39,7 @@ Names = Annotated[
     typer.Option(metavar="A,B,...", help="The categories by name; whole numbers where all of them are numbers."),
 ]
 NamesFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The same from a text file, one a line.")]
-Between = Annotated[
-    tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="The bounds of a mean [default: -1 1].")
-]
+Between = Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="The bounds of a mean [default: -1,1].")]
 Title = Annotated[str, typer.Option(metavar="TEXT", help="The heading of the study's report.")]
 Out = Annotated[
     Path | None, typer.Option(metavar="STUDY", help="Write the study there: TOML, for perturb and estimate.")
@@ -119,7 +117,7 @@ def _study(asked: Asked) -> Study | None:
     names = _names(asked)
     if names is None and asked.between is None:
         if asked.out is not None:
-            remedy = "--categories a,b,c or --between LOW HIGH: a study must say what may be answered"
+            remedy = "--categories a,b,c or --between LOW,HIGH: a study must say what may be answered"
             raise InputError("out", str(asked.out), "left out without the answers", remedy)
         return None
     if asked.k is not None and asked.k != len(names or ()):
@@ -127,7 +125,8 @@ def _study(asked: Asked) -> Study | None:
         raise InputError("k", asked.k, wanted, "leave --k out")
     _check_out(asked)
     eta, given, question = asked.total_variation, names or (), cast("Asks", asked.question)
-    return Study(question, asked.epsilon, given, asked.between, total_variation=eta, title=asked.title)
+    between = None if asked.between is None else ends_of(asked.between)
+    return Study(question, asked.epsilon, given, between, total_variation=eta, title=asked.title)
 
 
 def _check_out(asked: Asked) -> None:

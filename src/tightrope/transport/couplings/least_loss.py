@@ -13,14 +13,12 @@ from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative
 from tightrope.numerics.laws import SUM_TOLERANCE
 from tightrope.transport.costs.costs import Cost
+from tightrope.transport.couplings.least_maximum import worst_plan
 from tightrope.transport.exact.exact_laws import Law
 from tightrope.transport.exact.exact_plan import ExactPlan, exact_plan
 from tightrope.transport.exact.row_tables import RowTables
 from tightrope.transport.solvers.barycentre import barycenter
 from tightrope.transport.solvers.optimal import coupling
-
-NEGLIGIBLE_MASS = 2e-12
-"""Mass that does not count in a largest cost: W_∞ is solved but for 1e−12 of it."""
 
 Objective = Literal["expected", "worst"]
 NAMED_ORDERS = {"expected": 1.0, "worst": math.inf}
@@ -69,18 +67,18 @@ def target_of(target: Any, laws: Mapping[Group, Law], cost: Cost, weights: list[
 
 def plan_of(law: Law, target: Law, cost: Cost, order: float) -> ExactPlan:
     """An optimal coupling of two laws, its marginals exact."""
-    return exact_plan(coupling(law.floats, target.floats, cost, p=order).plan, law, target)
+    if order == 1:
+        return exact_plan(coupling(law.floats, target.floats, cost).plan, law, target)
+    return worst_plan(law, target, cost)
 
 
 def loss_of(plan: ExactPlan, cost: Cost, order: float) -> float:
-    """The mean cost of the exact plan, or its largest cost but for 2e−12 of the mass, where rounding may be."""
+    """The mean cost of the exact plan, or its largest cost."""
     pairs = np.array(list(plan.entries), dtype=np.int64)
     costs = cost.pairs(pairs[:, 0], pairs[:, 1])
-    shares = np.array([weight / plan.total for weight in plan.entries.values()])
-    if order == 1:
-        return math.fsum((costs * shares).tolist())
-    dearest = np.argsort(-costs, kind="stable")
-    return float(costs[dearest][np.cumsum(shares[dearest]) > NEGLIGIBLE_MASS][0])
+    if order != 1:
+        return float(costs.max())
+    return math.fsum((costs * [weight / plan.total for weight in plan.entries.values()]).tolist())
 
 
 def tables_of(plan: ExactPlan, law: Law, target: Law) -> RowTables:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.transport.exact.exact_laws import Law
-from tightrope.transport.exact.exact_plan import Entries, float_entries, missing, shrink
+from tightrope.transport.exact.exact_plan import Entries, ExactPlan, float_entries, missing, pour, shrink
 
 Allowed = NDArray[np.bool_]
 Way = list[tuple[int, int]]
@@ -28,6 +28,31 @@ def mass_that_stays_out(allowed: Allowed, source: Law, target: Law, plan: Any) -
     >>> mass_that_stays_out(np.eye(2, dtype=bool), half, Law.of("law", [0.25, 0.75]), none)
     Fraction(1, 4)
     """
+    _, left, _ = _largest(allowed, source, target, plan)
+    return Fraction(sum(left), source.total * target.total)
+
+
+def plan_within(allowed: Allowed, source: Law, target: Law, plan: Any) -> ExactPlan | None:
+    """The float ``plan`` as an exact coupling of two laws on ``allowed`` pairs; None where there is no such coupling.
+
+    ``stray`` is the mass on pairs that the plan does not use.
+
+    >>> from scipy.sparse import csr_array
+    >>> half = Law.of("law", [0.5, 0.5])
+    >>> plan_within(np.ones((2, 2), dtype=bool), half, half, csr_array(np.eye(2) / 2)).stray
+    Fraction(0, 1)
+    """
+    entries, left, _ = _largest(allowed, source, target, plan)
+    if any(left):
+        return None
+    total = source.total * target.total
+    used = {pair for pair, weight in float_entries(plan, total).items() if weight}
+    stray = sum(weight for pair, weight in entries.items() if pair not in used)
+    return ExactPlan({pair: weight for pair, weight in entries.items() if weight}, total, Fraction(stray, total))
+
+
+def _largest(allowed: Allowed, source: Law, target: Law, plan: Any) -> tuple[Entries, list[int], list[int]]:
+    """A largest flow on allowed pairs, and what rows and columns have left."""
     total = source.total * target.total
     rows = [mass * target.total for mass in source.masses]
     columns = [mass * source.total for mass in target.masses]
@@ -35,10 +60,12 @@ def mass_that_stays_out(allowed: Allowed, source: Law, target: Law, plan: Any) -
     for axis, bounds in ((0, rows), (1, columns)):
         shrink(entries, axis, bounds)
     rows, columns = missing(entries, 0, rows), missing(entries, 1, columns)
+    for pair in list(entries):
+        pour(entries, pair, rows, columns)
     goals = [np.flatnonzero(row).tolist() for row in allowed]
     while way := _way(goals, entries, rows, columns):
         _send(way, entries, rows, columns)
-    return Fraction(sum(rows), total)
+    return entries, rows, columns
 
 
 def _way(goals: list[list[int]], entries: Entries, rows: list[int], columns: list[int]) -> Way:

@@ -57,7 +57,7 @@ def exact_plan(plan: Any, source: Law, target: Law) -> ExactPlan:
         lost = float(Fraction(sum(rows), total))
         raise PrecisionError(f"the plan misses its marginals by {lost:.3g} of the mass; expected at most 1e-9")
     for x, y in entries:
-        _pour(entries, (x, y), rows, columns)
+        pour(entries, (x, y), rows, columns)
     stray = Fraction(sum(rows), total)
     _north_west(entries, rows, columns)
     return ExactPlan({pair: weight for pair, weight in entries.items() if weight}, total, stray)
@@ -96,8 +96,8 @@ def missing(entries: Entries, axis: int, bounds: list[int]) -> list[int]:
     return [bound - held for bound, held in zip(bounds, _sums(entries, axis, len(bounds)), strict=True)]
 
 
-def _pour(entries: Entries, pair: tuple[int, int], rows: list[int], columns: list[int]) -> None:
-    """As much onto this pair as both its row and its column lack."""
+def pour(entries: Entries, pair: tuple[int, int], rows: list[int], columns: list[int]) -> None:
+    """In place: as much onto this pair as both its row and its column lack."""
     x, y = pair
     more = min(rows[x], columns[y])
     if more:
@@ -109,5 +109,5 @@ def _pour(entries: Entries, pair: tuple[int, int], rows: list[int], columns: lis
 def _north_west(entries: Entries, rows: list[int], columns: list[int]) -> None:
     x = y = 0
     while x < len(rows) and y < len(columns):
-        _pour(entries, (x, y), rows, columns)
+        pour(entries, (x, y), rows, columns)
         x, y = (x + 1, y) if not rows[x] else (x, y + 1)
