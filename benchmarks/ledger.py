@@ -36,7 +36,7 @@ def charged(account: Account, count: int, name: str, recipe: str = "") -> list[f
 
 def noise() -> str:
     """That of one count of one row a person."""
-    spend, table = Spend("count", 8, True), optimal_table([(0.001, 1e-12)])
+    spend, table = Spend("count", 8, True), optimal_table([(0.02, 1e-9)])
     unit = Unit((spend,), Contribution(1, 1, 1))
     return Recipe((unit,), ((Choice(spend, "least noise", 1, table),),), None).text
 
