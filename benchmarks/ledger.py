@@ -46,12 +46,12 @@ def filled(account: Account, count: int) -> None:
 
     def work(connection: object) -> tuple[Entry, Entry]:
         state, last = account.state(), account.declared
+        time_, kept = account.book.now(connection), BUDGET.share(SHARE).to_data()
         for number in range(count):
-            time_, kept = account.declared.time, BUDGET.share(SHARE).to_data()
             said = {"plan": "", "kept": kept, "recipe": "", "audience": None, "time": time_, "series": None}
             state = after(state, account.limits, CHARGED, f"many {number}", said)
             body = (said, state.to_data())
-            last = chain.append(connection, account.name, CHARGED, f"many {number}", account.book.now(connection), body)
+            last = chain.append(connection, account.name, CHARGED, f"many {number}", time_, body)
         return last, last
 
     account.book.write(work)
