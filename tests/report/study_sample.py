@@ -41,6 +41,7 @@ def _states() -> dict[str, Any]:
             "people": 29_501,
             "error": 0.01095,
             "least_people": 144,
+            "least_people_interactive": 140,
             "best": "subset_selection",
             "best_people": 25_000,
         },
@@ -74,7 +75,14 @@ def mean() -> FindingsDocument:
         "answered": 29_501,
         "simultaneous": False,
         "estimates": [{"category": None, **ends, "people": None, "consistent": None}],
-        "effort": {"people": 29_501, "error": 0.315, "least_people": 28_417, "best": "duchi", "best_people": 29_501},
+        "effort": {
+            "people": 29_501,
+            "error": 0.315,
+            "least_people": 28_417,
+            "least_people_interactive": 28_417,
+            "best": "duchi",
+            "best_people": 29_501,
+        },
         "mechanism": {**document["mechanism"], "name": "duchi", "report_bits": 1},
     }
     return FINDINGS.data(data, FindingsDocument)

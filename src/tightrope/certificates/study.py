@@ -52,12 +52,15 @@ class Estimate(Part, frozen=True, kw_only=True):
 class Effort(Part, frozen=True, kw_only=True):
     """The ``error`` that so many ``people`` give, for the worst population: root mean squared.
 
-    ``least_people``: fewer do not reach it, by whatever mechanism; the ``best`` known takes ``best_people``.
+    ``least_people``: fewer do not reach it, by whatever mechanism, if they do not see each other's reports; if they may
+    see earlier ones, fewer than ``least_people_interactive``; 0 where a guess is as good, so that nobody need be asked.
+    The ``best`` known takes ``best_people``.
     """
 
     people: Counted
     error: Size
     least_people: Natural
+    least_people_interactive: Natural
     best: str
     best_people: Counted
 

@@ -66,14 +66,17 @@ def recipe_of(draft: Draft) -> Recipe:
 def asked(draft: Draft, audience: str | None) -> str:
     """A digest of all that a plan asks and promises, and whom, but not of its noise: the same on every machine."""
     kept = [[str(Fraction(value)) for value in point] for point in draft.budget.stated]
-    return digest(
-        canonical([kept, str(Fraction(draft.budget.delta)), audience, [_asked(task) for task in draft.tasks]])
-    )
+    public = [[table.name, table.digest] for table in draft.public]
+    said = [kept, str(Fraction(draft.budget.delta)), audience, [_asked(task) for task in draft.tasks]]
+    return digest(canonical([*said, *([public] if public else [])]))
 
 
 def _asked(task: Task) -> list[Any]:
     """What the engine is asked, in full, with what each vector is for, and what people read."""
-    vectors = [[v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive, v.block] for v in task.vectors]
+    vectors = [
+        [v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive, v.block, *([True] if v.whole else [])]
+        for v in task.vectors
+    ]
     questions = [[question.name, question.kind, str(question)] for question in task.questions]
     return [repr(task.request), vectors, questions]
 

@@ -268,7 +268,7 @@ def test_one_report(run, browsers, tmp_path):
     shown = run("local", "estimate", browsers, reports).out
     assert "\n1 report\n" in shown
     assert "With 1 person shares are off by" in shown
-    assert "the proven limit says nothing" in " ".join(shown.split())
+    assert "Nobody need be asked for that" in " ".join(shown.split())
     assert "fewer than 1 " not in shown
 
 

@@ -29,7 +29,34 @@ def test_users_and_error_are_two_sides():
     assert by_people.error == pytest.approx(0.02, rel=1e-3)
     first, second = str(by_error).split("\n")
     assert "no mechanism whatsoever" in first
-    assert "do not see each other's reports" in second
+    assert "sequentially interactive limit" in second  # that of a mean holds for both
+
+
+def test_both_limits_are_named():
+    found = plan("distribution", epsilon=1.0, k=7, error=0.01)
+    _, alone, in_turn = str(found).split("\n")
+    assert "25,758 people who do not see each other's reports (non-interactive limit)" in alone
+    assert f"{found.in_turn.people:,} people who may see earlier reports (sequentially interactive limit)" in in_turn
+    assert 25_000 < found.in_turn.people < found.least_people == 25_758
+    assert found.in_turn.error < found.least_error < found.error
+    assert "open" not in str(found)
+
+
+def test_what_is_not_known_is_said():
+    found = plan("distribution", epsilon=1.0, k=1000, error=0.001)
+    assert f"a factor of {found.people / found.least_people:.2g} is open" in str(found)
+
+
+@pytest.mark.parametrize(("question", "k", "error"), [("distribution", 10_000, 0.0101), ("mean", None, 1.2)])
+def test_nobody_need_be_asked_where_a_guess_will_do(question, k, error):
+    found = plan(question, epsilon=1.0, k=k, error=error)
+    assert found.needless
+    assert found.least_people == found.in_turn.people == 0
+    assert found.least_error <= found.guess <= error
+    assert "Nobody need be asked" in str(found)
+    assert not plan(question, epsilon=1.0, k=k, error=0.9 * found.guess).needless
+    few = plan(question, epsilon=0.1, k=k, people=3)
+    assert few.needless
 
 
 @pytest.mark.parametrize("eta", [0.01, 0.1, 0.4])
@@ -72,3 +99,33 @@ def test_silence_costs_a_mean_fewer_people_than_a_smaller_epsilon():
     found = plan("mean", epsilon=1.0, error=0.02, total_variation=0.1)
     assert found.people == pytest.approx(10 / math.tanh(0.5) / 0.02**2, rel=1e-3)
     assert found.people < 1.1 * found.least_people
+
+
+@pytest.mark.parametrize("dimension", [1, 20])
+def test_vectors(dimension):
+    found = plan("vector", epsilon=1.0, dimension=dimension, error=0.2)
+    assert found.option.name == "ball_mean"
+    assert found.option.variance == tr.local.ball_mean(1.0, dimension).worst_squared_error
+    assert 1 <= found.least_people <= found.people == math.ceil(found.option.variance / 0.2**2)
+    assert plan("vector", epsilon=1.0, dimension=dimension, people=found.people).error <= 0.2
+
+
+def test_vectors_under_a_cap_on_the_total_variation():
+    careful = plan("vector", epsilon=1.0, dimension=2, people=1000, total_variation=0.1)
+    assert careful.option.mechanism.guarantee.total_variation <= 0.1
+    assert careful.least_people <= careful.people
+    assert careful.error > plan("vector", epsilon=1.0, dimension=2, people=1000).error
+
+
+def test_a_size_that_would_be_ignored_is_refused():
+    for sizes in ({"k": 7}, {"dimension": 3}):
+        with pytest.raises(InputError, match="left out for a mean"):
+            plan("mean", epsilon=1.0, error=0.1, **sizes)
+    with pytest.raises(InputError, match="left out for a distribution"):
+        plan("distribution", epsilon=1.0, error=0.1, k=3, dimension=3)
+    with pytest.raises(InputError, match="left out for a vector"):
+        plan("vector", epsilon=1.0, error=0.1, k=3, dimension=3)
+    with pytest.raises(InputError, match="dimension"):
+        plan("vector", epsilon=1.0, error=0.1)
+    with pytest.raises(InputError, match="question"):
+        plan("median", epsilon=1.0, error=0.1)

@@ -20,9 +20,15 @@ Example, which browser 200 000 people use, out of 16; then the same with names, 
   tightrope local plan distribution --k 16 --epsilon 1 --people 200000
   tightrope local plan distribution --categories firefox,chrome,safari,other --epsilon 1 --error 0.01 --out study.toml
 """
-Question = Annotated[str, typer.Argument(metavar="QUESTION", help="'distribution' of K categories, or 'mean'.")]
+Question = Annotated[
+    str, typer.Argument(metavar="QUESTION", help="'distribution' of K categories, 'mean', or 'vector'.")
+]
 Epsilon = Annotated[float, typer.Option(metavar="E", help="How much one report may tell about a person; 1 is usual.")]
 Count = Annotated[int | None, typer.Option("--k", metavar="K", help="How many categories there are.")]
+Dimension = Annotated[
+    int | None,
+    typer.Option(metavar="D", help="How many coordinates the vectors have, of length 1 at most, whose mean is asked."),
+]
 People = Annotated[int | None, typer.Option(metavar="N", help="How many people take part: shows the error.")]
 Error = Annotated[
     float | None, typer.Option(metavar="X", help="The error that will do: shows how many people it takes.")
@@ -51,6 +57,7 @@ class Asked:
     question: Question
     epsilon: Epsilon
     k: Count = None
+    dimension: Dimension = None
     people: People = None
     error: Error = None
     total_variation: Eta = None
@@ -99,6 +106,7 @@ def _planned(asked: Asked, study: Study | None, unit: float) -> Plan:
         people=asked.people,
         error=error,
         k=k,
+        dimension=asked.dimension,
         total_variation=asked.total_variation,
     )
 
@@ -179,18 +187,19 @@ def _data(found: Plan, unit: float) -> dict[str, Any]:
         "error": found.error * unit,
         "least_people": found.least_people,
         "least_error": found.least_error * unit,
+        "least_people_interactive": found.in_turn.people,
+        "least_error_interactive": found.in_turn.error * unit,
+        "error_without_reports": found.guess * unit,
         "report_bits": found.option.bits,
     }
 
 
 def _lines(found: Plan, unit: float) -> list[str]:
-    from tightrope.local.studies.planning import SCOPE
-
     people = "1 person" if found.people == 1 else f"{found.people:,} people"
+    errors = [f"{least * unit:.4g}" for least in (found.least_error, found.in_turn.error)]
+    below = errors[0] if errors[0] == errors[1] else f"{errors[0]} ({errors[1]} where they see earlier reports)"
     return [
-        f"{found.option.name}: {people} for an error of {found.error * unit:.4g}; "
-        f"no mechanism whatsoever can do it with fewer than {found.least_people:,}",
+        *found.words(unit),
         f"Reports of {found.option.bits} bit{'s' if found.option.bits > 1 else ''}; with {people} "
-        f"no error is below {found.least_error * unit:.4g}.",
-        SCOPE,
+        f"no error is below {below}.",
     ]

@@ -21,10 +21,10 @@ class Reserved:
     folder: Path
     parts: Mapping[str, Part]
 
-    def keep(self, texts: Mapping[str, str]) -> None:
-        """The files with these texts: all written and on disk, then each moved to its name in one step, in order."""
+    def keep(self, texts: Mapping[str, str | bytes]) -> None:
+        """The files with these contents: all written and on disk, then each moved to its name in one step, in order."""
         for name, text in texts.items():
-            self.parts[name].fill(text.encode())
+            self.parts[name].fill(text.encode() if isinstance(text, str) else text)
         for name in texts:
             self.parts[name].place()
         _sync(self.folder)

@@ -72,6 +72,7 @@ def _budgets(chosen: Plan) -> list[Budget]:
 def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> None:
     from tightrope.certificates.printable import printable
     from tightrope.cli.output import heading, say
+    from tightrope.release.wording import costs_lines
     from tightrope.report.words.digits import UP, significant
 
     say(*([printable(title)] if title else []))
@@ -84,6 +85,8 @@ def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> No
     if len(data["alternatives"]) > 1:
         heading("Noise that was compared (expected error, relative to the chosen one)")
         _show_alternatives(data["alternatives"])
+    heading("What was left out")
+    say(*costs_lines(data["costs"]))
     say(*([] if not ledger else ["", *map(printable, ledger)]))
     say("\nNothing has been spent. To release:", f"  tightrope release {path}")
 

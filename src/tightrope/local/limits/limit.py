@@ -28,13 +28,20 @@ class Limit(ABC):
     def risk(self, people: int) -> float:
         """A lower bound on the risk with this many people, one report each; it falls with ``people``."""
 
+    @property
+    def guess(self) -> float:
+        """The worst risk of the best answer that needs no report; ∞ where that is not known."""
+        return math.inf
+
     def people(self, risk: float) -> int:
-        """With fewer people than this no mechanism whatsoever reaches the risk.
+        """With fewer people than this no mechanism whatsoever reaches the risk; 0 where nobody need be asked.
 
         The least n (to 1e−3 relative above 1000, from below) for which the bound does not exclude the risk; 1 where
-        it excludes nothing. Raises ``InputError`` unless the risk is positive, or where 10¹⁵ people are too few.
+        it excludes nothing, 0 where ``guess`` is no more than the risk. Raises ``InputError`` unless the risk is
+        positive, or where 10¹⁵ people are too few.
         """
-        return fewest_people(self.risk, positive("risk", risk))
+        target = positive("risk", risk)
+        return 0 if target >= self.guess else fewest_people(self.risk, target)
 
 
 def fewest_people(bound: Callable[[int], float], target: float, *, from_: int = 1) -> int:
@@ -49,11 +56,26 @@ def fewest_people(bound: Callable[[int], float], target: float, *, from_: int = 
     while bound(high) > target:
         low, high = high, 2 * high
         if high > MOST_PEOPLE:
-            raise InputError("risk", target, f"within reach of {MOST_PEOPLE:.0e} people", "ask for a larger risk")
+            raise _out_of_reach(target)
     while high - low > max(1, int(PEOPLE_WITHIN * low)):
         middle = (low + high) // 2
         low, high = (middle, high) if bound(middle) > target else (low, middle)
     return low + 1
+
+
+def people_beyond(excluded: float, target: float) -> int:
+    """The least whole number of people that is not excluded, where every smaller one than ``excluded`` is; at least 1.
+
+    >>> people_beyond(99.5, 0.01), people_beyond(-3.0, 0.01)
+    (100, 1)
+    """
+    if excluded > MOST_PEOPLE:
+        raise _out_of_reach(target)
+    return max(1, math.ceil(excluded * LOWERED))
+
+
+def _out_of_reach(target: float) -> InputError:
+    return InputError("risk", target, f"within reach of {MOST_PEOPLE:.0e} people", "ask for a larger risk")
 
 
 def cost_of(cost: str | Cost) -> Cost:

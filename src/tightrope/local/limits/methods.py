@@ -24,8 +24,9 @@ from tightrope.local.limits.hypotheses import Hypotheses, hypotheses
 from tightrope.local.limits.limit import Cost, cost_of
 from tightrope.local.limits.minimax import BallLimit, MomentLimit
 from tightrope.local.limits.packing import Fano, Packing
+from tightrope.local.limits.shares import FrequenciesLimit
 from tightrope.local.limits.two_point import Assouad, LeCam
-from tightrope.local.limits.van_trees import FrequenciesLimit, ProportionLimit
+from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.checks import finite, positive, whole
 from tightrope.numerics.laws import law
 
@@ -131,7 +132,7 @@ def mean(privacy: Guarantee, *, between: tuple[float, float] = (0.0, 1.0)) -> Pr
     >>> n = limit.people(1e-4)
     >>> reached = 0.25 / math.tanh(0.5) ** 2 / 1e-4
     >>> round(n / reached, 2)
-    0.94
+    0.98
     """
     try:
         low, high = (finite("between", end) for end in between)
@@ -140,13 +141,18 @@ def mean(privacy: Guarantee, *, between: tuple[float, float] = (0.0, 1.0)) -> Pr
     return ProportionLimit(_class(privacy), positive("width of between", high - low))
 
 
-def frequencies(privacy: Guarantee, *, k: int) -> FrequenciesLimit:
+def frequencies(privacy: Guarantee, *, k: int, interactive: bool = False) -> FrequenciesLimit:
     """The frequencies of k values, Σ of squared errors: asymptotically what subset selection reaches (ours).
 
-    >>> frequencies(Guarantee(1.0), k=4).risk(10_000) > 2e-4
+    For people who do not see each other's reports (non-interactive mechanisms); with ``interactive`` for people who may
+    see all reports before their own (sequentially interactive ones).
+
+    >>> frequencies(Guarantee(1.0), k=7).people(7 * 0.01**2)  # subset selection takes 27,104
+    25758
+    >>> frequencies(Guarantee(1.0), k=7, interactive=True).people(7 * 0.01**2) > 25_000
     True
     """
-    return FrequenciesLimit(_class(privacy), k)
+    return FrequenciesLimit(_class(privacy), k, interactive)
 
 
 def moment_mean(privacy: Guarantee, *, moment: float) -> MomentLimit:

@@ -15,6 +15,7 @@ from tightrope.local.limits.hypotheses import Hypotheses
 from tightrope.local.limits.limit import COSTS, Limit, falls_to
 from tightrope.local.limits.packing import Fano, Packing
 from tightrope.local.limits.two_point import Assouad, LeCam, best_risk
+from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.checks import finite, positive, whole
 
 CHANCES = np.geomspace(1.0, 1e-9, 91).tolist()
@@ -27,7 +28,8 @@ class MomentLimit(Limit):
     """E (mean̂ − mean)² over all laws with E|X|^k ≤ 1 (AAC Example 2), k > 1; k = ∞: values in [−1, 1].
 
     Le Cam with X = ∓ω^{−1/k} with probability ω and 0 else: means 2ω^{1−1/k} apart, total variation ω. The best ω.
-    The rate is (nε²)^{−(k−1)/k}, for every ε and δ.
+    The rate is (nε²)^{−(k−1)/k}, for every ε and δ. Values of ±1 have every moment: no less than ``limits.mean`` of
+    [−1, 1], and at k = ∞ just that.
     """
 
     guarantee: Guarantee
@@ -39,8 +41,23 @@ class MomentLimit(Limit):
                 "moment", self.moment, "a number above 1", "2 is a bounded variance, math.inf a bounded value"
             )
 
+    @property
+    def guess(self) -> float:
+        """Of 0, without any report."""
+        return 1.0
+
     def risk(self, people: int) -> float:
-        return best_risk([self._at(chance) for chance in CHANCES], people)
+        bounded = self._bounded().risk(people)
+        if self.moment == math.inf:
+            return bounded
+        return max(bounded, best_risk([self._at(chance) for chance in CHANCES], people))
+
+    def people(self, risk: float) -> int:
+        """As for every limit; of bounded values that of ``limits.mean``."""
+        return self._bounded().people(risk) if self.moment == math.inf else super(MomentLimit, self).people(risk)
+
+    def _bounded(self) -> ProportionLimit:
+        return ProportionLimit(self.guarantee, 2.0)
 
     def _at(self, chance: float) -> Assouad:
         """The laws agree at 0 alone: Σ (√P₀ − √P₁)² = 2ω."""
@@ -66,9 +83,15 @@ class BallLimit(Limit):
         whole("dimension", self.dimension)
         positive("radius", self.radius)
 
+    @property
+    def guess(self) -> float:
+        """Of the centre, without any report."""
+        return self.radius**2
+
     def risk(self, people: int) -> float:
-        """The better of ``by_fano`` and ``by_assouad``."""
-        return max(self.by_fano(people), self.by_assouad(people))
+        """The best of ``by_fano``, ``by_assouad`` and the mean of numbers on one axis."""
+        axis = ProportionLimit(self.guarantee, 2 * self.radius).risk(people)
+        return max(axis, self.by_fano(people), self.by_assouad(people))
 
     def by_assouad(self, people: int) -> float:
         """Σ_j ½ (ωr/k)² (1 − TV_j): the best over k ≤ d and ω ≤ 1."""

@@ -100,8 +100,9 @@ def effort(study: Study, people: int) -> Effort:
     """The error that so many people give, for the worst population, and how many it would take others (``local.plan``).
 
     ``error``: root mean squared, of a share or of the mean in its own units. No mechanism whatsoever with the study's ε
-    and total variation, in which people do not see each other's reports, reaches it with fewer than ``least_people``;
-    the best one that is known takes ``best_people``.
+    and total variation, in which people do not see each other's reports, reaches it with fewer than ``least_people``,
+    none in which they may see earlier ones with fewer than ``least_people_interactive``; the best one that is known
+    takes ``best_people``.
     """
     error = math.sqrt(_variance(study) / people)
     eta = study.total_variation
@@ -110,6 +111,7 @@ def effort(study: Study, people: int) -> Effort:
         people=people,
         error=error * study.unit,
         least_people=planned.least_people,
+        least_people_interactive=planned.in_turn.people,
         best=planned.option.name,
         best_people=min(planned.people, people),
     )

@@ -14,7 +14,7 @@ from tightrope.local.mechanisms.response import response_with_erasure
 from tightrope.local.parts.odds import checked_epsilon
 from tightrope.local.parts.values import between as checked_between
 from tightrope.local.studies.capped import capped
-from tightrope.local.studies.planning import plan
+from tightrope.local.studies.planning import chosen
 from tightrope.numerics.checks import inner_probability
 
 if TYPE_CHECKING:
@@ -135,9 +135,7 @@ def _storable(name: Name) -> bool:
 
 
 def _best(study: Study) -> str:
-    eta = study.total_variation
-    found = plan(study.question, epsilon=study.epsilon, people=1, k=study.k, total_variation=eta)
-    return found.option.name  # the variance of one person: it does not depend on how many there are
+    return chosen(study.question, epsilon=study.epsilon, k=study.k, total_variation=study.total_variation).name
 
 
 @lru_cache(maxsize=64)

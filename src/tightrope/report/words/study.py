@@ -86,12 +86,21 @@ def effort_words(document: FindingsDocument) -> str:
         what = f"the mean is off by {significant(error, 2, UP)} or less, whatever the population"
         over = "root mean square"
     reached = f"With {fixed(people, 0)} {'person' if people == 1 else 'people'} {what} ({over})."
-    if least <= 1:
+    if least == 0:
+        return f"{reached} Nobody need be asked for that: a guess that needs no report is off by no more."
+    if least == 1:
         return f"{reached} How few people could do is not known: the proven limit says nothing here."
-    return (
-        f"{reached} No mechanism with this privacy, known or not, can promise that with fewer than {fixed(least, 0)} "
-        f"people who do not see each other's reports."
-    )
+    promise = "No mechanism with this privacy, known or not, can promise that with fewer than"
+    return f"{reached} {promise} {limits_words(document)}."
+
+
+def limits_words(document: FindingsDocument) -> str:
+    """Both limits, or the one that holds for both kinds of mechanisms."""
+    alone, in_turn = document.effort.least_people, document.effort.least_people_interactive
+    seen = "who may see earlier reports"
+    if alone == in_turn:
+        return f"{fixed(in_turn, 0)} people {seen}"
+    return f"{fixed(alone, 0)} people who do not see each other's reports, or {fixed(in_turn, 0)} {seen}"
 
 
 def privacy_words(document: FindingsDocument) -> list[str]:

@@ -1,0 +1,309 @@
+"""The limit on shares that meets the mechanisms: each step of its proof, and no mechanism below it.
+
+``TIGHTROPE_LIMITS=full`` runs 240 random channels a setting and finer populations; a part of them otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from itertools import combinations, combinations_with_replacement
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from tightrope.certificates import Guarantee
+from tightrope.errors import InputError
+from tightrope.local import limits
+from tightrope.local.limits.fisher.alone import alone
+from tightrope.local.limits.fisher.columns import Columns
+from tightrope.local.limits.fisher.dirichlet import of_open_answers, prior_information
+from tightrope.local.limits.fisher.in_turn import in_turn, priced
+from tightrope.local.limits.fisher.stieltjes import mean_reciprocal
+from tightrope.local.studies.comparison import compare
+
+FULL = os.environ.get("TIGHTROPE_LIMITS") == "full"
+CHANNELS = 240 if FULL else 24
+SETTINGS = [  # k, ε, error, the least limit that is accepted, the best mechanism
+    (7, 1.0, 0.01, 25_700, 27_104),
+    (7, 1.0, 0.003, 298_000, 301_156),
+    (4, 0.5, 0.01, 92_000, 93_774),
+    (7, 4.0, 0.01, 1_350, 1_566),
+    (2, 1.0, 0.01, 11_480, 11_707),
+    (5, 2.0, 0.008, 7_560, 7_945),
+]
+
+
+@pytest.mark.parametrize(("k", "epsilon", "error", "least", "reached"), SETTINGS)
+def test_limits_meet_the_mechanisms(k: int, epsilon: float, error: float, least: int, reached: int) -> None:
+    """In turn is the weaker one; both lie above 0.86 of the mechanism, and their numbers are those they exclude."""
+    own = limits.frequencies(Guarantee(epsilon), k=k)
+    later = limits.frequencies(Guarantee(epsilon), k=k, interactive=True)
+    target = k * error**2
+    assert least <= own.people(target) <= reached
+    assert 0.97 * least <= later.people(target) <= own.people(target)
+    for limit in (own, later):
+        assert limit.risk(limit.people(target) - 2) > target * (1 - 1e-6)
+
+
+# --- each step of the proof
+
+
+@pytest.mark.parametrize("u", [1e-9, 1e-3, 0.02, 0.6, 30.0, 1e6])
+def test_the_fraction_encloses_from_above(u: float) -> None:
+    """Against the integral itself in 30 digits; ``hyp2f1`` of scipy fails here."""
+    for alpha, beta in ((2.1, 2.1), (3.0, 18.0), (4.3, 25.8), (50.0, 7.0)):
+        with mpmath.workdps(30):
+            exact = mpmath.hyp2f1(1, alpha, alpha + beta, -1 / mpmath.mpf(u)) / u
+        found = float(mean_reciprocal(u, alpha, beta))
+        assert found >= exact
+        assert found <= float(exact) * (1 + (1e-9 if u > 0.01 else 1e-2))
+    for alpha, beta in ((900.0, 5400.0), (6e5, 4e6)):  # beyond the reach of mpmath: by Jensen, and the variance
+        middle, found = u + alpha / (alpha + beta), float(mean_reciprocal(u, alpha, beta))
+        assert 1 / middle <= found <= (1 + 1 / alpha) / middle
+    assert float(mean_reciprocal(0.0, 3.0, 6.0)) == pytest.approx(4.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("a", [2.1, 4.0, 60.0])
+def test_the_information_of_the_prior(a: float) -> None:
+    """(a−1)² (Σ E p_i⁻² − (1/m) E (Σ 1/p_i)²), from the moments of a Dirichlet law; for two by quadrature, too."""
+    for m in (2, 3, 9):
+        total = m * a
+        square = (total - 1) * (total - 2) / ((a - 1) * (a - 2))
+        product = (total - 1) * (total - 2) / (a - 1) ** 2
+        gradient = m * square - (m * square + m * (m - 1) * product) / m
+        assert prior_information(m, a) == pytest.approx((a - 1) ** 2 * gradient, rel=1e-9)
+    if a == 4.0:
+        first = mpmath.quad(lambda p: p ** (a - 1) * (1 - p) ** (a - 1), [0, 1])
+        second = mpmath.quad(
+            lambda p: p ** (a - 1) * (1 - p) ** (a - 1) * ((a - 1) * (1 / p - 1 / (1 - p))) ** 2, [0, 0.5, 1]
+        )
+        assert 2 * prior_information(2, a) == pytest.approx(float(second / first), rel=1e-9)
+
+
+def two_levels(m: int, u: float) -> np.ndarray:
+    """All columns with u + 1 on a set and u elsewhere, shape [sets, m]."""
+    sets = [chosen for size in range(1, m) for chosen in combinations(range(m), size)]
+    columns = np.full((len(sets), m), u)
+    for row, chosen in enumerate(sets):
+        columns[row, list(chosen)] += 1
+    return columns
+
+
+def information(columns: np.ndarray, laws: np.ndarray) -> np.ndarray:
+    """|Pw|²/(w·p) of each column at each law, shape [laws, columns]."""
+    apart = np.sum((columns - columns.mean(axis=1, keepdims=True)) ** 2, axis=1)
+    return np.asarray(apart / (laws @ columns.T))
+
+
+def random_channel(rng: np.random.Generator, m: int, epsilon: float) -> np.ndarray:
+    """An ε-LDP channel, shape [m, reports]: columns at random within e^ε, at its ends half of the time, made stochastic
+    by columns that say the opposite."""
+    count = int(rng.integers(1, 9))
+    exponent = rng.random((count, m)) if rng.random() < 0.5 else rng.integers(0, 2, (count, m)).astype(float)
+    columns = np.exp(epsilon * exponent) * rng.random((count, 1))
+    mirrored = [np.roll(column, shift) for column in columns for shift in range(m)]
+    drawn = np.array(mirrored if rng.random() < 0.7 else columns)
+    left = drawn.sum(axis=0).max() * (1 + (0 if rng.random() < 0.5 else rng.random())) - drawn.sum(axis=0)
+    if np.max(left) > 0:
+        spread = np.ptp(left) / math.expm1(epsilon)
+        drawn = np.vstack([drawn, left - left.min() + max(spread, 1e-12)])
+    return np.asarray((drawn / drawn.sum(axis=0)).T)
+
+
+@pytest.mark.parametrize(("m", "epsilon"), [(2, 1.0), (3, 0.2), (4, 4.0), (5, 2.0), (7, 1.0)])
+def test_no_random_channel_says_more_than_the_best_column(m: int, epsilon: float) -> None:
+    """Averaged over any laws, convexity and extreme rays alone: no chance is in it. Then the best size by its closed
+    enclosure."""
+    rng = np.random.default_rng(m)
+    laws = rng.dirichlet(np.full(m, 5.0), 300)
+    columns = two_levels(m, 1 / math.expm1(epsilon))
+    best = float(np.max(information(columns, laws).mean(axis=0) / columns.mean(axis=1)))
+    ratios = []
+    for _ in range(CHANNELS):
+        channel = random_channel(rng, m, epsilon)
+        assert np.max(channel.max(axis=0) / channel.min(axis=0)) <= math.exp(epsilon) * (1 + 1e-9)
+        ratios.append(float(information(channel.T, laws).mean(axis=0).sum()) / best)
+    assert max(ratios) <= 1 + 1e-12
+    assert max(ratios) > 0.3  # the channels are no straw men
+    exact = max(
+        d * (m - d) / m * float(mean_reciprocal(1 / math.expm1(epsilon), 5.0 * d, 5.0 * (m - d)))
+        / (1 / math.expm1(epsilon) + d / m) for d in range(1, m)
+    )  # fmt: skip
+    assert alone(Columns.of(Guarantee(epsilon), m), 5.0).most == pytest.approx(exact, rel=1e-9)
+
+
+def oracle(columns: np.ndarray, law: np.ndarray, eta: float) -> float:
+    """The most information of any channel chosen for this law: a linear program over all columns of two levels."""
+    m = columns.shape[1]
+    apart = np.sum((columns - columns.mean(axis=1, keepdims=True)) ** 2, axis=1)
+    gain = np.append(information(columns, law[None])[0], 0.0)
+    levels = np.vstack([columns, np.ones(m)])
+    far = np.append(apart / (m - 1), 0.0)[None, :]  # the total variation, averaged over pairs
+    found = linprog(-gain, A_ub=far, b_ub=[eta], A_eq=levels.T, b_eq=np.ones(m))
+    return float(-found.fun)
+
+
+@pytest.mark.parametrize(
+    ("m", "epsilon", "eta"), [(2, 1.0, 1.0), (3, 4.0, 1.0), (4, 0.5, 1.0), (5, 2.0, 1.0), (4, 2.0, 0.2)]
+)
+def test_the_prices_cover_the_best_channel_at_every_law(m: int, epsilon: float, eta: float) -> None:
+    """Even a mechanism that knew the shares, and could choose the channel for them, has less; at sharp corners too."""
+    columns, a = Columns.of(Guarantee(epsilon, 0.0, eta), m), 6.0
+    levels = two_levels(m, columns.u)
+    rng = np.random.default_rng(5)
+    draws = 40 if FULL else 8
+    laws = np.vstack([rng.dirichlet(np.full(m, shape), draws) for shape in (0.1, 1.0, 6.0, 50.0)] + [np.eye(m)[:1]])
+    for box in (1.0, 30.0, 1e4):
+        prices, (alpha, beta, gamma) = priced(columns, a, box)
+        each = alpha + beta * laws + gamma / (prices.v + laws)
+        paid = each.sum(axis=1) + prices.price * columns.eta
+        most = np.array([oracle(levels, law, columns.eta) for law in laws])
+        assert np.all(paid >= most * (1 - 1e-9))
+    assert in_turn(columns, a) <= (1.05 if eta == 1 else 1.25) * alone(columns, a).most
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0, 12.0, 400.0, math.inf])
+@pytest.mark.parametrize("m", [2, 6, 700])
+def test_the_weaker_twin_is_weaker_but_not_by_much(m: int, epsilon: float) -> None:
+    columns = Columns.of(Guarantee(epsilon, 0.0, 1.0), m)
+    for a in (2.5, 20.0, 1e6):
+        own, later = alone(columns, a).most, in_turn(columns, a)
+        assert own * (1 - 1e-9) <= later <= of_open_answers(columns, a)
+        assert later <= 1.35 * own
+
+
+# --- no mechanism below it
+
+
+def linear_risk(channel: np.ndarray, people: int) -> float:
+    """The worst risk over all populations of the best linear estimate at the uniform law, shrunk towards 1/k.
+
+    n E|p̂ − p|² = Σ_z m_z |B_z|² − |p|² for an unbiased p̂, exactly; the sum over both is a concave quadratic of p or,
+    where the shrinking dominates, largest at a corner: it is evaluated at both.
+    """
+    k = len(channel)
+    mean = channel.mean(axis=0)
+    channel, mean = channel[:, mean > 0], mean[mean > 0]
+    weighted = channel / mean
+    gram = weighted @ channel.T
+    if np.linalg.cond(gram) > 1e10:
+        return math.inf
+    inverse = np.linalg.solve(gram, weighted)  # B, shape [k, reports], with B Kᵀ = 1
+    noise = channel @ np.sum(inverse**2, axis=0)  # Σ_z K(z|x) |B_z|²
+    laws = np.vstack([np.full(k, 1 / k), np.eye(k), populations(k)])
+    variance = (laws @ noise - np.sum(laws**2, axis=1)) / people
+    bias = np.sum((laws - 1 / k) ** 2, axis=1)
+    kept = np.linspace(0.02, 1, 99)[:, None]
+    return float(np.min(np.max(kept**2 * variance + (1 - kept) ** 2 * bias, axis=1)))
+
+
+def populations(k: int) -> np.ndarray:
+    """Uniform on subsets, and halfway to a corner."""
+    made = [np.where(np.arange(k) < size, 1 / size, 0.0) for size in range(1, k + 1)]
+    made += [0.5 / k + 0.5 * row for row in np.eye(k)]
+    return np.array(made)
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(2, 1.0), (3, 2.0), (4, 0.5), (7, 1.0), (7, 4.0)])
+@pytest.mark.parametrize("people", [20, 1000, 10**6])
+def test_no_channel_with_its_best_linear_estimate_beats_a_limit(k: int, epsilon: float, people: int) -> None:
+    rng = np.random.default_rng(k)
+    own = limits.frequencies(Guarantee(epsilon), k=k).risk(people)
+    later = limits.frequencies(Guarantee(epsilon), k=k, interactive=True).risk(people)
+    assert 0 < later <= own
+    drawn = [random_channel(rng, k, epsilon) for _ in range(CHANNELS)]
+    best_sets = [two_levels(k, 1 / math.expm1(epsilon))]
+    sizes = [best_sets[0][np.isclose(best_sets[0].sum(axis=1), best_sets[0][-i].sum())] for i in (1, len(best_sets[0]))]
+    drawn += [(chosen / chosen.sum(axis=0)).T for chosen in sizes]
+    assert min(linear_risk(channel, people) for channel in drawn) >= own
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(2, 1.0), (3, 2.0), (7, 1.0), (16, 0.5), (40, 3.0)])
+def test_no_mechanism_of_ours_beats_a_limit(k: int, epsilon: float) -> None:
+    """With what drawing people adds at the uniform law, where the limit is taken."""
+    for people in (1000, 10**5, 10**8):
+        own = limits.frequencies(Guarantee(epsilon), k=k).risk(people)
+        for option in compare("distribution", epsilon=epsilon, k=k):
+            assert k * option.variance / people + (1 - 1 / k) / people >= own
+
+
+def bayes_risks(channel: np.ndarray, people: int, a: float, laws: np.ndarray) -> np.ndarray:
+    """Exact risks, at each law, of the posterior mean under Dirichlet(a) on a lattice: all counts of reports."""
+    seen = laws @ channel
+    kinds = list(combinations_with_replacement(range(channel.shape[1]), people))
+    counts = np.array([[kind.count(z) for z in range(channel.shape[1])] for kind in kinds])
+    ways = np.array([math.factorial(people) / math.prod(map(math.factorial, row)) for row in counts.tolist()])
+    chances = ways * np.exp(np.log(seen) @ counts.T)  # [laws, counts]
+    prior = np.prod(np.maximum(laws, 1e-300) ** (a - 1), axis=1)
+    posterior = chances * prior[:, None]
+    means = (posterior.T @ laws) / posterior.sum(axis=0)[:, None]
+    errors = np.sum((means[None] - laws[:, None]) ** 2, axis=2)
+    return np.asarray(np.sum(chances * errors, axis=1))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
+@pytest.mark.parametrize("people", [1, 3, 9])
+def test_no_bayes_estimate_of_three_shares_beats_a_limit(epsilon: float, people: int) -> None:
+    """Not linear, and best for its own prior: the worst population on a lattice, exactly."""
+    steps = 24 if FULL else 12
+    cells = np.array([(i, j, steps - i - j) for i in range(steps + 1) for j in range(steps + 1 - i)]) / steps
+    ratio = math.exp(epsilon)
+    shouted = np.where(np.eye(3) > 0, ratio, 1.0)
+    channels = [shouted / shouted.sum(axis=0), (1 / shouted) / (1 / shouted).sum(axis=0)]
+    limit = limits.frequencies(Guarantee(epsilon), k=3).risk(people)
+    for channel in channels:
+        for a in (0.5, 1.0, 3.0, 10.0):
+            assert np.max(bayes_risks(channel, people, a, cells)) >= limit
+
+
+# --- when nobody need be asked, and other ends
+
+
+def test_nobody_need_be_asked() -> None:
+    """1/k for every share is off by 1 − 1/k or less."""
+    limit = limits.frequencies(Guarantee(1.0), k=10_000)
+    assert limit.people(10_000 * 0.0101**2) == 0
+    assert limit.people(0.99 * limit.guess) >= 1
+    assert limits.mean(Guarantee(1.0), between=(-1, 1)).people(1.0) == 0
+    assert limits.mean(Guarantee(1.0), between=(-1, 1)).people(0.99) >= 1
+    with pytest.raises(InputError, match="within reach"):
+        limit.people(1e-20)
+
+
+def test_a_limit_falls_with_people_epsilon_and_total_variation() -> None:
+    for interactive in (False, True):
+        asked = [limits.frequencies(Guarantee(1.0), k=6, interactive=interactive).risk(n) for n in (1, 10, 1000, 10**6)]
+        assert asked == sorted(asked, reverse=True)
+        wider = [Guarantee(0.0), Guarantee(0.5), Guarantee(1.0), Guarantee(9.0), Guarantee(math.inf, 0.0, 1.0)]
+        told = [limits.frequencies(one, k=6, interactive=interactive).risk(1000) for one in wider]
+        assert told == sorted(told, reverse=True)
+        capped = [Guarantee(2.0, 0.0, eta) for eta in (0.01, 0.1, 0.3, 0.7)]
+        kept = [limits.frequencies(one, k=6, interactive=interactive).risk(1000) for one in capped]
+        assert kept == sorted(kept, reverse=True)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_a_delta_is_weaker_and_covered(k: int) -> None:
+    loose, tight = Guarantee(1.0, 0.01), Guarantee(1.0)
+    for interactive in (False, True):
+        given = limits.frequencies(loose, k=k, interactive=interactive)
+        assert 0 < given.risk(10_000) <= limits.frequencies(tight, k=k, interactive=interactive).risk(10_000)
+    proportion = limits.mean(loose).risk(10_000)
+    assert limits.frequencies(loose, k=2).risk(10_000) >= 2 * proportion * (1 - 1e-8)
+
+
+@pytest.mark.parametrize("privacy", [Guarantee(0.1), Guarantee(1.0), Guarantee(1.0, 0.05), Guarantee(2.0, 0.0, 0.1)])
+def test_one_problem_has_one_limit(privacy: Guarantee) -> None:
+    """A mean in [−1, 1], by three names; and more may be asked for less: other moments, more dimensions."""
+    mean, bounded = limits.mean(privacy, between=(-1, 1)), limits.moment_mean(privacy, moment=math.inf)
+    ball = limits.ball_mean(privacy, dimension=1)
+    for people in (1, 30, 10_000):
+        assert mean.risk(people) == bounded.risk(people)
+        assert ball.risk(people) == pytest.approx(mean.risk(people), rel=0.25)  # its family of pairs is finer for few
+        assert limits.moment_mean(privacy, moment=4).risk(people) >= mean.risk(people)
+        assert limits.ball_mean(privacy, dimension=3).risk(people) >= mean.risk(people)
+    assert mean.people(0.01) == bounded.people(0.01)
+    assert mean.people(1.0) == bounded.people(1.0) == ball.people(1.0) == 0
