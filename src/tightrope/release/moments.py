@@ -15,13 +15,14 @@ from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.errors import BudgetRefused
 from tightrope.ledger.limits import TOTAL
 from tightrope.ledger.recipe import Recipe
+from tightrope.release.draft import Draft, units_of
 
 if TYPE_CHECKING:
     from tightrope.design.allocation.units import Unit
     from tightrope.ledger import Account, Limit
     from tightrope.ledger.moments import Moments
     from tightrope.privacy.loss import PrivacyLoss
-    from tightrope.release.draft import Draft
+    from tightrope.release.questions.tasks import Task
     from tightrope.release.wanted import Wanted
 
 MOST_TOGETHER = 1000
@@ -32,7 +33,6 @@ STRICTER, FEW = (Decimal(1), Decimal("0.001")), 12
 """Parts of δ that noise is chosen for, and below how many releases together all of them are tried."""
 DRAFTS, CLOSE_SHARE = 6, 0.98
 """Trials of a share for wanted errors, and how near the least one is approached, by ratio."""
-Made = Callable[[Allocation, Budget, Decimal], "Draft"]
 UPWARDS, DIGITS = Context(prec=6, rounding=ROUND_CEILING), Context(prec=6)
 
 
@@ -42,14 +42,21 @@ def limit_by_moments(account: Account | None) -> Limit | None:
     return next((limit for limit in limits if limit.name == TOTAL and limit.moments is not None), None)
 
 
-def drafted(limit: Limit, units: Sequence[Unit], share: Decimal, goal: Wanted | None, made: Made) -> Draft:
+def drafted(
+    limit: Limit,
+    tasks: tuple[Task, ...],
+    made: Callable[[Allocation, Budget, Decimal], Draft],
+    share: Decimal,
+    goal: Wanted | None,
+) -> Draft:
     """The least noise within a share of the limit's moments, or the least share that does for a goal.
 
-    ``made``: the draft of noise that keeps a budget by itself. Raises ``BudgetRefused`` where no noise will do.
+    ``made`` makes the draft of an allocation. Raises ``BudgetRefused`` where no noise will do.
     """
 
     def one(part: Decimal) -> Draft:
-        allocation = allocation_of(fitted(tuple(units), limit, part))
+        recipe = fitted(tuple(units_of(tasks)), limit, part)
+        allocation = allocation_of(recipe)
         return made(allocation, kept(limit, allocation.loss, part), part)
 
     return one(share) if goal is None else _least(one, goal, share, limit)

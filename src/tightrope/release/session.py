@@ -190,15 +190,16 @@ class Session(Sealed):
         def made(allocation: Allocation, kept: Budget, part: Decimal) -> Draft:
             return Draft(tasks, allocation, kept, part, self._person, sizes, public, sliver(costs))
 
-        def drafted(kept: Budget, part: Decimal, *, compare: bool = True) -> Draft:
-            return made(allocate(units_of(tasks), kept, compare=compare), kept, part)
-
         if self._account is not None:
             from tightrope.release import moments
 
             limit = moments.limit_by_moments(self._account)
             if limit is not None:
-                return self._issued(moments.drafted(limit, units_of(tasks), most, goal, made), key)
+                return self._issued(moments.drafted(limit, tasks, made, most, goal), key)
+
+        def drafted(kept: Budget, part: Decimal, *, compare: bool = True) -> Draft:
+            return made(allocate(units_of(tasks), kept, compare=compare), kept, part)
+
         draft = drafted(budget, most) if goal is None else accurate(drafted, goal, self._budget, most)
         return self._issued(draft, key)
 
