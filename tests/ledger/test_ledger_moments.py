@@ -163,8 +163,8 @@ def test_a_rule_is_not_added_to_a_ledger_that_has_charges(opened):
 
 def test_of_two_that_declare_different_rules_at_once_the_second_is_told(opened, monkeypatch):
     one, other = opened(), opened()
-    seen, read = iter([lambda _: None]), other.book.read  # it looked before the first one had written
-    monkeypatch.setattr(other.book, "read", lambda work: next(seen, read)(work))
+    seen, read = iter([None]), other.book.read
+    monkeypatch.setattr(other.book, "read", lambda work: next(seen, read(work)))  # it looked before the first one wrote
     one.declare(identity(), [BY_MOMENTS]).charge(claim("a"))
     with pytest.raises(InputError, match="by moments for about 52 releases"):
         other.declare(identity(), [TOTAL])

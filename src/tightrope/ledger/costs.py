@@ -13,7 +13,7 @@ from tightrope.ledger.recipe import Recipe
 from tightrope.privacy.loss import PrivacyLoss
 
 KEPT = 64
-"""Different recipes whose losses are kept at hand: a charge asks twice, a check many times."""
+"""Different recipes whose losses and shares are kept at hand: a charge asks twice, a check many times."""
 
 
 def moment_costs(limits: Iterable[Limit], recipe: str, times: int, audience: str | None) -> dict[str, str | None]:
@@ -34,8 +34,13 @@ def holds(moments: Moments, recipe: str, times: int, charged: str) -> bool:
 def _charged(moments: Moments, recipe: str, times: int) -> str | None:
     if not recipe:
         raise InputError("recipe", recipe, "the noise as data", "a limit by moments adds up those of the noise")
-    share = moments.share(_loss(recipe, times))
+    share = _share(moments, recipe, times)
     return None if share is None else str(share)
+
+
+@lru_cache(maxsize=KEPT)
+def _share(moments: Moments, recipe: str, times: int) -> Fraction | None:
+    return moments.share(_loss(recipe, times))
 
 
 @lru_cache(maxsize=KEPT)

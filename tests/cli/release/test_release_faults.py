@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tightrope.cli.release.folder import reserved
+from tightrope.cli.release.parts import FILE_ROOM
 from tightrope.ledger import Ledger
 from tightrope.ledger.check import check
 
@@ -145,10 +148,34 @@ def unread(found: dict[str, Any]) -> None:
 CHECKS = {"kill": killed, "term": stopped, "int": stopped, "full": filled, "pipe": unread}
 
 
-def test_what_a_killed_release_left_behind_is_swept_by_the_next(faulty: Faulty, run: Any, folder: Path) -> None:
+def test_a_killed_release_leaves_nothing_behind_where_files_need_no_name(
+    faulty: Faulty, run: Any, folder: Path
+) -> None:
     counted = faulty.run("none", 0)
     charge = int(counted["marks"][-2].split()[2])
     found = faulty.run("kill", charge + 5)
-    assert len(found["left"]) == len(FILES) and all(name.endswith(".part") for name in found["left"])
+    assert found["left"] == []
     assert run("release", folder / "plan.toml", "--out", found["folder"]).code == 0
     assert sorted(path.name for path in found["folder"].iterdir()) == sorted(FILES)
+
+
+def test_named_parts_that_were_left_behind_are_swept_by_the_next(tmp_path: Path, monkeypatch: Any) -> None:
+    """Where the system has no files without a name, parts have a hidden one."""
+    monkeypatch.setattr("tightrope.cli.release.parts.OPEN_FILES", tmp_path / "nowhere")
+    (tmp_path / ".result.json.xyz.part").write_text("left behind")
+    with reserved(tmp_path, ["result.json"], replace=False) as files:
+        (part,) = tmp_path.iterdir()
+        assert part.name.endswith(".part") and part.stat().st_size == FILE_ROOM
+        files.keep({"result.json": "{}"})
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_a_file_that_cannot_get_its_name_is_written_anew(tmp_path: Path, monkeypatch: Any) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "not permitted")
+
+    monkeypatch.setattr("os.link", refused)
+    with reserved(tmp_path, ["a", "b"], replace=False) as files:
+        assert list(tmp_path.iterdir()) == []
+        files.keep({"a": "first", "b": "second"})
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "first", "b": "second"}

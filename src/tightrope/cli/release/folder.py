@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,27 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tightrope.cli.output import file_mode
+from tightrope.cli.release.parts import FILE_ROOM, Part
 from tightrope.errors import InputError
-
-FILE_ROOM = 4 * 2**20
-"""Bytes set aside for each file: most are smaller, so that a full disk shows before anything is spent."""
-UNKNOWN = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What a file system says that cannot set room aside."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """A folder with room for named files, each of them in a hidden part until it is complete."""
+    """A folder with room for named files, each of them under no name, or a hidden one, until it is complete."""
 
     folder: Path
-    parts: Mapping[str, Path]
+    parts: Mapping[str, Part]
 
     def keep(self, texts: Mapping[str, str | bytes]) -> None:
         """The files with these contents: all written and on disk, then each moved to its name in one step, in order."""
         for name, text in texts.items():
-            _fill(self.parts[name], text.encode() if isinstance(text, str) else text)
+            self.parts[name].fill(text.encode() if isinstance(text, str) else text)
         for name in texts:
-            self.parts[name].replace(self.folder / name)
+            self.parts[name].place()
         _sync(self.folder)
 
 
@@ -45,11 +40,11 @@ def reserved(folder: Path, names: Sequence[str], *, replace: bool) -> Iterator[R
     with ExitStack() as stack:
         stack.enter_context(_locked(folder, names))
         refuse_existing(folder, names, replace=replace)
-        parts: dict[str, Path] = {}
-        stack.callback(_remove, parts)
+        parts: dict[str, Part] = {}
         try:
             for name in names:
-                _make_room(folder, name, parts)
+                parts[name] = Part.made(folder / name)
+                stack.callback(parts[name].drop)
         except OSError as error:
             raise _no_room(folder, error) from None
         yield Reserved(folder, parts)
@@ -73,19 +68,6 @@ def keep_elsewhere(texts: Mapping[str, str]) -> Path:
     return folder
 
 
-def _make_room(folder: Path, name: str, parts: dict[str, Path]) -> None:
-    handle, part = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".part")
-    parts[name] = Path(part)
-    try:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(handle, 0, FILE_ROOM)
-    except OSError as error:
-        if error.errno not in UNKNOWN:
-            raise
-    finally:
-        os.close(handle)
-
-
 def _fill(path: Path, content: bytes) -> None:
     """Exactly this content, on disk."""
     with path.open("r+b") as file:
@@ -106,11 +88,6 @@ def _sync(folder: Path) -> None:
             os.close(handle)
 
 
-def _remove(parts: Mapping[str, Path]) -> None:
-    for part in parts.values():
-        part.unlink(missing_ok=True)
-
-
 def _no_room(folder: Path, error: OSError) -> InputError:
     expected = f"a folder with room for {FILE_ROOM // 2**20} MiB a file ({error.strerror})"
     return InputError("out", str(folder), expected, "nothing was spent; choose another one with --out")
@@ -122,7 +99,8 @@ def _locked(folder: Path, names: Sequence[str]) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY)
     try:
         if _lock(handle, folder):
-            _remove({str(part): part for name in names for part in folder.glob(f".{name}.*.part")})
+            for part in [part for name in names for part in folder.glob(f".{name}.*.part")]:
+                part.unlink(missing_ok=True)
         yield
     finally:
         os.close(handle)
