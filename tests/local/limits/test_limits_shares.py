@@ -22,6 +22,7 @@ from tightrope.local.limits.fisher.columns import Columns
 from tightrope.local.limits.fisher.dirichlet import of_open_answers, prior_information
 from tightrope.local.limits.fisher.in_turn import in_turn, priced
 from tightrope.local.limits.fisher.stieltjes import mean_reciprocal
+from tightrope.local.limits.spikes import HEIGHTS, Spikes, apart, told
 from tightrope.local.studies.comparison import compare
 
 FULL = os.environ.get("TIGHTROPE_LIMITS") == "full"
@@ -307,3 +308,63 @@ def test_one_problem_has_one_limit(privacy: Guarantee) -> None:
         assert limits.ball_mean(privacy, dimension=3).risk(people) >= mean.risk(people)
     assert mean.people(0.01) == bounded.people(0.01)
     assert mean.people(1.0) == bounded.people(1.0) == ball.people(1.0) == 0
+
+
+# --- few people for many categories
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_no_channel_says_more_of_a_spike(epsilon: float, blocks: int) -> None:
+    """The mutual information of the places and a report, exactly, for random channels and all best subsets."""
+    size, rng = 4, np.random.default_rng(blocks)
+    k = blocks * size
+    for at in (4, 12, 19):
+        height = float(HEIGHTS[at])
+        places = np.array(np.meshgrid(*[np.arange(size) + size * j for j in range(blocks)])).reshape(blocks, -1).T
+        laws = np.full((len(places), k), (1 - height) / k)
+        for row, chosen in zip(laws, places, strict=True):
+            row[chosen] += height / blocks
+        channels = [random_channel(rng, k, epsilon) for _ in range(CHANNELS)]
+        for d in range(1, k):
+            sets = two_levels(k, 1 / math.expm1(epsilon))
+            chosen = sets[np.isclose(sets.sum(axis=1), k / math.expm1(epsilon) + d)]
+            channels.append((chosen / chosen.sum(axis=0)).T)
+        most = max(shared_information(laws @ channel) for channel in channels)
+        assert most <= apart(epsilon, k)[at] / blocks
+        assert most <= told(Guarantee(epsilon), k)[at]
+        assert most >= 0.4 * apart(epsilon, k)[at] / blocks  # its worst case is that of one place
+
+
+def shared_information(rows: np.ndarray) -> float:
+    middle = rows.mean(axis=0)
+    some = middle > 0
+    ratio = rows[:, some] / middle[some]
+    return float(np.mean(np.sum(rows[:, some] * np.log(np.where(ratio > 0, ratio, 1.0)), axis=1)))
+
+
+@pytest.mark.parametrize("people", [1, 2, 5])
+def test_no_guess_of_a_place_beats_the_spikes(people: int) -> None:
+    """One block, θ = 1, subset selection or randomised response, all reports enumerated: the posterior mean."""
+    k, epsilon = 6, 1.5
+    ratio = math.exp(epsilon)
+    sets = two_levels(k, 1 / (ratio - 1))
+    for d in (1, 2):
+        chosen = sets[np.isclose(sets.sum(axis=1), k / (ratio - 1) + d)]
+        channel = (chosen / chosen.sum(axis=0)).T
+        counts = np.array([[one.count(z) for z in range(channel.shape[1])] for one in
+                           combinations_with_replacement(range(channel.shape[1]), people)])  # fmt: skip
+        ways = np.array([math.factorial(people) / math.prod(map(math.factorial, row)) for row in counts.tolist()])
+        chances = ways * np.exp(np.log(channel) @ counts.T)
+        exact = 1 - float(np.sum(np.sum(chances**2, axis=0) / chances.sum(axis=0)) / k)
+        for interactive in (False, True):
+            assert Spikes(Guarantee(epsilon), k, interactive).risk(people) <= exact
+
+
+def test_few_people_do_not_do_for_a_thousand_categories() -> None:
+    """1 person before; and the error of a guess is reached by the limit as people become few."""
+    assert limits.frequencies(Guarantee(1.0), k=1000).people(1000 * 0.01**2) > 300
+    for interactive in (False, True):
+        limit = limits.frequencies(Guarantee(1.0), k=10_000, interactive=interactive)
+        assert limit.people(10_000 * 0.0099**2) > 3
+        assert 0.999 * limit.guess < limit.risk(1) <= limit.guess
