@@ -12,6 +12,7 @@ from itertools import combinations, combinations_with_replacement
 import mpmath
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.optimize import linprog
 
 from tightrope.certificates import Guarantee
@@ -21,6 +22,7 @@ from tightrope.local.limits.fisher.alone import alone
 from tightrope.local.limits.fisher.columns import Columns
 from tightrope.local.limits.fisher.dirichlet import of_open_answers, prior_information
 from tightrope.local.limits.fisher.in_turn import in_turn, priced
+from tightrope.local.limits.fisher.sphere import longest
 from tightrope.local.limits.fisher.stieltjes import mean_reciprocal
 from tightrope.local.limits.spikes import HEIGHTS, Spikes, apart, told
 from tightrope.local.studies.comparison import compare
@@ -368,3 +370,35 @@ def test_few_people_do_not_do_for_a_thousand_categories() -> None:
         limit = limits.frequencies(Guarantee(1.0), k=10_000, interactive=interactive)
         assert limit.people(10_000 * 0.0099**2) > 3
         assert 0.999 * limit.guess < limit.risk(1) <= limit.guess
+
+
+# --- means in a ball
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 10, 200])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+def test_the_longest_mean_of_a_report(dimension: int, epsilon: float) -> None:
+    """Against the cap of every height by quadrature; no height does better, the best one as well."""
+    half = (dimension - 3) / 2
+    law = stats.beta(half + 1, half + 1, loc=-1, scale=2)  # of one coordinate
+    best = 0.0
+    for tau in np.linspace(0, 0.999, 400):
+        share = law.sf(tau)
+        first = (1 - tau * tau) ** (half + 1) * law.pdf(0.0) / (2 * half + 2)
+        best = max(best, math.expm1(epsilon) * first / (1 + math.expm1(epsilon) * share))
+    assert best <= longest(epsilon, dimension) <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("dimension", [2, 5, 30])
+def test_the_limit_of_a_ball_meets_a_random_cap(dimension: int) -> None:
+    """A cap around the value, drawn back to be unbiased, errs by (1/M² − |μ|²)/n: at most 1/(n M²), or 1 of a guess."""
+    for epsilon in (0.5, 1.0, 4.0):
+        limit, reached = limits.ball_mean(Guarantee(epsilon), dimension=dimension), longest(epsilon, dimension) ** -2
+        for people in (1, 100, 10**5):
+            assert limit.by_sphere(people) <= min(reached / people, 1.0)
+        assert limit.by_sphere(10**12) >= 0.98 * reached / 10**12
+    assert limits.ball_mean(Guarantee(1.0, 0.01), dimension=dimension).by_sphere(100) == 0
+    few = limits.ball_mean(Guarantee(1.0), dimension=dimension, radius=3.0)
+    assert few.by_sphere(1000) == pytest.approx(
+        9 * limits.ball_mean(Guarantee(1.0), dimension=dimension).by_sphere(1000), rel=1e-9
+    )
