@@ -11,6 +11,7 @@ from tightrope.certificates.document import (
     Counted,
     Digits,
     Finite,
+    Natural,
     Part,
     Positive,
     Probability,
@@ -83,6 +84,19 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     factor: Digits
     table: TablePart
     exclusive: str | None = None
+
+
+class PublicTablePart(Part, frozen=True, kw_only=True):
+    """A public table in which private rows looked something up: ``on`` says by which column of theirs in which of its.
+
+    ``columns`` are those that rows got; ``sha256`` is of its names and values, column by column, sorted by the keys.
+    """
+
+    name: str
+    on: dict[str, str]
+    columns: tuple[str, ...]
+    rows: Natural
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class Profile(Part, frozen=True, kw_only=True):
@@ -162,6 +176,7 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     versions: dict[str, str]
     ledger: str
     entry: LedgerEntry | None = None
+    public_tables: tuple[PublicTablePart, ...] = ()
 
 
 class NoiseUsed(Part, frozen=True, kw_only=True):
@@ -218,6 +233,11 @@ class Asked(Part, frozen=True, kw_only=True):
     noise: tuple[NoiseUsed, ...]
     error: ErrorStatement
     notes: tuple[str, ...]
+    edges: tuple[Key, ...] = ()
+    """Where the parts of a histogram begin, the last key of its rows; others have none."""
+    title: str | None = None
+    description: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if (self.keys == "none") != (not self.by):
@@ -243,6 +263,31 @@ class AnswerDocument(Asked, frozen=True, kw_only=True):
                     raise InputError(f"rows {place} {name}", type(number).__name__, "a number or nothing")
 
 
+class Cost(Part, frozen=True, kw_only=True):
+    """What the bound on rows left out, or a range moved, in the answers of these names; paid for like an answer.
+
+    ``share`` is of all rows, or of the rows that were used; ``lower`` and ``upper`` hold it 95 % of the time. They are
+    None where it is not known how many rows there are. ``statement`` says it in words.
+    """
+
+    answers: tuple[str, ...]
+    kind: Literal["left out", "below", "above", "missing"]
+    column: str | None
+    share: Probability | None
+    lower: Probability | None
+    upper: Probability | None
+    statement: str
+
+
+class About(Part, frozen=True, kw_only=True):
+    """What its publisher says of a release: what it is, where the table is from, who published it, whom to ask."""
+
+    description: str | None = None
+    origin: str | None = None
+    publisher: str | None = None
+    contact: str | None = None
+
+
 class ReleaseResult(Part, frozen=True, kw_only=True):
     """All that a release publishes."""
 
@@ -251,6 +296,8 @@ class ReleaseResult(Part, frozen=True, kw_only=True):
     title: str | None
     answers: tuple[AnswerDocument, ...]
     certificate: ReleaseCertificate
+    costs: tuple[Cost, ...] = ()
+    about: About | None = None
 
 
 def read_certificate(text: str) -> ReleaseCertificate:

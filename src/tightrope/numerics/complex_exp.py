@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import numpy as np
 
 from tightrope.numerics.arrays import Complexes, Floats
 
+Numbers = TypeVar("Numbers", Floats, Complexes)
 EXPONENTIAL_SERIES_WITHIN = 0.5
 """Below this modulus the exponential's remainder is summed as a series."""
-EXPONENTIAL = 1 / np.array([math.factorial(n) for n in range(17, 1, -1)])
+EXPONENTIAL = 1 / np.array([math.factorial(n) for n in range(15, 1, -1)])
 LOGARITHM_SERIES_WITHIN = 0.25
 """And that of the logarithm below this one."""
 LOGARITHM = np.array([(-1) ** (n + 1) / n for n in range(27, 1, -1)])
@@ -40,7 +42,7 @@ def exponential_rest(z: Complexes, grown: Complexes) -> Complexes:
     near = np.abs(z.real) + np.abs(z.imag) < EXPONENTIAL_SERIES_WITHIN
     result = np.asarray(grown - z)
     small = z[near]
-    result[near] = np.polyval(EXPONENTIAL, small) * small * small
+    result[near] = _series(EXPONENTIAL, small)
     return result
 
 
@@ -49,7 +51,7 @@ def real_exponential_rest(x: Floats, grown: Floats) -> Floats:
     near = np.abs(x) < EXPONENTIAL_SERIES_WITHIN
     result = np.asarray(grown - x)
     small = x[near]
-    result[near] = np.polyval(EXPONENTIAL, small) * small * small
+    result[near] = _series(EXPONENTIAL, small)
     return result
 
 
@@ -58,5 +60,16 @@ def logarithm_rest(a: Complexes, log: Complexes) -> Complexes:
     near = np.abs(a.real) + np.abs(a.imag) < LOGARITHM_SERIES_WITHIN
     result = np.asarray(log - a)
     small = a[near]
-    result[near] = np.polyval(LOGARITHM, small) * small * small
+    result[near] = _series(LOGARITHM, small)
     return result
+
+
+def _series(coefficients: Floats, x: Numbers) -> Numbers:
+    """x² times the polynomial [k], by Horner's scheme in place."""
+    total = np.full_like(x, coefficients[0])
+    for coefficient in coefficients[1:].tolist():
+        total *= x
+        total += coefficient
+    total *= x
+    total *= x
+    return total

@@ -190,7 +190,9 @@ class PrivacyLoss(Curves):
         low = np.nextafter(trivial, -1.0) * (trivial > 0)
         high = np.nextafter(trivial, 2.0) * (trivial > 0)
         for engine in self._both():
-            open_ = np.array([engine.ceiling(e) for e in epsilons.tolist()]) > low  # others cannot be the worse one
+            # Where something is known already, a direction whose ceiling is no higher cannot be the worse one.
+            known = zip(epsilons.tolist(), low.tolist(), strict=True)
+            open_ = np.array([at == 0 or engine.ceiling(epsilon) > at for epsilon, at in known])
             if np.any(open_):
                 lows, highs = engine.deltas(epsilons[open_])
                 low[open_], high[open_] = np.maximum(low[open_], lows), np.maximum(high[open_], highs)

@@ -10,6 +10,7 @@ from msgspec import structs
 from tightrope.certificates.release import LedgerEntry
 from tightrope.ledger import Claim, Identity
 from tightrope.ledger.recipe import Recipe
+from tightrope.ledger.shares import shown
 from tightrope.ledger.storage.entry import canonical, digest
 from tightrope.release.draft import units_of
 
@@ -37,14 +38,17 @@ def recipe_of(draft: Draft) -> Recipe:
 def asked(draft: Draft, audience: str | None) -> str:
     """A digest of all that a plan asks and promises, and whom, but not of its noise: the same on every machine."""
     kept = [[str(Fraction(value)) for value in point] for point in draft.budget.stated]
-    return digest(
-        canonical([kept, str(Fraction(draft.budget.delta)), audience, [_asked(task) for task in draft.tasks]])
-    )
+    public = [[table.name, table.digest] for table in draft.public]
+    said = [kept, str(Fraction(draft.budget.delta)), audience, [_asked(task) for task in draft.tasks]]
+    return digest(canonical([*said, *([public] if public else [])]))
 
 
 def _asked(task: Task) -> list[Any]:
     """What the engine is asked, in full, with what each vector is for, and what people read."""
-    vectors = [[v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive, v.block] for v in task.vectors]
+    vectors = [
+        [v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive, v.block, *([True] if v.whole else [])]
+        for v in task.vectors
+    ]
     questions = [[question.name, question.kind, str(question)] for question in task.questions]
     return [repr(task.request), vectors, questions]
 
@@ -71,3 +75,11 @@ def named(certificate: ReleaseCertificate, entry: Entry, account: Account) -> Re
         of=None if running is None else running.times,
     )
     return structs.replace(certificate, ledger=part.words, entry=part)
+
+
+def recorded_spending(account: Account) -> dict[str, Any]:
+    """What all sessions of a dataset spent: the share of the budget, and what ε and δ that is."""
+    state = account.state()
+    share = 1 - state.balance("total").left
+    points = [[shown(share * Fraction(value)) for value in point] for point in account.limits[0].budget.points]
+    return {"share": shown(share), "points": points, "ledger": f"dataset {account.name!r} in {account.book.name}"}

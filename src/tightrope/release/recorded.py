@@ -61,7 +61,11 @@ def recorded(
             raise InputError("answers", None, "those of a plan that was released", "plan.release() gives them")
         return life.kept[0]
 
-    return Issued(release, answers, lambda: life.charging or bool(life.kept))
+    def rehearse() -> None:
+        with prepared():
+            pass
+
+    return Issued(release, answers, lambda: life.charging or bool(life.kept), rehearse)
 
 
 def _stored(account: Account, claim: Claim, draft: Draft) -> Answers | None:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from tightrope.certificates.document import plain
-from tightrope.certificates.release import RELEASES, ReleaseCertificate
+from tightrope.certificates.release import RELEASES, Cost, ReleaseCertificate
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.draft import Draft
 
@@ -27,7 +27,9 @@ READ: dict[str, Any] = {
 def stored_text(answers: Answers) -> str:
     """The records of every answer, in order, and the certificate."""
     rows = [[{name: _written(value) for name, value in row.items()} for row in answer.rows] for answer in answers]
-    return json.dumps({"rows": rows, "certificate": plain(answers.certificate_data)}, allow_nan=False)
+    costs = [plain(cost) for cost in answers.costs]
+    said = {"rows": rows, "certificate": plain(answers.certificate_data), **({"costs": costs} if costs else {})}
+    return json.dumps(said, allow_nan=False)
 
 
 def restored(text: str, draft: Draft) -> Answers:
@@ -41,7 +43,8 @@ def restored(text: str, draft: Draft) -> Answers:
         )
         for accuracy, rows in zip(draft.accuracies(), data["rows"], strict=True)
     ]
-    return Answers(tuple(found), RELEASES.data(data["certificate"], ReleaseCertificate))
+    costs = tuple(RELEASES.data(cost, Cost) for cost in data.get("costs", ()))
+    return Answers(tuple(found), RELEASES.data(data["certificate"], ReleaseCertificate), costs)
 
 
 def _written(value: Any) -> Any:

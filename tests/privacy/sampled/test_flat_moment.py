@@ -119,3 +119,28 @@ def test_large_losses_are_left_to_the_grid() -> None:
     assert loss.remove.laws[0].log_moment(np.array([1.0 + 0j])) is None
     assert Composition.of(loss.remove.laws[0]).log_moment(np.array([1.0 + 0j])) is None
     assert (3 * loss).engine == "grid"
+
+
+def test_beside_the_largest_loss_the_heaviest_atoms_are_all_that_counts() -> None:
+    """So near that no other path reaches ε: δ is the chance of three largest losses times 1 − e^{ε − l}."""
+    loss = 3 * tr.laplace(scale=0.5).loss.poisson_sample(0.2)
+    largest = 3 * math.log1p(0.2 * math.expm1(2))
+    chance = (0.8 * math.exp(-2) / 2 + 0.2 / 2) ** 3
+    rounding = 1e-5  # of ε, beside what is left to the largest loss
+    for room in (1e-9, 3e-10):
+        lower, upper = loss.delta_bounds(largest - room)
+        assert 0.99 * chance * room <= lower <= chance * room * (1 + rounding)
+        assert chance * room * (1 - rounding) <= upper <= 1.01 * chance * room
+    lower, upper = loss.epsilon_bounds(1e-12)
+    truth = largest - 1e-12 / chance
+    assert truth - 3e-12 <= lower <= truth + 1e-14
+    assert truth - 1e-14 <= upper <= truth + 3e-12
+
+
+def test_finite_losses_off_every_lattice_need_no_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where more nodes of the smoothed integral are cheaper than a grid that says no more."""
+    monkeypatch.setattr(Gridded, "delta", lambda _, epsilon: pytest.fail(f"a grid was asked at {epsilon!r}"))
+    loss = 36 * tr.discrete_gaussian(scale=1.03, sensitivity=3).loss.poisson_sample(0.00444)
+    upper = loss.epsilon(1e-8)
+    lower, delta = loss.delta_bounds(upper)
+    assert (1 - 1e-6) * delta <= lower <= delta <= 1e-8

@@ -9,6 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.contour.jumps import Bodies, Jumps
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.sampled.subsampled_gaussian import PoissonGaussian
@@ -59,6 +60,22 @@ def test_moments_hold_mpmath_s(case: tuple[float, float, float], remove: bool) -
             turns = abs(complex(value[0]).imag - float(truth.imag)) > 3  # another branch of the logarithm
             assert turns or off <= error[0]
             assert value[0].real < -5 or error[0] <= 1e-10
+
+
+@pytest.mark.parametrize("remove", [True, False])
+def test_real_powers_of_one_class_share_nodes(remove: bool) -> None:
+    """Together as each alone, and as mpmath says, at both ends of a class; those beyond every class are refused."""
+    law = PoissonGaussian(0.5, 1e-3, remove)
+    z = np.array([8.5, 60.0, 1e-3, 700.0, 2.0], dtype=np.complex128)
+    values, errors = law.enclosed(z)
+    for here, value, error in zip(z, values, errors, strict=True):
+        assert law.enclosed(np.array([here]))[0][0] == value
+        assert error <= 1e-10 * abs(value)
+    with mp.workdps(30):
+        for place in (0, 1):
+            assert abs(mp.mpf(float(values[place].real)) - mp.log1p(excess(law, z[place])).real) <= errors[place]
+    with pytest.raises(PrecisionError, match="powers as large as 1e\\+30"):
+        law.enclosed(np.array([1e30 + 0j]))
 
 
 @pytest.mark.parametrize("y", [0.5, 40.0, 3e3])

@@ -71,6 +71,7 @@ def _budgets(chosen: Plan) -> list[Budget]:
 def _show(data: Json, path: str, title: str | None) -> None:
     from tightrope.certificates.printable import printable
     from tightrope.cli.output import heading, say
+    from tightrope.release.wording import costs_lines
     from tightrope.report.words.digits import UP, significant
 
     say(*([printable(title)] if title else []))
@@ -83,6 +84,8 @@ def _show(data: Json, path: str, title: str | None) -> None:
     if len(data["alternatives"]) > 1:
         heading("Noise that was compared (expected error, relative to the chosen one)")
         _show_alternatives(data["alternatives"])
+    heading("What was left out")
+    say(*costs_lines(data["costs"]))
     say("\nNothing has been spent. To release:", f"  tightrope release {path}")
 
 

@@ -15,8 +15,8 @@ FARTHEST_EPSILON = 1e300
 """No ε beyond this many nats is searched."""
 SMALLEST = 1e-300
 MOST_SECANTS = 12
-SECANTS_END = 2e-14
-"""Relative distance from the target at which the secants end."""
+INSIDE = 1e-14
+"""Secants aim so far inside the target, relative to it, that they end on the side asked for, and end this close."""
 SECANTS_STALL = 1e-10
 """Secants also end where they no longer help: rounding makes the value jump."""
 RIVAL = 0.9
@@ -27,15 +27,16 @@ def guided(engines: Sequence[Engine], target: float, *, private: bool) -> float 
     """The least ε with δ ≤ ``target`` from the engines' guesses, on the side asked for; None where one has none.
 
     The least ε of a pair is the larger of its directions' own. From above each must be shown to keep the target there;
-    from below every one of them gives a bound.
+    from below every one of them gives a bound. The first direction, where a record is removed, is mostly the worse one.
     """
-    guesses = [engine.guess(target) for engine in engines]
-    known = [(guess, engine) for guess, engine in zip(guesses, engines, strict=True) if guess is not None]
-    if len(known) < len(engines):
-        return None
     found = 0.0
-    for guess, engine in sorted(known, key=lambda pair: -pair[0].epsilon):
-        if not _settled(engine, guess, found, target, private=private):
+    for engine in engines:
+        if private and found > 0 and (engine.ceiling(found) <= target or engine.upper(found) <= target):
+            continue
+        guess = engine.guess(target)
+        if guess is None:
+            return None
+        if private or not guess.epsilon < RIVAL * found:
             root = _least(engine, guess, target, private=private)
             if root is None:
                 return None
@@ -43,18 +44,9 @@ def guided(engines: Sequence[Engine], target: float, *, private: bool) -> float 
     return found
 
 
-def _settled(engine: Engine, guess: Guess, found: float, target: float, *, private: bool) -> bool:
-    """Whether this direction does not change what was ``found`` for the others."""
-    if found == 0:
-        return False
-    if not private:
-        return guess.epsilon < RIVAL * found
-    return engine.ceiling(found) <= target or engine.upper(found) <= target
-
-
 def _least(engine: Engine, guess: Guess, target: float, *, private: bool) -> float | None:
     value = engine.upper if private else lambda epsilon: engine.delta(epsilon)[0]
-    root = _secant(value, guess, target)
+    root = _secant(value, guess, target * (1 - INSIDE if private else 1 + INSIDE))
     return None if root is None else settled(value, target, root, private=private)
 
 
@@ -67,7 +59,7 @@ def _secant(value: Callable[[float], float], guess: Guess, target: float) -> flo
             return None
         excess = math.log(found / target)
         stuck = before is not None and abs(excess) < SECANTS_STALL and abs(excess) > abs(before[1]) / 4
-        if abs(excess) <= SECANTS_END or stuck:
+        if abs(excess) <= INSIDE or stuck:
             return here
         if before is not None and before[0] != here and before[1] != excess:
             slope = (excess - before[1]) / (here - before[0])

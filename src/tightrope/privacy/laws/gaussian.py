@@ -67,6 +67,10 @@ class GaussianLaw(LossLaw):
     def reverse(self) -> GaussianLaw:
         return self
 
+    @property
+    def dies(self) -> bool:
+        return True
+
     def log_moment(self, z: Complexes) -> Complexes:
         return np.asarray(self.mu * self.mu * (z + z * z) / 2)
 

@@ -78,6 +78,11 @@ class LossLaw(ABC):
         """Whether ``log_moment`` has an answer."""
         return self.log_moment(np.array([1.0 + 0j])) is not None
 
+    @property
+    def dies(self) -> bool:
+        """Whether a density alone makes the moment die on every line, at the scale of its losses."""
+        return False
+
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """A bound on the error of ``moment`` = K(z) on a line of equal Re z; some units in the last place."""
         del z

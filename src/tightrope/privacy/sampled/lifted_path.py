@@ -63,13 +63,8 @@ class LiftedPath:
     parts: tuple[Tilted, ...]
     still: float
     drop: float
-
-    @property
-    def steep(self) -> float:
-        """The s that lifts all but one part in a hundred to where paths level off."""
-        masses = np.cumsum(sum(part.most for part in self.parts))
-        last = int(np.searchsorted(masses, 0.99 * masses[-1]))
-        return FARTHEST / max(float(self.kernel[last]), 1e-300)
+    steep: float
+    """The s that lifts all but one part in a hundred to where paths level off."""
 
     @classmethod
     def of(cls, power: Power, powers: tuple[float, ...], at_c: float, still: float = 0.0) -> LiftedPath:
@@ -91,7 +86,9 @@ class LiftedPath:
         # Where it is cut a path comes down to the real axis again, along which nothing need die.
         drop = FARTHEST * math.exp(FARTHEST**2 / 2 + float(power.log_size(np.array(power.cut))) - at_c) if cut else 0.0
         kernel = _kernel(x, np.asarray(logs), power.mu * share, pinned=len(powers) > 1)
-        return cls(x, kernel, share, power.mu, parts, still, drop)
+        masses = np.cumsum(sum(part.most for part in parts))
+        steep = FARTHEST / max(float(kernel[int(np.searchsorted(masses, 0.99 * masses[-1]))]), 1e-300)
+        return cls(x, kernel, share, power.mu, parts, still, drop, steep)
 
     def log_bound(self, y: float) -> float:
         """Log of the bound, at most 0: the best of several paths, each of which falls with y."""

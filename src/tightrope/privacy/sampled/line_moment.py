@@ -161,6 +161,10 @@ class MomentLine:
 
 def logarithm(excess: Complexes, error: Floats) -> Enclosed:
     """log(1 + excess). Where the error is half its modulus or more it is ∞, and the real part an upper bound."""
+    if not np.any(excess.imag) and np.all(np.isfinite(error)) and np.all(2 * error < 1 + excess.real):
+        cumulant = np.log1p(excess.real)
+        relative = error / (1 + excess.real)
+        return cumulant.astype(np.complex128), -np.log1p(-relative) + 4 * ROUND_OFF * np.abs(cumulant)
     known = np.isfinite(error) & np.isfinite(excess)
     excess, error = np.where(known, excess, 0.0), np.where(known, error, UNKNOWN)
     size = np.abs(1 + excess)

@@ -73,6 +73,8 @@ class Power:
         last = min(self.real * self.mu + TAIL, self.cut)
         if last <= high:
             return low, high
+        if last < self.cut and self.log_size(np.array(self.real * self.mu)) > 0:
+            return low, last  # a peak there of its own, beside which nothing farther in can hide it
         x = np.linspace(low, last, math.ceil(4 * (last - low)) + 1)
         sizes = self.log_size(x)
         seen = np.flatnonzero(sizes > np.max(sizes) - CUT_OFF_NATS)

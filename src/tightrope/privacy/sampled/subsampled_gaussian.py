@@ -9,13 +9,14 @@ out.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.laws.law import LossLaw
@@ -25,9 +26,12 @@ from tightrope.privacy.sampled.line_moment import Enclosed, MomentLine
 from tightrope.privacy.sampled.shifted_line import Power, line, tail_line
 from tightrope.privacy.sampled.subsampled import PoissonAdd, PoissonRemove
 
-Places = NDArray[np.intp]
-ALIKE = 8.0
-"""Real powers within this factor share their nodes."""
+LEAST_DYING = 1e-9
+"""At lower rates losses are too small to say so."""
+ALIKE = np.array([2.0**i for i in (3, 6, *range(9, 73))])
+"""Real powers of a size between two of these share their nodes;"""
+ALIKE_CUT = np.array([2.0**i for i in range(12, 73, 12)])
+"""and between two of these where the law ends: there nodes reach no farther for larger powers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,10 @@ class PoissonGaussian(LossLaw):
     @property
     def knows_moment(self) -> bool:
         return True
+
+    @property
+    def dies(self) -> bool:
+        return self.end == math.inf and self.rate > LEAST_DYING
 
     @property
     def opposite_mass(self) -> float:
@@ -92,11 +100,7 @@ class PoissonGaussian(LossLaw):
         """Log ∫ φ g^{z+1} beyond the cut, for z that are real or share their real part."""
         if np.any(z.imag):
             return _tail(self, float(z.real[0])).cumulants(z + 1)
-        values, errors = np.empty_like(z), np.empty(len(z))
-        for chosen in alike(z.real, np.arange(len(z))):
-            widest = float(np.max(z.real[chosen]))
-            values[chosen], errors[chosen] = tail_line(self.power(widest), None).cumulants(z[chosen] + 1)
-        return values, errors
+        return by_class(z + 1, ALIKE, lambda widest: _real_tail(self._of(widest)))
 
     def power(self, c: float) -> Power:
         """What M(c + iy) is the integral of."""
@@ -113,22 +117,20 @@ class PoissonGaussian(LossLaw):
 
     def enclosed(self, z: Complexes) -> Enclosed:
         """K(z) and a bound on its error, z of any shape: conjugates below the real axis, line by line above it."""
-        flat = np.asarray(z, dtype=np.complex128).ravel()
-        values, errors = np.empty_like(flat), np.empty(len(flat))
-        real = flat.imag == 0
-        for chosen in alike(flat.real, np.flatnonzero(real)):
-            values[chosen], errors[chosen] = self._on_axis(flat[chosen])
-        for c in np.unique(flat.real[~real]).tolist():
-            chosen = np.flatnonzero(~real & (flat.real == c))
-            upper = c + 1j * np.abs(flat.imag[chosen])
-            found, errors[chosen] = _line(self, c).cumulants(upper + 1 if self.remove else -upper)
-            values[chosen] = np.where(flat.imag[chosen] > 0, found, found.conj())
-        return values.reshape(np.shape(z)), errors.reshape(np.shape(z))
+        return by_line(z, self._on_axis, self._above_axis)
 
     def _on_axis(self, z: Complexes) -> Enclosed:
-        """For real z that share their nodes: those of the largest power, whichever sign it has."""
-        widest = float(z.real[np.argmax(np.abs(z.real))])
-        return line(self.power(widest), None).cumulants(z + 1 if self.remove else -z)
+        """At real z, by nodes that are kept: they serve every power of their class."""
+        sizes = ALIKE_CUT if self.end < math.inf else ALIKE
+        return by_class(z + 1 if self.remove else -z, sizes, lambda widest: _real_line(self._of(widest)))
+
+    def _of(self, power: float) -> Power:
+        """The integrand of this power."""
+        return Power(self.mu, self.rate, power, self.sign, self.end)
+
+    def _above_axis(self, c: float, z: Complexes) -> Enclosed:
+        """At z with Re z = c and Im z > 0."""
+        return _line(self, c).cumulants(z + 1 if self.remove else -z)
 
     def decay(self, c: float, y: float) -> float:
         """See ``lifted_path``."""
@@ -146,13 +148,43 @@ def cut_for(mass: float, mu: float, rate: float) -> float:
     return max(-float(special.ndtri(mass / 2)), mu - float(special.ndtri(min(0.5, mass / 2 / rate))))
 
 
-def alike(real: Floats, places: Places) -> list[Places]:
-    """Places of real z in groups of one sign and like size."""
-    if len(places) <= 1:
-        return [places] if len(places) else []
-    size = np.abs(real[places])
-    classes = np.where(real[places] < 0, -1000, 0) + np.ceil(np.log(np.maximum(size, 1.0)) / math.log(ALIKE))
-    return [places[classes == kind] for kind in np.unique(classes)]
+def by_class(powers: Complexes, sizes: Floats, nodes: Callable[[float], MomentLine]) -> Enclosed:
+    """Log M at real powers [n]: those of one sign between two ``sizes`` by the nodes of the larger one."""
+    values, errors = np.empty_like(powers), np.empty(len(powers))
+    places = np.searchsorted(sizes, np.abs(powers.real))
+    if np.max(places) == len(sizes):
+        raise PrecisionError(f"powers as large as {float(np.max(np.abs(powers.real))):.3g} are not known")
+    widests = np.copysign(sizes[places], powers.real)
+    for widest in set(widests.tolist()):
+        chosen = widests == widest
+        values[chosen], errors[chosen] = nodes(widest).cumulants(powers[chosen])
+    return values, errors
+
+
+def by_line(
+    z: Complexes, on_axis: Callable[[Complexes], Enclosed], above: Callable[[float, Complexes], Enclosed]
+) -> Enclosed:
+    """K at z of any shape: real ones ``on_axis``, the others by lines of equal Re z above it, conjugates below."""
+    flat = np.asarray(z, dtype=np.complex128).ravel()
+    values, errors = np.empty_like(flat), np.empty(len(flat))
+    real = flat.imag == 0
+    if np.any(real):
+        values[real], errors[real] = on_axis(flat[real])
+    for c in set(flat.real[~real].tolist()):
+        chosen = np.flatnonzero(~real & (flat.real == c))
+        found, errors[chosen] = above(c, np.asarray(c + 1j * np.abs(flat.imag[chosen])))
+        values[chosen] = np.where(flat.imag[chosen] > 0, found, found.conj())
+    return values.reshape(np.shape(z)), errors.reshape(np.shape(z))
+
+
+@lru_cache(maxsize=64)
+def _real_line(power: Power) -> MomentLine:
+    return line(power, None)
+
+
+@lru_cache(maxsize=64)
+def _real_tail(power: Power) -> MomentLine:
+    return tail_line(power, None)
 
 
 @lru_cache(maxsize=4096)

@@ -20,7 +20,7 @@ from tightrope.privacy.laws.loss_cells import Cells
 from tightrope.privacy.sampled.lifted_path import LiftedPath
 from tightrope.privacy.sampled.line_moment import Enclosed, MomentLine
 from tightrope.privacy.sampled.shifted_line import Power
-from tightrope.privacy.sampled.subsampled_gaussian import PoissonGaussian, alike, cut_for
+from tightrope.privacy.sampled.subsampled_gaussian import ALIKE, PoissonGaussian, by_class, by_line, cut_for
 from tightrope.privacy.sampled.subset import Subset
 from tightrope.privacy.sampled.subset_line import power_of, subset_line
 
@@ -92,17 +92,11 @@ class SubsetGaussian(LossLaw):
 
     def enclosed(self, z: Complexes) -> Enclosed:
         """K(z) and a bound on its error, z of any shape: conjugates below the real axis, line by line above it."""
-        flat = np.asarray(z, dtype=np.complex128).ravel()
-        values, errors = np.empty_like(flat), np.empty(len(flat))
-        real = flat.imag == 0
-        for chosen in alike(flat.real, np.flatnonzero(real)):
-            widest = float(flat.real[chosen][np.argmax(np.abs(flat.real[chosen]))])
-            values[chosen], errors[chosen] = subset_line(self._power(widest), None).cumulants(flat[chosen])
-        for c in np.unique(flat.real[~real]).tolist():
-            chosen = np.flatnonzero(~real & (flat.real == c))
-            found, errors[chosen] = _line(self, c).cumulants(c + 1j * np.abs(flat.imag[chosen]))
-            values[chosen] = np.where(flat.imag[chosen] > 0, found, found.conj())
-        return values.reshape(np.shape(z)), errors.reshape(np.shape(z))
+        return by_line(z, self._on_axis, lambda c, upper: _line(self, c).cumulants(upper))
+
+    def _on_axis(self, z: Complexes) -> Enclosed:
+        """At real z, by nodes that are kept: they serve every z of their class."""
+        return by_class(z, ALIKE, lambda widest: _real_line(self._power(widest)))
 
     def decay(self, c: float, y: float) -> float:
         """See ``lifted_path``; the atom at 0 stays."""
@@ -114,6 +108,11 @@ def _at(law: SubsetGaussian, c: float) -> tuple[float, float]:
     """K(c) and its error."""
     value, error = law.enclosed(np.array([complex(c)]))
     return float(value[0].real), float(error[0])
+
+
+@lru_cache(maxsize=64)
+def _real_line(power: Power) -> MomentLine:
+    return subset_line(power, None)
 
 
 @lru_cache(maxsize=512)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from tightrope.errors import PrecisionError
 from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
 from tightrope.privacy.engines.contour.jumps import MOST_JUMPS
@@ -37,11 +35,10 @@ FEW = 10**4
 """Of more steps a grid says little, and takes long to say it."""
 FINE = 1e-8
 """Beyond this one the other way is tried, too."""
-WALL = 2e7
-"""Like a square K would grow by e there: sixty trainings say from where on no line beside the saddle serves."""
 MOST_TRIES = 4
 NEAR_POLES = 16.0
 """Tails chosen for a δ within this factor serve as well."""
+ANSWERS_KEPT = 4
 WIDE_BRACKET = 1e-5
 """Beyond this relative width the other engine is asked, too."""
 
@@ -53,8 +50,10 @@ def applies(total: Composition) -> bool:
     """
     if not (total.laws and all(law.knows_moment for law in total.laws)):
         return False
-    far = FAR if any(law.flat is not None for law in total.laws) else FARTHEST
-    return sum(total.counts) > MANY or total.log_decay(0.01, far) < -34
+    flat = any(law.flat is not None for law in total.laws)
+    if sum(total.counts) > MANY or (not flat and any(law.dies for law in total.laws)):
+        return True
+    return total.log_decay(0.01, FAR if flat else FARTHEST) < -34
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +66,8 @@ class Contour(Engine):
     aims: list[float] = field(default_factory=list)
     """The last δ that was found by way of jumps."""
     troubles: dict[float, str] = field(default_factory=dict)
+    answers: dict[float, Interval] = field(default_factory=dict)
+    """The last few: a search ends where it is asked again."""
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -76,6 +77,13 @@ class Contour(Engine):
     def delta(self, epsilon: float) -> Interval:
         if epsilon >= self.total.largest + self.total.slack:
             return self.total.infinite_bounds
+        if epsilon not in self.answers:
+            while len(self.answers) >= ANSWERS_KEPT:
+                self.answers.pop(next(iter(self.answers)))
+            self.answers[epsilon] = self._answer(epsilon)
+        return self.answers[epsilon]
+
+    def _answer(self, epsilon: float) -> Interval:
         low, high, trouble = self._by_levels(epsilon)
         if high - low <= WIDE_BRACKET * high or high - self.total.infinite_mass <= SUBNORMAL:
             return low, high
@@ -185,7 +193,7 @@ class Contour(Engine):
             return None
         lines = self._level(0.0).body.lines
         found = self._first_guess(lines, rest)
-        if self._trims and not (found and not _walled(lines, found[1]) and _leads(lines, found[0], rest)):
+        if self._trims and not (found and _leads(lines, found[0], rest)):
             found = self._first_guess(self._level(_rounded(_apart(rest))).body.lines, rest) or found
             self.aims[:] = [rest]
         return None if found is None or not found[0] > 0 else Guess(found[0], math.exp(found[1] / FINENESS))
@@ -198,17 +206,15 @@ class Contour(Engine):
             return None
 
 
-def _walled(lines: LineIntegral, saddle: int) -> bool:
-    """Whether K rises so steeply half an e-fold beyond the saddle that the integral will hardly keep a digit there."""
-    around = np.array([saddle, saddle + FINENESS // 2])
-    lines.right.learn_alone(around)
-    here, there = lines.right.cumulants(around).tolist()
-    return not 0 < there < WALL * here
-
-
 def _leads(lines: LineIntegral, epsilon: float, target: float) -> bool:
-    """Whether the integral itself says that δ is about ``target`` there; its nodes are kept for what follows."""
+    """Whether the integral itself says that δ is about ``target`` there; its nodes are kept for what follows.
+
+    Beside a wall K bends so sharply around the saddle that what the formula said of the saddle alone is lost: then the
+    integral would keep no digit, and is not tried.
+    """
     try:
+        if lines.estimate(epsilon, lines.right.saddle(epsilon)) < math.log(target / NEAR_POLES):
+            return False
         value, error = lines.value(epsilon, between=False)
     except PrecisionError:
         return False

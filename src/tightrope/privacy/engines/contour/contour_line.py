@@ -17,12 +17,15 @@ import numpy as np
 
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.engines.contour.real_axis import FINENESS, RealAxis, Source
 
 TOLERANCE = 1e-14
 """Aliasing allowed, relative to δ."""
 DEAR = 6.0
 """Nats of height above the saddle that are paid for a longer step: six digits of rounding become three and a half."""
+EXACT, WORTH = 1e-10, 0.35
+"""Where the integrand's error is more than this part of δ, each nat more is paid for only by steps e^0.35 as long."""
 DEEPEST = 4 * FINENESS
 """Lines down to e^{−4} of the saddle are looked at."""
 NEAREST, COARSE = FINENESS // 2, 4
@@ -48,17 +51,19 @@ class Plan(NamedTuple):
 
 
 def planned(axis: RealAxis, epsilon: float, saddle: int, log_value: float) -> Plan:
-    """The line with the longest step among those that keep enough digits, ``log_value`` being about log δ."""
+    """The line with about the longest step among those that keep enough digits, ``log_value`` being about log δ."""
     candidates = saddle - np.arange(0, DEEPEST, 2)
     axis.learn_alone(np.concatenate([candidates, _around(saddle)]))
-    lost = axis.heights(candidates, epsilon)
-    candidates = candidates[lost - lost[0] <= DEAR]
+    heights = axis.heights(candidates, epsilon)
+    paid = heights - heights[0] <= DEAR
+    candidates, over = candidates[paid], heights[paid] - log_value - math.log(EXACT)
+    over += np.log(axis.errors(candidates) + 64 * ROUND_OFF)
     indices = _around(saddle)
     bounds = axis.log_bounds(indices, epsilon)
     allowed = log_value + math.log(TOLERANCE)
     away = axis.points(indices)[None, :] - axis.points(candidates)[:, None]
     rates = np.max([_rates(bounds - allowed, sign * away) for sign in (1, -1)], axis=0)
-    best = int(np.argmin(rates))
+    best = int(np.argmin(np.log(rates) + WORTH * np.maximum(over, 0.0)))
     if not math.isfinite(rates[best]):
         raise PrecisionError(f"no step keeps the aliasing below {TOLERANCE} of delta at epsilon={epsilon!r}")
     step = math.floor(STEPS * math.log2(2 * math.pi / rates[best]))

@@ -52,8 +52,12 @@ class Bodies:
         return known
 
     def moments(self, z: Complexes) -> tuple[Complexes, Floats]:
-        value, error = np.zeros(len(z), dtype=np.complex128), np.zeros(len(z))
-        for (one, off), count in zip(self.each(z), self.total.counts, strict=True):
+        return self.summed(self.each(z))
+
+    def summed(self, each: Each) -> tuple[Complexes, Floats]:
+        """All steps together."""
+        value, error = np.zeros_like(each[0][0]), np.zeros_like(each[0][1])
+        for (one, off), count in zip(each, self.total.counts, strict=True):
             value, error = value + count * one, error + count * off
         return value, error
 
@@ -73,8 +77,9 @@ class Jumps:
 
     def moments(self, z: Complexes) -> tuple[Complexes, Floats]:
         """The error of log(e_1 + e_2) is that of a sum relative to what is left of it."""
-        total, error = self.bodies.moments(z)
-        ratios, wrong, counts = self._ratios(z)
+        each = self.bodies.each(z)
+        total, error = self.bodies.summed(each)
+        ratios, wrong, counts = self._ratios(z, each)
         top = np.max(ratios.real, axis=0)
         parts = np.exp(ratios - top)
         sizes = np.abs(parts)
@@ -89,10 +94,10 @@ class Jumps:
         log = np.log(np.where(beyond, np.abs(value) + lost + 1e-300, value)) + np.where(unknown, NOT_KNOWN, top)
         return total + log, error + np.where(beyond, np.inf, -np.log1p(-np.where(beyond, 0.0, relative)))
 
-    def _ratios(self, z: Complexes) -> tuple[Complexes, Floats, Floats]:
+    def _ratios(self, z: Complexes, each: Each) -> tuple[Complexes, Floats, Floats]:
         """Of the laws, log T_i/B_i [laws, n], their relative errors, and counts."""
         ratios, errors, counts = [], [], []
-        for law, count, body in zip(self.bodies.total.laws, self.bodies.total.counts, self.bodies.each(z), strict=True):
+        for law, count, body in zip(self.bodies.total.laws, self.bodies.total.counts, each, strict=True):
             tail = law.tail(z)
             if tail is not None:
                 ratios.append(tail[0] - body[0])

@@ -16,7 +16,7 @@ import numpy as np
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF, SUBNORMAL
-from tightrope.privacy.engines.contour.contour_line import Nodes, Plan, alias, next_block, planned
+from tightrope.privacy.engines.contour.contour_line import FIRST_BLOCK, Nodes, Plan, alias, next_block, planned
 from tightrope.privacy.engines.contour.real_axis import FINENESS, RealAxis, Source
 
 TRUNCATION = 1e-14
@@ -117,7 +117,6 @@ class LineIntegral:
         Beyond |Im z| = T the integrand is at most decay(c, T)/|z(z+1)|, so the rest is below decay/T · (1 + h/T)/π.
         """
         step, c = nodes.width, nodes.c
-        self._must_die(nodes)
         value, wobble, rest, start = 0.0, 0.0, math.inf, 0
         sign = math.copysign(1.0, c)
         while start < NODES_PAID:
@@ -138,6 +137,8 @@ class LineIntegral:
             rest = math.exp(self.source.log_decay(c, reach)) / reach * (1 + step / reach) / math.pi
             if rest < max(TRUNCATION * max(abs(value), aim), 1e-3 * wobble):
                 return value, wobble, rest
+            if stop == FIRST_BLOCK:
+                self._must_die(nodes)
         if rest < ENOUGH * max(abs(value), aim):
             return value, wobble, rest
         raise PrecisionError(f"the integrand has not died after {NODES_PAID} nodes of width {step:.3g}")

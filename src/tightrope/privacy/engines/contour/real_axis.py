@@ -18,6 +18,7 @@ from tightrope.numerics.rounding import ROUND_OFF
 FINENESS = 16
 """Points are c = e^{i/16}; between the poles c = −1/(1 + e^{−(i + ½)/16})."""
 FARTHEST_INDEX = 40 * FINENESS
+ALL_POINTS = np.exp(np.arange(-FARTHEST_INDEX, FARTHEST_INDEX) / FINENESS)
 BLOCK = FINENESS
 """So many neighbours are computed at once."""
 STRIDES = (FINENESS, 4, 1)
@@ -59,6 +60,11 @@ class RealAxis:
         self._learn(indices)
         return np.array([self.known[i][0] for i in indices.tolist()])
 
+    def errors(self, indices: Indices) -> Floats:
+        """Bounds on what K is off by there [n]."""
+        self._learn(indices)
+        return np.array([self.known[i][1] for i in indices.tolist()])
+
     def _learn(self, indices: Indices) -> None:
         """Whole blocks of neighbours at once: they share what they cost."""
         new = sorted({i // BLOCK for i in indices.tolist() if i not in self.known})
@@ -96,7 +102,7 @@ class RealAxis:
 
     def saddle(self, epsilon: float) -> int:
         """Where that is least: from the last one, in strides, then between the strides."""
-        here, strides = (self.latest[0], STRIDES[1:]) if self.latest else (0, STRIDES)
+        here, strides = (self.latest[0], STRIDES[1:]) if self.latest else (self._first(epsilon), STRIDES)
         if here and not math.isfinite(float(self.heights(np.array([here]), epsilon)[0])):
             here, strides = 0, STRIDES
         for stride in strides:
@@ -110,6 +116,8 @@ class RealAxis:
         while True:
             around = here + stride * np.arange(-2, 3)
             around = around[np.abs(around) <= FARTHEST_INDEX]
+            if stride >= BLOCK:
+                self.learn_alone(around)
             heights = self.heights(around, epsilon)
             best = int(around[np.argmin(heights)])
             if best == here or not np.min(heights) < heights[around == here][0]:
@@ -137,12 +145,26 @@ class RealAxis:
             block, stride = _next(low, high, stride), 2 * stride
         return None
 
+    def _first(self, epsilon: float) -> int:
+        """Where the saddle would be, were K like that of a Gaussian."""
+        variance = 0.0 if self.between else self._variance
+        if not variance:
+            return 0
+        c = ALL_POINTS
+        return int(np.argmin(variance * c * (1 + c) / 2 - c * epsilon - np.log(c) - np.log1p(c))) - FARTHEST_INDEX
+
+    @property
+    def _variance(self) -> float:
+        """That of the Gaussian with the same K(1) = variance; 0 where there is none."""
+        self.learn_alone(np.array([0]))
+        variance = self.known[0][0]
+        return variance if 0 < variance < math.inf else 0.0
+
     def _as_gaussian(self, log_target: float) -> int:
         """The index of the saddle, were K like that of a Gaussian: K(1) c (1 + c)/2."""
-        variance = float(self.cumulants(np.array([0]))[0])
-        if not 0 < variance < math.inf:
+        variance, c = self._variance, ALL_POINTS
+        if not variance:
             return 0
-        c = np.exp(np.arange(-FARTHEST_INDEX, FARTHEST_INDEX) / FINENESS)
         bend = variance + 1 / c**2 + 1 / (1 + c) ** 2
         logs = 2 - variance * c**2 / 2 - np.log(c) - np.log1p(c) - np.log(2 * math.pi * bend) / 2
         return int(np.argmax(logs < log_target)) - FARTHEST_INDEX
@@ -170,8 +192,7 @@ class RealAxis:
 
     def log_bounds(self, indices: Indices, epsilon: float) -> Floats:
         """Logarithms of Chernoff's bounds [n], rounding and the slack of the losses included."""
-        c, cumulants = self.points(indices), self.cumulants(indices)
-        errors = np.array([self.known[i][1] for i in indices.tolist()])
+        c, cumulants, errors = self.points(indices), self.cumulants(indices), self.errors(indices)
         peaks = np.zeros_like(c) if self.between else c * np.log(c) - (1 + c) * np.log1p(c)
         rounding = 16 * ROUND_OFF * (np.abs(cumulants) + np.abs(c * epsilon) + np.abs(c) + 64)
         return np.asarray(cumulants - c * epsilon + peaks + errors + np.abs(c) * self.source.slack + rounding)

@@ -81,7 +81,7 @@ class Chernoff:
         return between, here
 
     def above(self, epsilon: float) -> float:
-        """δ ≤ δ_∞ + e^{K(c) − cε} c^c/(1+c)^{1+c}."""
+        """δ ≤ δ_∞ + e^{K(c) − cε} m, (1 − e^{ε−L})₊ ≤ m e^{c(L−ε)}: m = c^c/(1+c)^{1+c}, or 1 − e^{ε−l} where L ≤ l."""
         try:
             place = self.saddle(epsilon, between=False)
             c = at(place)
@@ -90,9 +90,15 @@ class Chernoff:
             return 1.0
         known, infinite = float(cumulant[0].real), self.total.infinite_bounds[1]
         peak = c * math.log(c) - (1 + c) * math.log1p(c)
+        peak = min(peak, math.log(-math.expm1(-self.room(epsilon)))) if self.room(epsilon) > 0 else peak
         rounding = float(error[0]) + 16 * ROUND_OFF * (abs(known) + abs(c * epsilon) + abs(peak) + 64)
         found = known - c * epsilon + peak + c * self.total.slack + rounding
         return outward(infinite + math.exp(min(found, 0.0)), 8 * ROUND_OFF)[1]
+
+    def room(self, epsilon: float) -> float:
+        """How far the largest loss is above ε, at most."""
+        room = self.total.largest - epsilon
+        return room + self.total.slack + 4 * ROUND_OFF * abs(epsilon) if room < math.inf else math.inf
 
     def guess(self, target: float) -> Guess | None:
         """Where the best bound is ``target``: the least (K(c) + log(c^c/(1+c)^{1+c}) − log target)/c."""
@@ -107,7 +113,13 @@ class Chernoff:
         if not 0 < found < math.inf:
             return None
         self.latest.setdefault(False, best[1])
-        return Guess(found, at(best))
+        return Guess(found, at(best)) if found < self.total.largest else self._beside_largest(best, rest)
+
+    def _beside_largest(self, place: Place, target: float) -> Guess | None:
+        """Where P(L = l) (1 − e^{ε−l}) is ``target``, l the largest loss: that mass is about M(c) e^{−cl} far out."""
+        part = target * math.exp(min(at(place) * self.total.largest - self.cumulant(place), 700.0))
+        room = -math.log1p(-part) if part < 1 else math.inf
+        return Guess(self.total.largest - room, 1 / room) if 0 < room < self.total.largest else None
 
     def _least(self, place: Place, target: float) -> float:
         c = at(place)

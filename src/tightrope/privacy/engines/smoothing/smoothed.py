@@ -33,9 +33,13 @@ COARSEST = 1e-2
 MOST_ANGLE = 4e8
 """Nodes go no farther than this over the largest atom: rounding of losses would say more than the nodes."""
 MOST_NODES = 1 << 19
+COARSE, MORE_NODES = 3e-9, 4
+"""Where smoothing by more than this part is all that they buy, so many times the nodes are cheaper than a grid."""
 DEAREST = 1 << 27
 """Nodes times atoms."""
 MOST_KEPT = 4
+ROUNDED = 1e-9
+"""Relative error of ε that explains a bracket beside the largest loss: grids say no more there."""
 WIDE_ALONE = 1e-6
 """Relative width from which on another engine is asked, too."""
 
@@ -76,7 +80,7 @@ class Smoothed(Engine):
 
     def delta(self, epsilon: float) -> Interval:
         low, high = self._alone(epsilon)
-        if high - low <= WIDE_ALONE * high:
+        if high - low <= WIDE_ALONE * high or self._rounded(epsilon, low, high):
             return low, high
         try:
             other = self.instead.delta(epsilon)
@@ -91,11 +95,27 @@ class Smoothed(Engine):
         least, most = self.total.infinite_bounds[0], self.ceiling(epsilon)
         if most - self.total.infinite_mass <= SUBNORMAL:
             return least, most
+        least = max(least, self._atoms_alone(epsilon))
+        if self._rounded(epsilon, least, most):
+            return least, most
         try:
             low, high = self._within(epsilon)
         except PrecisionError:
             return least, most
         return max(low, least), min(high, most)
+
+    def _rounded(self, epsilon: float, low: float, high: float) -> bool:
+        """Whether δ, which falls to δ_∞ at the largest loss, is known as well as ε can be told from that loss."""
+        return (high - low) * self.bounds.room(epsilon) <= ROUNDED * abs(epsilon) * (high - self.total.infinite_mass)
+
+    def _atoms_alone(self, epsilon: float) -> float:
+        """A lower bound on δ: of the paths in which every loss is an atom."""
+        if self.apart is None:
+            return 0.0
+        moved = self.total.slack + self.apart.sums.slack + 4 * ROUND_OFF * abs(epsilon)
+        exact, error = self.apart.delta(epsilon + moved)
+        infinite = self.total.infinite_bounds[0]
+        return outward(infinite + exact * (1 - error), 4 * ROUND_OFF * (infinite + exact))[0]
 
     def ceiling(self, epsilon: float) -> float:
         return self.bounds.above(epsilon)
@@ -168,7 +188,7 @@ class Smoothed(Engine):
         while relative <= COARSEST:
             try:
                 smooth = math.sqrt(relative / (abs(c) * (1 + c)))
-                sums = smooth_line(c, parts, step, smooth, self._most)
+                sums = smooth_line(c, parts, step, smooth, self._most(relative))
                 return Line(place, cumulant, error, deviation, step, smooth, sums)
             except PrecisionError as caught:  # nodes grow no faster than 1/μ
                 relative *= max(4.0, caught.ratio**2) if isinstance(caught, TooManyError) else 4.0
@@ -180,11 +200,10 @@ class Smoothed(Engine):
         finite = [float(np.max(np.abs(law.losses), initial=0.0)) for law in self.total.laws if isinstance(law, Atoms)]
         return max(finite, default=0.0)
 
-    @property
-    def _most(self) -> int:
+    def _most(self, relative: float) -> int:
         """Nodes that can be paid for."""
         price = sum(40 + (len(law.losses) if isinstance(law, Atoms) else 100) for law in self.total.laws)
-        return min(MOST_NODES, DEAREST // price)
+        return min(MOST_NODES, DEAREST // price) * (MORE_NODES if relative > COARSE else 1)
 
 
 def smoothed(total: Composition, instead: Engine) -> Engine:
