@@ -166,7 +166,7 @@ def _limits(
         size = whole("k", k, 2)
         return frequencies(privacy, k=size), frequencies(privacy, k=size, interactive=True)
     if question == "mean":
-        limit = mean(privacy, between=(-1.0, 1.0))
+        limit: Limit = mean(privacy, between=(-1.0, 1.0))
     else:
         limit = ball_mean(privacy, dimension=whole("dimension", dimension))
     return limit, limit
