@@ -12,6 +12,7 @@ from itertools import combinations, combinations_with_replacement
 import mpmath
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.optimize import linprog
 
 from tightrope.certificates import Guarantee
@@ -21,7 +22,9 @@ from tightrope.local.limits.fisher.alone import alone
 from tightrope.local.limits.fisher.columns import Columns
 from tightrope.local.limits.fisher.dirichlet import of_open_answers, prior_information
 from tightrope.local.limits.fisher.in_turn import in_turn, priced
+from tightrope.local.limits.fisher.sphere import longest
 from tightrope.local.limits.fisher.stieltjes import mean_reciprocal
+from tightrope.local.limits.spikes import HEIGHTS, Spikes, apart, told
 from tightrope.local.studies.comparison import compare
 
 FULL = os.environ.get("TIGHTROPE_LIMITS") == "full"
@@ -307,3 +310,95 @@ def test_one_problem_has_one_limit(privacy: Guarantee) -> None:
         assert limits.ball_mean(privacy, dimension=3).risk(people) >= mean.risk(people)
     assert mean.people(0.01) == bounded.people(0.01)
     assert mean.people(1.0) == bounded.people(1.0) == ball.people(1.0) == 0
+
+
+# --- few people for many categories
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_no_channel_says_more_of_a_spike(epsilon: float, blocks: int) -> None:
+    """The mutual information of the places and a report, exactly, for random channels and all best subsets."""
+    size, rng = 4, np.random.default_rng(blocks)
+    k = blocks * size
+    for at in (4, 12, 19):
+        height = float(HEIGHTS[at])
+        places = np.array(np.meshgrid(*[np.arange(size) + size * j for j in range(blocks)])).reshape(blocks, -1).T
+        laws = np.full((len(places), k), (1 - height) / k)
+        for row, chosen in zip(laws, places, strict=True):
+            row[chosen] += height / blocks
+        channels = [random_channel(rng, k, epsilon) for _ in range(CHANNELS)]
+        for d in range(1, k):
+            sets = two_levels(k, 1 / math.expm1(epsilon))
+            chosen = sets[np.isclose(sets.sum(axis=1), k / math.expm1(epsilon) + d)]
+            channels.append((chosen / chosen.sum(axis=0)).T)
+        most = max(shared_information(laws @ channel) for channel in channels)
+        assert most <= apart(epsilon, k)[at] / blocks
+        assert most <= told(Guarantee(epsilon), k)[at]
+        assert most >= 0.4 * apart(epsilon, k)[at] / blocks  # its worst case is that of one place
+
+
+def shared_information(rows: np.ndarray) -> float:
+    middle = rows.mean(axis=0)
+    some = middle > 0
+    ratio = rows[:, some] / middle[some]
+    return float(np.mean(np.sum(rows[:, some] * np.log(np.where(ratio > 0, ratio, 1.0)), axis=1)))
+
+
+@pytest.mark.parametrize("people", [1, 2, 5])
+def test_no_guess_of_a_place_beats_the_spikes(people: int) -> None:
+    """One block, θ = 1, subset selection or randomised response, all reports enumerated: the posterior mean."""
+    k, epsilon = 6, 1.5
+    ratio = math.exp(epsilon)
+    sets = two_levels(k, 1 / (ratio - 1))
+    for d in (1, 2):
+        chosen = sets[np.isclose(sets.sum(axis=1), k / (ratio - 1) + d)]
+        channel = (chosen / chosen.sum(axis=0)).T
+        counts = np.array([[one.count(z) for z in range(channel.shape[1])] for one in
+                           combinations_with_replacement(range(channel.shape[1]), people)])  # fmt: skip
+        ways = np.array([math.factorial(people) / math.prod(map(math.factorial, row)) for row in counts.tolist()])
+        chances = ways * np.exp(np.log(channel) @ counts.T)
+        exact = 1 - float(np.sum(np.sum(chances**2, axis=0) / chances.sum(axis=0)) / k)
+        for interactive in (False, True):
+            assert Spikes(Guarantee(epsilon), k, interactive).risk(people) <= exact
+
+
+def test_few_people_do_not_do_for_a_thousand_categories() -> None:
+    """1 person before; and the error of a guess is reached by the limit as people become few."""
+    assert limits.frequencies(Guarantee(1.0), k=1000).people(1000 * 0.01**2) > 300
+    for interactive in (False, True):
+        limit = limits.frequencies(Guarantee(1.0), k=10_000, interactive=interactive)
+        assert limit.people(10_000 * 0.0099**2) > 3
+        assert 0.999 * limit.guess < limit.risk(1) <= limit.guess
+
+
+# --- means in a ball
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 10, 200])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+def test_the_longest_mean_of_a_report(dimension: int, epsilon: float) -> None:
+    """Against the cap of every height by quadrature; no height does better, the best one as well."""
+    half = (dimension - 3) / 2
+    law = stats.beta(half + 1, half + 1, loc=-1, scale=2)  # of one coordinate
+    best = 0.0
+    for tau in np.linspace(0, 0.999, 400):
+        share = law.sf(tau)
+        first = (1 - tau * tau) ** (half + 1) * law.pdf(0.0) / (2 * half + 2)
+        best = max(best, math.expm1(epsilon) * first / (1 + math.expm1(epsilon) * share))
+    assert best <= longest(epsilon, dimension) <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("dimension", [2, 5, 30])
+def test_the_limit_of_a_ball_meets_a_random_cap(dimension: int) -> None:
+    """A cap around the value, drawn back to be unbiased, errs by (1/M² − |μ|²)/n: at most 1/(n M²), or 1 of a guess."""
+    for epsilon in (0.5, 1.0, 4.0):
+        limit, reached = limits.ball_mean(Guarantee(epsilon), dimension=dimension), longest(epsilon, dimension) ** -2
+        for people in (1, 100, 10**5):
+            assert limit.by_sphere(people) <= min(reached / people, 1.0)
+        assert limit.by_sphere(10**12) >= 0.98 * reached / 10**12
+    assert limits.ball_mean(Guarantee(1.0, 0.01), dimension=dimension).by_sphere(100) == 0
+    few = limits.ball_mean(Guarantee(1.0), dimension=dimension, radius=3.0)
+    assert few.by_sphere(1000) == pytest.approx(
+        9 * limits.ball_mean(Guarantee(1.0), dimension=dimension).by_sphere(1000), rel=1e-9
+    )

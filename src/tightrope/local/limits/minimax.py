@@ -11,6 +11,7 @@ from scipy.special import gammaln, logsumexp, rel_entr
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.errors import InputError
 from tightrope.local.limits.constraint import AnyMechanism
+from tightrope.local.limits.fisher.sphere import mean_on_sphere
 from tightrope.local.limits.hypotheses import Hypotheses
 from tightrope.local.limits.limit import COSTS, Limit, falls_to
 from tightrope.local.limits.packing import Fano, Packing
@@ -68,11 +69,11 @@ class MomentLimit(Limit):
 
 @dataclass(frozen=True, slots=True)
 class BallLimit(Limit):
-    """E ‖mean̂ − mean‖² over all laws in the ℓ₂ ball of a radius in ℝ^d (AAC Example 3): the better of two methods.
+    """E ‖mean̂ − mean‖² over all laws in the ℓ₂ ball of a radius in ℝ^d (AAC Example 3): the best of several methods.
 
-    Both take a random axis j ≤ k and ±r e_j with odds (1 ± ω v_j)/2, v in the cube. Fano over a packing of the cube
+    Two take a random axis j ≤ k and ±r e_j with odds (1 ± ω v_j)/2, v in the cube. Fano over a packing of the cube
     (AAC Corollary 2, Gilbert's bound on its size); Assouad over all of the cube (ours): a coordinate is a two-point
-    problem with total variation ω/k, which has the rate d/(nε²).
+    problem with total variation ω/k, which has the rate d/(nε²). For δ = 0 van Trees has the constant, too (ours).
     """
 
     guarantee: Guarantee
@@ -89,9 +90,19 @@ class BallLimit(Limit):
         return self.radius**2
 
     def risk(self, people: int) -> float:
-        """The best of ``by_fano``, ``by_assouad`` and the mean of numbers on one axis."""
+        """The best of ``by_fano``, ``by_assouad``, ``by_sphere`` and the mean of numbers on one axis."""
         axis = ProportionLimit(self.guarantee, 2 * self.radius).risk(people)
-        return max(axis, self.by_fano(people), self.by_assouad(people))
+        return max(axis, self.by_sphere(people), self.by_fano(people), self.by_assouad(people))
+
+    def by_sphere(self, people: int) -> float:
+        """Van Trees with values on the sphere: the constant of the best random cap as n → ∞.
+
+        The best over spheres in k ≤ d dimensions; 0 for δ > 0 or d = 1.
+        """
+        if self.guarantee.delta > 0 or self.dimension == 1:
+            return 0.0
+        found = [mean_on_sphere(self.guarantee.epsilon, k, people) for k in self._sizes if k > 1]
+        return falls_to(self.radius**2 * max(found))
 
     def by_assouad(self, people: int) -> float:
         """Σ_j ½ (ωr/k)² (1 − TV_j): the best over k ≤ d and ω ≤ 1."""

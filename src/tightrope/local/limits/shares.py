@@ -14,7 +14,8 @@ from tightrope.local.limits.fisher.columns import Columns
 from tightrope.local.limits.fisher.dirichlet import concentration, prior_information
 from tightrope.local.limits.fisher.in_turn import in_turn
 from tightrope.local.limits.fisher.near_uniform import risk_near_uniform
-from tightrope.local.limits.limit import Limit, falls_to, fewest_people, people_beyond
+from tightrope.local.limits.limit import LOWERED, Limit, falls_to, fewest_people, people_beyond
+from tightrope.local.limits.spikes import Spikes
 from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.checks import positive, whole
 
@@ -37,7 +38,8 @@ class FrequenciesLimit(Limit):
     ``(m−1)²/(n T_m(a) + J_m(a))``, Dirichlet(a, …, a) on m categories: J its information, T the largest trace of
     information of one report, averaged over it (``docs/proofs/shares.md``). Non-interactive mechanisms: each person
     may run another one, but does not see the others' reports. With ``interactive`` sequentially interactive ones: each
-    may see all reports before the own. For δ > 0 weaker bounds around the uniform law.
+    may see all reports before the own. For δ > 0 weaker bounds around the uniform law. Where people are few for so many
+    categories ``Spikes`` say more; the better bound is taken.
     """
 
     guarantee: Guarantee
@@ -54,18 +56,26 @@ class FrequenciesLimit(Limit):
 
     def risk(self, people: int) -> float:
         count = whole("people", people)
+        return max(self._spread(count), falls_to(self._spikes().risk(count)))
+
+    def _spread(self, people: int) -> float:
+        """By van Trees: shares that are all alike."""
         if self.guarantee.delta > 0:
-            return falls_to(self._near_uniform(count))
-        return falls_to(self._best(lambda m, trace, known: (m - 1) ** 2 / (count * trace + known)))
+            return falls_to(self._near_uniform(people))
+        return falls_to(self._best(lambda m, trace, known: (m - 1) ** 2 / (people * trace + known)))
+
+    def _spikes(self) -> Spikes:
+        return Spikes(self.guarantee, self.k, self.interactive)
 
     def people(self, risk: float) -> int:
         target = positive("risk", risk)
         if target >= self.guess:
             return 0
+        least = fewest_people(self._spikes().risk, target / LOWERED)
         if self.guarantee.delta > 0:
-            return fewest_people(self.risk, target)
+            return fewest_people(self.risk, target, from_=least)
         excluded = self._best(lambda m, trace, known: _excluded((m - 1) ** 2 / target - known, trace))
-        return people_beyond(excluded, target)
+        return max(least, people_beyond(excluded, target))
 
     def _best(self, score: Score) -> float:
         m, a = best_prior(self.guarantee, self.k, score)

@@ -166,10 +166,10 @@ def _limits(
         size = whole("k", k, 2)
         return frequencies(privacy, k=size), frequencies(privacy, k=size, interactive=True)
     if question == "mean":
-        of_mean = mean(privacy, between=(-1.0, 1.0))
-        return of_mean, of_mean
-    of_ball = ball_mean(privacy, dimension=whole("dimension", dimension))
-    return of_ball, of_ball
+        limit: Limit = mean(privacy, between=(-1.0, 1.0))
+    else:
+        limit = ball_mean(privacy, dimension=whole("dimension", dimension))
+    return limit, limit
 
 
 def _least(limit: Limit, parts: int, asked: int, wanted: float) -> Least:
