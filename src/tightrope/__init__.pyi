@@ -15,6 +15,7 @@ from .engines.expressions.written import Expression as Expression
 from .engines.expressions.written import case as case
 from .engines.expressions.written import column as column
 from .engines.expressions.written import expression as expression
+from .engines.sources.lookups import lookup as lookup
 from .mechanisms.continuous.bounded_range import bounded_range as bounded_range
 from .mechanisms.continuous.gaussian import gaussian as gaussian
 from .mechanisms.continuous.laplace import laplace as laplace

@@ -50,3 +50,39 @@ def test_a_notebook_shows_so_many_groups_only():
     opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
     (answer,) = opened.plan([tr.count(by="g", keys=range(100))]).release()
     assert "... and 40 more groups" in answer._repr_html_()
+
+
+def test_parquet_holds_what_csv_does(answers, tmp_path):
+    answers.to_parquet(tmp_path / "results.parquet")
+    frame = pd.read_parquet(tmp_path / "results.parquet")
+    lines = list(csv.DictReader(io.StringIO(answers.to_csv(), newline="")))
+    assert list(frame.columns) == list(lines[0])
+    assert frame["question"].tolist() == [line["question"] for line in lines]
+    values = [float(line["value"]) if line["value"] else None for line in lines]
+    assert [None if pd.isna(value) else value for value in frame["value"]] == values
+
+
+def test_keys_of_two_kinds_under_one_name_are_text(tmp_path):
+    frame = pd.DataFrame({"g": ["1", "2"] * 50, "n": [1, 2] * 50})
+    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    by_number = tr.count(by={"g": "n"}, keys=[1, 2], name="numbers")
+    opened.plan([tr.count(by="g", keys=["1"]), by_number]).release().to_parquet(tmp_path / "r.parquet")
+    assert pd.read_parquet(tmp_path / "r.parquet")["g"].tolist() == ["1", "1", "2"]
+
+
+def test_a_page_is_written(answers, tmp_path):
+    answers.report(tmp_path / "report.html", title="Census")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "Census" in page
+
+
+def test_a_rehearsal_charges_nothing_and_draws_nothing():
+    frame = pd.DataFrame({"g": ["a"] * 50})
+    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    plan = opened.plan([tr.count()])
+    plan.rehearse()
+    assert opened.spent["share"] == "0"
+    assert not plan.charged
+    plan.release()
+    assert plan.charged

@@ -28,6 +28,21 @@ class BudgetRow(Part, frozen=True, kw_only=True):
     answers: dict[str, Size | dict[str, Size | None] | None] | None
 
 
+class PlannedCount(Part, frozen=True, kw_only=True):
+    """A count beside the answers of these names, over all groups."""
+
+    answers: tuple[str, ...]
+    statistic: str
+    half_width_95: Size
+
+
+class PlannedCosts(Part, frozen=True, kw_only=True):
+    """The part of the budget, at most, that tells what bounding and clamping cost, and how exactly."""
+
+    share: str
+    counts: tuple[PlannedCount, ...]
+
+
 class PlannedRelease(Promised, frozen=True, kw_only=True):
     """What would be spent, what it would promise, and how accurate each answer would be. Nothing has been spent."""
 
@@ -39,3 +54,4 @@ class PlannedRelease(Promised, frozen=True, kw_only=True):
     answers: tuple[PlannedAnswer, ...]
     alternatives: tuple[Alternative, ...]
     table: tuple[BudgetRow, ...] | None
+    costs: PlannedCosts | None = None

@@ -11,6 +11,7 @@ from tightrope.certificates.document import (
     Counted,
     Digits,
     Finite,
+    Natural,
     Part,
     Positive,
     Probability,
@@ -85,6 +86,19 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     exclusive: str | None = None
 
 
+class PublicTablePart(Part, frozen=True, kw_only=True):
+    """A public table in which private rows looked something up: ``on`` says by which column of theirs in which of its.
+
+    ``columns`` are those that rows got; ``sha256`` is of its names and values, column by column, sorted by the keys.
+    """
+
+    name: str
+    on: dict[str, str]
+    columns: tuple[str, ...]
+    rows: Natural
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
 class Profile(Part, frozen=True, kw_only=True):
     """(ε, δ) that all hold; δ rounded up."""
 
@@ -120,11 +134,32 @@ class Computed(Part, frozen=True, kw_only=True):
     rounding: str
 
 
+class LimitLeft(Part, frozen=True, kw_only=True):
+    """What was left of one limit after a release, as a share of it.
+
+    ``rule``: "basic" adds up ε and δ; "moments" adds up log moments of the noise, and ``left_by_addition`` is what a
+    basic limit of the same promise would have left.
+    """
+
+    name: str
+    rule: Literal["basic", "moments"]
+    left: str
+    left_by_addition: str | None = None
+
+    @property
+    def words(self) -> str:
+        """In words, for people."""
+        if self.rule == "basic":
+            return f"{self.left} of {self.name!r}"
+        return f"{self.left} of {self.name!r} by moments ({self.left_by_addition} if promises were added up)"
+
+
 class LedgerEntry(Part, frozen=True, kw_only=True):
     """Where a release was charged: the entry of a ledger, by its number and its SHA-256.
 
     It is the ``position``-th release of the dataset or, where ``of`` says how many there are, of a series.
-    ``share`` is what it took of the dataset's whole budget, as an exact fraction; ``left`` what was left after it.
+    ``share`` is what it took of the dataset's whole budget, as an exact fraction; ``left`` what was left after it, and
+    ``limits`` what was left of every limit that it was charged to.
     """
 
     ledger: str
@@ -136,6 +171,7 @@ class LedgerEntry(Part, frozen=True, kw_only=True):
     left: str
     position: Counted
     of: Counted | None
+    limits: tuple[LimitLeft, ...] = ()
 
     @property
     def words(self) -> str:
@@ -145,7 +181,8 @@ class LedgerEntry(Part, frozen=True, kw_only=True):
             if self.of
             else f"release {self.position} of the dataset {self.dataset!r}"
         )
-        return f"{place}; recorded as entry {self.number} of ledger {self.ledger}"
+        left = f"; left: {', '.join(limit.words for limit in self.limits)}" if self.limits else ""
+        return f"{place}; recorded as entry {self.number} of ledger {self.ledger}{left}"
 
 
 class ReleaseCertificate(Promised, frozen=True, kw_only=True):
@@ -162,6 +199,7 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     versions: dict[str, str]
     ledger: str
     entry: LedgerEntry | None = None
+    public_tables: tuple[PublicTablePart, ...] = ()
 
 
 class NoiseUsed(Part, frozen=True, kw_only=True):
@@ -218,6 +256,11 @@ class Asked(Part, frozen=True, kw_only=True):
     noise: tuple[NoiseUsed, ...]
     error: ErrorStatement
     notes: tuple[str, ...]
+    edges: tuple[Key, ...] = ()
+    """Where the parts of a histogram begin, the last key of its rows; others have none."""
+    title: str | None = None
+    description: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if (self.keys == "none") != (not self.by):
@@ -243,6 +286,31 @@ class AnswerDocument(Asked, frozen=True, kw_only=True):
                     raise InputError(f"rows {place} {name}", type(number).__name__, "a number or nothing")
 
 
+class Cost(Part, frozen=True, kw_only=True):
+    """What the bound on rows left out, or a range moved, in the answers of these names; paid for like an answer.
+
+    ``share`` is of all rows, or of the rows that were used; ``lower`` and ``upper`` hold it 95 % of the time. They are
+    None where it is not known how many rows there are. ``statement`` says it in words.
+    """
+
+    answers: tuple[str, ...]
+    kind: Literal["left out", "below", "above", "missing"]
+    column: str | None
+    share: Probability | None
+    lower: Probability | None
+    upper: Probability | None
+    statement: str
+
+
+class About(Part, frozen=True, kw_only=True):
+    """What its publisher says of a release: what it is, where the table is from, who published it, whom to ask."""
+
+    description: str | None = None
+    origin: str | None = None
+    publisher: str | None = None
+    contact: str | None = None
+
+
 class ReleaseResult(Part, frozen=True, kw_only=True):
     """All that a release publishes."""
 
@@ -251,6 +319,8 @@ class ReleaseResult(Part, frozen=True, kw_only=True):
     title: str | None
     answers: tuple[AnswerDocument, ...]
     certificate: ReleaseCertificate
+    costs: tuple[Cost, ...] = ()
+    about: About | None = None
 
 
 def read_certificate(text: str) -> ReleaseCertificate:

@@ -65,10 +65,9 @@ app = typer.Typer(
     epilog=COMMANDS_EXAMPLE,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("init", epilog=init.INIT_EXAMPLE)(init.init)
+app.command("init", epilog=init.INIT_EXAMPLE)(from_fields(init.Asked, init.init))
 app.command("plan", epilog=plan.PLAN_EXAMPLE)(plan.plan)
 app.command("release", epilog=release.RELEASE_EXAMPLE)(release.release)
 app.command("noise", epilog=noise.NOISE_EXAMPLE)(noise.noise)

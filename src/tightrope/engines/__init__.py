@@ -9,9 +9,11 @@ from tightrope.engines.jobs.batches import folded, written
 from tightrope.engines.labels import Labels
 from tightrope.engines.request import Factor, FixedPoint, FixedProduct, Grouped, Measure, PersonBounds, Request
 from tightrope.engines.schema import Column, Kind, Schema
+from tightrope.engines.snapshot.public import PublicTable
 from tightrope.engines.snapshot.snapshot import Snapshot
 from tightrope.engines.sources.dialect import Dialect
 from tightrope.engines.sources.frames import open_on_spark
+from tightrope.engines.sources.lookups import Lookup, attached, lookup, lookup_in
 from tightrope.engines.sources.partitions import is_there
 from tightrope.engines.sources.source import open_source
 from tightrope.engines.table import Table
@@ -26,17 +28,22 @@ __all__ = [
     "Grouped",
     "Kind",
     "Labels",
+    "Lookup",
     "Measure",
     "PersonBounds",
+    "PublicTable",
     "Request",
     "Schema",
     "Snapshot",
     "Table",
+    "attached",
     "case",
     "column",
     "expression",
     "folded",
     "is_there",
+    "lookup",
+    "lookup_in",
     "open_on_spark",
     "open_source",
     "written",

@@ -209,8 +209,12 @@ class Request:
     bounds: PersonBounds
     measures: tuple[Measure, ...]
     where: Term | None = None
+    steps: tuple[int, ...] = ()
+    """Where given, persons are counted by how many rows they have: under the largest of these rising numbers that they
+    reach. Each is counted once, so there is nothing to bound."""
 
     def __post_init__(self) -> None:
+        self._check_steps()
         _distinct("by", tuple(map(str, self.by)))
         checks.filled("measures", self.measures)
         _distinct("measures", tuple(measure.name for measure in self.measures))
@@ -220,6 +224,12 @@ class Request:
         for key in self.keys:
             if not (isinstance(key, tuple) and len(key) == len(self.by)):
                 raise InputError("key", key, f"a tuple with one entry for each of by={self.by!r}")
+
+    def _check_steps(self) -> None:
+        rising = self.steps == tuple(sorted(set(self.steps))) and self.steps[:1] in ((), (1,))
+        alone = not self.by and self.bounds == PersonBounds(self.bounds.person, 1, 1, 1) and len(self.measures) == 1
+        if not rising or (self.steps and not (alone and self.bounds.person is not None)):
+            raise InputError("steps", self.steps, "rising whole numbers from 1 on, with one measure of persons alone")
 
 
 @dataclass(frozen=True, slots=True)

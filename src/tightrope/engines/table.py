@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from tightrope.engines.ground.job import ROWS
 from tightrope.engines.guard import Once, guarded, load, needed
 from tightrope.engines.request import Grouped, Request
 from tightrope.engines.schema import Column, Schema
+from tightrope.engines.snapshot.public import PublicTable, joined, private_names, used_tables
 from tightrope.engines.snapshot.room import Rows, filled
 from tightrope.engines.snapshot.rows import check, used_columns
 from tightrope.engines.snapshot.settled import settled, settled_schema, settled_type
@@ -46,6 +47,18 @@ class Table:
     _load: Loader = field(repr=False)
     _stream: Stream | None = field(default=None, repr=False)
     """Where rows come as Arrow batches; otherwise they are read through _load."""
+    public: tuple[PublicTable, ...] = field(default=(), repr=False)
+    """Public tables in which its rows look something up; their columns are the last of the schema."""
+
+    @property
+    def private(self) -> Schema:
+        """Its own columns, without those that are looked up."""
+        looked_up = {name for table in self.public for name in table.added.names}
+        return Schema(tuple(column for column in self.schema.columns if column.name not in looked_up))
+
+    def public_for(self, requests: Sequence[Request]) -> tuple[PublicTable, ...]:
+        """The public tables that these requests look something up in."""
+        return used_tables(self.public, _names(requests))
 
     @property
     def _backend(self) -> Any:
@@ -73,10 +86,15 @@ class Table:
             if not isinstance(request, Request):
                 raise InputError("request", type(request), "a tightrope.engines.Request")
             check(self.schema, request)
-        names = tuple(dict.fromkeys(name for request in requests for name in used_columns(request)))
-        reading = self._read if self._stream is None else self._streamed
-        with reading(names) as (types, backend, rows):
-            yield Snapshot(self.schema, types, backend, rows)
+        names = _names(requests)
+        tables = used_tables(self.public, names)
+        with self.held(private_names(self.public, names)) as (types, backend, rows):
+            every = {**types, **{name: kind for table in tables for name, kind in table.types.items()}}
+            yield Snapshot(self.schema, every, backend, joined(rows, self.schema, backend, tables))
+
+    def held(self, names: Sequence[str]) -> AbstractContextManager[_Entered]:
+        """The named columns of its own as they are now, where nothing changes them: types, back end and rows."""
+        return self._read(names) if self._stream is None else self._streamed(names)
 
     def collect(self, request: Request) -> Grouped:
         """The integers of one request, from a snapshot of its own: see ``Snapshot.collect``."""
@@ -86,7 +104,7 @@ class Table:
     @contextmanager
     def _streamed(self, names: Sequence[str]) -> Iterator[_Entered]:
         assert self._stream is not None  # noqa: S101 - the caller asked
-        found = self._stream(list(names) or [_any_column(self.schema)])
+        found = self._stream(list(names) or [_any_column(self.private)])
         types = {field.name: load("ibis").dtype(field.type) for field in settled_schema(found.schema)}
         with filled(found) as (backend, rows):
             yield types, backend, rows
@@ -133,6 +151,11 @@ def streamed(kind: str, arrow: Any, stream: Stream) -> Table:
 def _any_column(schema: Schema) -> str:
     """A column to count rows by."""
     return next((column.name for column in schema.columns if column.kind != "other"), schema.names[0])
+
+
+def _names(requests: Sequence[Request]) -> tuple[str, ...]:
+    """The columns that requests speak of, each once."""
+    return tuple(dict.fromkeys(name for request in requests for name in used_columns(request)))
 
 
 def _only(rows: ir.Table, names: Sequence[str]) -> ir.Table:

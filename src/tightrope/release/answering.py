@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tightrope.release.answers import Answer, Answers
+from tightrope.release.certificate import certificate_of
+from tightrope.release.costs.found import costs_found
 
 if TYPE_CHECKING:
     from tightrope.certificates.release import ReleaseCertificate
+    from tightrope.engines import Table
     from tightrope.engines.request import Grouped
     from tightrope.release.draft import Draft
     from tightrope.release.questions.accuracy import Accuracy
@@ -36,12 +41,35 @@ def answering(draft: Draft, certificate: ReleaseCertificate) -> Callable[[Sequen
 
     def answers(exact: Sequence[Grouped]) -> Answers:
         found: list[Answer] = []
-        for task, own, integers in zip(draft.tasks, noises, exact, strict=True):
+        counts: list[dict[Vector, int]] = []
+        for task, every, integers in zip(draft.tasks, noises, exact, strict=True):
+            own = tuple(noise for noise in every if not noise.vector.whole)
             groups = _noisy(task, own, integers) if task.cells is None else _in_cells(task.cells, own, integers)
             found += [replace(blank[question], rows=_rows(accuracies[question], groups)) for question in task.questions]
-        return Answers(tuple(found), certificate)
+            counts.append(_over_all_groups([noise for noise in every if noise.vector.whole], integers))
+        return Answers(tuple(found), certificate, costs_found(draft.tasks, noises, counts, draft.person))
 
     return answers
+
+
+def prepared(
+    draft: Draft, table: Table, turn: threading.Lock
+) -> Callable[[], AbstractContextManager[Callable[[], Answers]]]:
+    """Certify, read the rows once and count them; what is then left to do is paid for: to draw.
+
+    So no file, no engine, no full disk and no short memory can fail at a cost. One release reads at a time, for they
+    share a connection: whose ``turn`` it is.
+    """
+
+    @contextmanager
+    def read() -> Iterator[Callable[[], Answers]]:
+        answer = answering(draft, certificate_of(draft))
+        requests = [task.request for task in draft.tasks]
+        with turn, table.snapshot(requests) as rows:
+            exact = [rows.collect(request) for request in requests]
+        yield lambda: answer(exact)
+
+    return read
 
 
 def _noisy(task: Task, noises: tuple[Noise, ...], exact: Grouped) -> list[Group]:
@@ -66,6 +94,11 @@ def _in_cells(cells: int, noises: tuple[Noise, ...], exact: Grouped) -> list[Gro
             first = place * cells // block
             found[noise.vector] = tuple(noisy[first : first + cells // block])
     return groups
+
+
+def _over_all_groups(noises: Sequence[Noise], exact: Grouped) -> dict[Vector, int]:
+    """One noisy integer a vector, whatever the groups are, and whichever of them are shown."""
+    return {noise.vector: _add(noise, (sum(exact.values[noise.vector.name]),))[0] for noise in noises}
 
 
 def _add(noise: Noise, exact: tuple[int, ...]) -> list[int]:

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.document import plain, written
 from tightrope.certificates.printable import printable
-from tightrope.certificates.release import MEASURES, PAID, RELEASES, AnswerDocument, ReleaseCertificate, ReleaseResult
+from tightrope.certificates.release import (
+    MEASURES,
+    PAID,
+    RELEASES,
+    About,
+    AnswerDocument,
+    Cost,
+    ReleaseCertificate,
+    ReleaseResult,
+)
 from tightrope.errors import InputError
 from tightrope.release.questions.node import Question
-from tightrope.release.tables import answer_html, results_csv
+from tightrope.release.tables import answer_html, results_csv, results_parquet
 from tightrope.release.wording import rounded_up
 
 if TYPE_CHECKING:
@@ -63,11 +74,14 @@ class Answers:
 
     answers: tuple[Answer, ...]
     certificate_data: ReleaseCertificate
+    costs: tuple[Cost, ...] = ()
+    """What bounding and clamping left out or moved, where the plan paid for knowing it."""
 
     def __repr__(self) -> str:
         held = self.certificate_data
         promise = f"epsilon {rounded_up(held.epsilon, 3)} at delta {held.delta:.3g}"
-        return "\n".join([f"<Answers: {promise}, .certificate holds the proof>", *map(repr, self.answers)])
+        costs = [f"<Cost {cost.statement}>" for cost in self.costs]
+        return "\n".join([f"<Answers: {promise}, .certificate holds the proof>", *map(repr, self.answers), *costs])
 
     def _repr_html_(self) -> str:
         return "".join(answer._repr_html_() for answer in self.answers)
@@ -91,7 +105,7 @@ class Answers:
         """The certificate as plain data."""
         return plain(self.certificate_data)
 
-    def result(self, title: str | None = None) -> ReleaseResult:
+    def result(self, title: str | None = None, about: About | None = None) -> ReleaseResult:
         """All of it as one typed document: what ``tightrope release --json`` prints and the report shows."""
         return ReleaseResult(
             document="release result",
@@ -99,6 +113,8 @@ class Answers:
             title=title,
             answers=tuple(answer.document for answer in self.answers),
             certificate=self.certificate_data,
+            costs=self.costs,
+            about=about,
         )
 
     def to_data(self) -> dict[str, Any]:
@@ -111,6 +127,16 @@ class Answers:
         Key columns are those of all questions; a field that a question does not have is empty. Texts stand in quotes.
         """
         return results_csv(self.result())
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """The same table as a Parquet file; keys of several kinds under one name are text."""
+        Path(path).write_bytes(results_parquet(self.result()))
+
+    def report(self, path: str | os.PathLike[str], title: str | None = None) -> None:
+        """The page that ``tightrope release`` writes: one HTML file that needs nothing beside itself."""
+        from tightrope.report import html
+
+        Path(path).write_text(html(self.result(title)), encoding="utf-8")
 
     def to_json(self) -> str:
         """``result`` as JSON; never NaN."""

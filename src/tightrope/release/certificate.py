@@ -7,11 +7,20 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from tightrope.certificates.document import BudgetPart, plain
-from tightrope.certificates.release import RELEASES, Profile, RanMechanism, Rates, ReleaseCertificate, TablePart
-from tightrope.release.draft import guarantee_data, neighbours_data
+from tightrope.certificates.release import (
+    RELEASES,
+    Profile,
+    PublicTablePart,
+    RanMechanism,
+    Rates,
+    ReleaseCertificate,
+    TablePart,
+)
 from tightrope.release.questions.vector import Noise
+from tightrope.release.stated.guarantee import guarantee_data, neighbours_data
 
 if TYPE_CHECKING:
+    from tightrope.engines import PublicTable
     from tightrope.release.draft import Draft
     from tightrope.release.questions.tasks import Task
 
@@ -38,6 +47,7 @@ def certificate_of(draft: Draft) -> ReleaseCertificate:
         "budget": plain(BudgetPart.of(draft.budget)),
         "share": str(draft.share),
         "neighbours": neighbours_data(draft.person),
+        "public_tables": [plain(_public(table)) for table in draft.public],
         "mechanisms": [plain(mechanism) for mechanism in _mechanisms(draft)],
         "profile": plain(profile),
         "tradeoff": plain(tradeoff),
@@ -57,12 +67,12 @@ def _mechanisms(draft: Draft) -> list[RanMechanism]:
 
 def _mechanism(task: Task, noise: Noise) -> RanMechanism:
     measure, label = noise.vector.measure, noise.vector.exclusive
-    contribution = task.contribution(sum(vector.exclusive == label for vector in task.vectors) if label else 1)
+    contribution = task.shifted(next(own for own in task.sets if noise.vector in own))
     return RanMechanism(
-        answers=tuple(question.name for question in task.answered_by(noise.vector)),
+        answers=task.answered_by(noise.vector),
         statistic=noise.vector.spend.statistic,
         column=" and ".join(map(str, measure.columns)) or None,
-        by=tuple(map(str, task.by)),
+        by=() if noise.vector.whole else tuple(map(str, task.by)),
         where=None if task.where is None else str(task.where),
         family=noise.family,
         unit=measure.fixed_point.step if measure.fixed_point else Decimal(1),
@@ -74,6 +84,13 @@ def _mechanism(task: Task, noise: Noise) -> RanMechanism:
         factor=str(noise.mechanism.factor),
         table=RELEASES.data(noise.table.to_data(), TablePart),
         exclusive=label,
+    )
+
+
+def _public(table: PublicTable) -> PublicTablePart:
+    """Which public table rows looked something up in."""
+    return PublicTablePart(
+        name=table.name, on=dict(table.on), columns=table.added.names, rows=table.rows.num_rows, sha256=table.digest
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import BudgetPart, plain
 from tightrope.certificates.planned import PLANNED, PlannedRelease
-from tightrope.certificates.printable import printable
 from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.design.allocation.units import Choice, Unit
 from tightrope.errors import BudgetRefused
 from tightrope.numerics.checks import whole
+from tightrope.release.costs.planned import planned_costs
 from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
 from tightrope.release.questions.bounded import bounded_notes, rows_used
 from tightrope.release.questions.node import Question
-from tightrope.release.questions.tasks import Person, Task, large_delta, large_epsilon
+from tightrope.release.questions.tasks import Person, Task
 from tightrope.release.questions.vector import Noise, Vector
+from tightrope.release.stated.extremes import large_delta, large_epsilon
+from tightrope.release.stated.guarantee import attack_success, attacker, guarantee_data, neighbours_data
 
 if TYPE_CHECKING:
+    from tightrope.engines import PublicTable
     from tightrope.privacy.loss import PrivacyLoss
 
 AROUND, ROUNDED = ("0.25", "0.35", "0.5", "0.7", "1", "1.4", "2", "2.8", "4"), Context(prec=12)
@@ -43,6 +46,10 @@ class Draft:
     share: Decimal
     person: Person
     sizes: tuple[int, ...]
+    public: tuple[PublicTable, ...] = ()
+    """Public tables in which something is looked up."""
+    costs: Decimal = Decimal(0)
+    """The part of the budget, at most, that tells what bounding and clamping cost."""
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -114,6 +121,7 @@ class Draft:
             "answers": [self.answer_data(accuracy) for accuracy in self.accuracies()],
             "alternatives": self.alternatives,
             "table": None if budgets is None else self.table(budgets),
+            "costs": planned_costs(self.tasks, self.noises(), self.costs),
         }
         return PLANNED.data(data, PlannedRelease)
 
@@ -133,7 +141,8 @@ class Draft:
             "name": question.name,
             "question": str(question),
             "kind": question.kind,
-            "meaning": question.meaning,
+            "meaning": question.asked.said.get("means") or question.meaning_for(self.person.means),
+            **{name: question.asked.said.get(name) for name in ("title", "description", "unit")},
             "over": rows_used(bounds, self.person, question.by),
             "additive": question.additive,
             "by": list(question.by),
@@ -150,6 +159,7 @@ class Draft:
                 "by_group_size": sizes,
                 "statement": STATEMENT,
             },
+            "edges": list(question.edges),
             "notes": [*accuracy.notes(), *bounded_notes(bounds, self.person, question.by), *self._warnings()],
         }
 
@@ -205,58 +215,3 @@ def _widths(accuracy: Accuracy, sizes: Sequence[int]) -> Any:
 def group_sizes(expected_rows: int | None) -> tuple[int, ...]:
     """Group sizes to state errors at."""
     return SIZES if expected_rows is None else (whole("expected_rows", expected_rows),)
-
-
-def attack_success(loss: PrivacyLoss) -> float:
-    """(1 + η)/2, rounded up."""
-    return min(1.0, math.nextafter((1 + loss.total_variation()) / 2, 2.0))
-
-
-def attacker(loss: PrivacyLoss, person: Person) -> str:
-    """What an attacker could gain, in words; percentages are rounded up."""
-    percent = math.ceil(attack_success(loss) * 1000) / 10
-    guess = "you are" if person.human else f"{person.means} is"
-    return (
-        f"An attacker who knows everything else and guesses whether {guess} in the data is right "
-        f"at most {percent:.1f} % of the time; a coin is right 50 % of the time."
-    )
-
-
-def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
-    """ε at the stated δ, η, attack success: rounded to the private side, and as exact decimal strings."""
-    delta = float(budget.delta)
-    proven = math.nextafter(delta, 0.0) if Decimal(delta) > budget.delta else delta
-    epsilon, eta = loss.epsilon(proven), loss.total_variation()
-    return {
-        "epsilon": epsilon,
-        "epsilon_exact": str(Decimal(epsilon)),
-        "delta": delta,
-        "delta_exact": str(budget.delta),
-        "total_variation": eta,
-        "total_variation_exact": str(Decimal(eta)),
-        "attack_success": attack_success(loss),
-    }
-
-
-def neighbours_data(person: Person) -> Mapping[str, Any]:
-    """What the guarantee protects, as data and in a sentence."""
-    if person.column is None:
-        return {
-            "relation": "add-remove",
-            "person": None,
-            "means": person.means,
-            "rows_per_person": 1,
-            "rows_per_group": 1,
-            "groups_per_person": 1,
-            "statement": f"Adding or removing one row (each row is {person.means})",
-        }
-    whose = "their rows" if person.human else "its rows"
-    return {
-        "relation": "add-remove",
-        "person": person.column,
-        "means": person.means,
-        "rows_per_person": person.rows,
-        "rows_per_group": person.rows_per_group,
-        "groups_per_person": person.groups,
-        "statement": f"Adding or removing one {person.noun} (a value of {printable(person.column)}) with all {whose}",
-    }

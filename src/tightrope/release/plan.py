@@ -45,6 +45,13 @@ class Plan(Sealed):
         """
         return self._issued.release()
 
+    def rehearse(self) -> None:
+        """All of a release but the charge and the noise: certify, read and count, and forget the counts.
+
+        Raises what a release would raise before it charges, but for what is left of the budget, which is not asked.
+        """
+        self._issued.rehearse()
+
     @property
     def answers(self) -> Answers:
         """What the release gave, again and at no cost; raises ``InputError`` before it."""

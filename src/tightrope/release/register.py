@@ -36,11 +36,15 @@ class Charges(NamedTuple):
 
 
 class Issued(NamedTuple, Generic[Result]):
-    """What can be done with an issued plan: ``release`` it, once; ask whether it was charged; have its ``answers``."""
+    """What can be done with an issued plan: ``release`` it, once; ask whether it was charged; have its ``answers``.
+
+    ``rehearse`` does all of a release but charging and drawing.
+    """
 
     release: Callable[[], Result]
     answers: Callable[[], Result]
     charged: Callable[[], bool]
+    rehearse: Callable[[], None]
 
 
 def open_charges() -> Charges:
@@ -129,7 +133,11 @@ def issue(
             raise InputError("answers", None, "those of a plan that was released", "plan.release() gives them")
         return kept[0]
 
-    return Issued(release, answers, lambda: charges.has(plan))
+    def rehearse() -> None:
+        with prepared():
+            pass
+
+    return Issued(release, answers, lambda: charges.has(plan), rehearse)
 
 
 def refuse_fork(process: int) -> NoReturn:
@@ -138,6 +146,13 @@ def refuse_fork(process: int) -> NoReturn:
         f"this session was opened in process {process}, and a forked copy would spend its budget again; "
         f"release in the process that opened it; nothing was spent here"
     )
+
+
+def refuse_key(key: str | None) -> None:
+    """Refuse a name under which nothing would be kept."""
+    if key is not None:
+        remedy = "open the session with tr.Session.open(..., ledger=..., dataset=...)"
+        raise InputError("key", key, "left out where there is no ledger", remedy)
 
 
 def refuse_again() -> NoReturn:

@@ -10,11 +10,19 @@ from decimal import Decimal
 from typing import Any
 
 from tightrope.certificates.document import plain
-from tightrope.certificates.release import RELEASES, ReleaseCertificate
+from tightrope.certificates.release import RELEASES, Cost, ReleaseCertificate
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.draft import Draft
 
+
+def _nanoseconds(text: str) -> Any:
+    import pandas
+
+    return pandas.Timestamp(text)
+
+
 READ: dict[str, Any] = {
+    "nanoseconds": _nanoseconds,
     "date": datetime.date.fromisoformat,
     "datetime": datetime.datetime.fromisoformat,
     "decimal": Decimal,
@@ -27,7 +35,9 @@ READ: dict[str, Any] = {
 def stored_text(answers: Answers) -> str:
     """The records of every answer, in order, and the certificate."""
     rows = [[{name: _written(value) for name, value in row.items()} for row in answer.rows] for answer in answers]
-    return json.dumps({"rows": rows, "certificate": plain(answers.certificate_data)}, allow_nan=False)
+    costs = [plain(cost) for cost in answers.costs]
+    said = {"rows": rows, "certificate": plain(answers.certificate_data), **({"costs": costs} if costs else {})}
+    return json.dumps(said, allow_nan=False)
 
 
 def restored(text: str, draft: Draft) -> Answers:
@@ -41,7 +51,8 @@ def restored(text: str, draft: Draft) -> Answers:
         )
         for accuracy, rows in zip(draft.accuracies(), data["rows"], strict=True)
     ]
-    return Answers(tuple(found), RELEASES.data(data["certificate"], ReleaseCertificate))
+    costs = tuple(RELEASES.data(cost, Cost) for cost in data.get("costs", ()))
+    return Answers(tuple(found), RELEASES.data(data["certificate"], ReleaseCertificate), costs)
 
 
 def _written(value: Any) -> Any:
@@ -50,6 +61,8 @@ def _written(value: Any) -> Any:
         return {"float": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if getattr(value, "nanosecond", 0):  # of pandas: an instant that a datetime cannot hold
+        return {"nanoseconds": value.isoformat()}
     if isinstance(value, datetime.datetime | datetime.date):
         return {"datetime" if isinstance(value, datetime.datetime) else "date": value.isoformat()}
     if isinstance(value, Decimal | uuid.UUID):

@@ -109,12 +109,15 @@ def _check(question: Question, half: Within | None, rows: int | None) -> None:
     if half is None:
         return
     if half.relative and not question.counts:
-        raise PlanError(
-            "within", question.name, "a number for this kind of question", "only counts have a share of rows"
-        )
+        expected = f"a number for a {question.kind}"
+        raise PlanError(_within(question), str(half), expected, "only counts have a share of rows")
     if rows is None and (half.relative or not question.uniform):
         remedy = "say for groups of which size: expected_rows=500"
-        raise PlanError("within", question.name, "given with expected_rows, for its error depends on them", remedy)
+        raise PlanError(_within(question), str(half), "given with expected_rows, for its error depends on them", remedy)
+
+
+def _within(question: Question) -> str:
+    return f"within of {printable(question.name)}"
 
 
 def _tried(draft: DRAFTED, goal: Wanted, size: Decimal) -> tuple[Draft, float] | None:

@@ -8,6 +8,8 @@ from typing import Any
 
 from tightrope.certificates.printable import printable
 
+NOT_COUNTED = "What bounding and clamping cost is not counted: costs = 0.02 would take 2 % of this to tell it."
+
 
 def plan_text(data: Mapping[str, Any]) -> str:
     """What each answer will cost and how accurate it will be, before anything is spent."""
@@ -17,7 +19,20 @@ def plan_text(data: Mapping[str, Any]) -> str:
         data["attacker"],
         f"{data['neighbours']['statement']} changes what is published by no more than this.",
     ]
-    return "\n".join([*head, *(_answer(answer) for answer in data["answers"]), "Nothing has been spent."])
+    answers = (_answer(answer) for answer in data["answers"])
+    return "\n".join([*head, *answers, *costs_lines(data["costs"]), "Nothing has been spent."])
+
+
+def costs_lines(costs: Mapping[str, Any] | None) -> list[str]:
+    """What it will be known of bounding and clamping, and how to know it."""
+    if costs is None:
+        return [NOT_COUNTED]
+    percent = 100 * Decimal(costs["share"])
+    head = f"At most {percent.normalize():f} % of this tells what bounding and clamping cost:"
+    counts = (
+        f"{c['statistic'].partition(', over')[0]}: ± {rounded_up(c['half_width_95'], 2)}" for c in costs["counts"]
+    )
+    return [head, *(f"  {line}" for line in dict.fromkeys(counts))]
 
 
 def _answer(answer: Mapping[str, Any]) -> str:

@@ -44,7 +44,7 @@ def test_json_is_exactly_one_object(run, folder):
     assert (shown.code, shown.err) == (0, "")
     document = json.loads(shown.out, parse_constant=lambda name: 1 / 0)
     assert json.loads((folder / "result.json").read_text(encoding="utf-8")) == document
-    assert set(document) == {"document", "version", "title", "answers", "certificate"}
+    assert set(document) == {"document", "version", "title", "answers", "certificate", "costs"}
     counts, ages = document["answers"]
     assert {"name", "question", "rows"} <= set(counts)
     assert [row["member"] for row in ages["rows"]] == [False, True]
@@ -55,6 +55,21 @@ def test_json_is_exactly_one_object(run, folder):
     assert json.loads((folder / "certificate.json").read_text(encoding="utf-8")) == certificate
 
 
+def test_a_dry_run_reads_everything_and_charges_nothing(run, folder):
+    shown = run("release", folder / "plan.toml", "--dry-run")
+    assert (shown.code, shown.err) == (0, "")
+    assert "Nothing was charged" in shown.out
+    assert not (folder / "tightrope.ledger").exists()
+    assert not (folder / "result.json").exists()
+    (folder / "visits.parquet").write_bytes(b"PAR1 damaged PAR1")
+    assert run("release", folder / "plan.toml", "--dry-run").code != 0
+
+
+def test_a_shell_can_complete_commands(run):
+    shown = run("--help")
+    assert "--install-completion" in shown.out
+
+
 def test_out_is_made_and_holds_both_files(run, folder):
     out = folder / "deep" / "out"
     assert run("release", folder / "plan.toml", "--out", out).code == 0
@@ -63,6 +78,7 @@ def test_out_is_made_and_holds_both_files(run, folder):
         "report.html",
         "result.json",
         "results.csv",
+        "results.parquet",
     ]
     assert not (folder / "report.html").exists()
 

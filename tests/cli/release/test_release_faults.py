@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a full disk is made by a limit of Linux"),
 ]
-FILES = ("result.json", "certificate.json", "results.csv", "report.html")
+FILES = ("result.json", "certificate.json", "results.csv", "results.parquet", "report.html")
 BEFORE, AFTER = 8, 22
 FAULTS = ("kill", "term", "int", "full", "kill", "pipe")
 

@@ -14,14 +14,9 @@ import pytest
 from tightrope.certificates.document import written
 from tightrope.errors import InputError, PlanError
 from tightrope.release import count, mean
-from tightrope.release.documents.plan_file import (
-    PLAN_FILE,
-    PersonSection,
-    PlanDocument,
-    SourceSection,
-    load,
-    read,
-)
+from tightrope.release.documents.plan_document import PlanDocument
+from tightrope.release.documents.plan_file import PLAN_FILE, load, read
+from tightrope.release.documents.sections import PersonSection, SourceSection
 
 HEAD = '[source]\npath = "data.parquet"\n'
 PERSON = '[person]\ncolumn = "nr"\nrows = 8\n'

@@ -26,10 +26,10 @@ class Reserved:
     folder: Path
     parts: Mapping[str, Path]
 
-    def keep(self, texts: Mapping[str, str]) -> None:
-        """The files with these texts: all written and on disk, then each moved to its name in one step, in order."""
+    def keep(self, texts: Mapping[str, str | bytes]) -> None:
+        """The files with these contents: all written and on disk, then each moved to its name in one step, in order."""
         for name, text in texts.items():
-            _fill(self.parts[name], text.encode())
+            _fill(self.parts[name], text.encode() if isinstance(text, str) else text)
         for name in texts:
             self.parts[name].replace(self.folder / name)
         _sync(self.folder)

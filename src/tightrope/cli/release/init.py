@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,10 +14,12 @@ from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
     from tightrope.engines.schema import Schema
+    from tightrope.release.documents.starter import Chosen
 
 INIT_EXAMPLE = """\b
 Example:
   tightrope init visits.parquet --person user_id --out visits.toml
+  tightrope init visits.parquet --interactive
   tightrope init postgresql://reader@host/clinic --table public.visits --person user_id
   tightrope init visits.csv --person user_id --dialect 'delimiter=;' --dialect 'decimal=,'
 """
@@ -32,19 +35,28 @@ Dialect = Annotated[
     typer.Option(metavar="KEY=MARK", help=f"How a .csv file is written, such as 'delimiter=;': {', '.join(MARKS)}."),
 ]
 Out = Annotated[str, typer.Option(metavar="PLAN", help="Where to write the plan.")]
+Interactive = Annotated[
+    bool, typer.Option("--interactive", help="Ask who a person is, and for a first count and average.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace a plan that is already there.")]
 
 
-def init(
-    data: Data,
-    person: Person = None,
-    each_row: EachRow = False,
-    table: TableName = None,
-    dialect: Dialect = None,
-    out: Out = "plan.toml",
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The command line."""
+
+    data: Data
+    person: Person = None
+    each_row: EachRow = False
+    table: TableName = None
+    dialect: Dialect = None
+    out: Out = "plan.toml"
+    force: Force = False
+    interactive: Interactive = False
+    as_json: AsJson = False
+
+
+def init(asked: Asked) -> None:
     """Write a commented plan for your own table.
 
     Reads the names and types of its columns, never a value.
@@ -53,32 +65,44 @@ def init(
     from tightrope.engines import open_source
     from tightrope.release.documents.starter import starter
 
-    target = Path(out)
-    _check(person, each_row, target, force)
-    marks = _marks(dialect or ())
-    schema = open_source(data, table=table, dialect=marks or None).schema
-    text = starter(schema, _relative(data, target), person, table=table, dialect=marks)
+    target = Path(asked.out)
+    _check(asked, target)
+    marks = _marks(asked.dialect or ())
+    schema = open_source(asked.data, table=asked.table, dialect=marks or None).schema
+    person, chosen = _chosen(asked, schema)
+    place = _relative(asked.data, target)
+    text = starter(schema, place, person, table=asked.table, dialect=marks, chosen=chosen)
     writable(target.parent)
     write(target, text)
-    if as_json:
-        print_json({"plan": str(target), "source": data, "person": person, "columns": _columns(schema)})
+    if asked.as_json:
+        print_json({"plan": str(target), "source": asked.data, "person": person, "columns": _columns(schema)})
         return
-    say(f"Wrote {target}. It runs as it is: one total. Fill in the questions, then:")
+    say(f"Wrote {target}. It runs as it is. Fill in further questions, then:")
     say(f"  tightrope plan {target}      how accurate each answer will be; spends nothing")
     say(f"  tightrope release {target}   draws the noise and writes the report")
 
 
-def _check(person: str | None, each_row: bool, target: Path, force: bool) -> None:
+def _chosen(asked: Asked, schema: Schema) -> tuple[str | None, Chosen | None]:
+    """The person's column, and what else was asked for."""
+    if not asked.interactive:
+        return asked.person, None
+    from tightrope.cli.release.ask import prompt, wishes
+
+    return wishes(schema, prompt, asked.person, each_row=asked.each_row)
+
+
+def _check(asked: Asked, target: Path) -> None:
     from tightrope.errors import InputError
 
-    if (person is None) != each_row:
+    person, open_question = asked.person, asked.interactive and not asked.each_row
+    if (person is None) != asked.each_row and not (person is None and open_question):
         remedy = (
             "all rows of one person are hidden together: --person user_id where a column says whose row it is, "
             "--each-row where nobody has two rows"
         )
         got = None if person is None else f"{person} and --each-row"
         raise InputError("person", got, "either --person COLUMN or --each-row", remedy)
-    if target.exists() and not force:
+    if target.exists() and not asked.force:
         raise InputError("out", str(target), "a file that does not exist yet", "try --out, or --force to replace it")
 
 

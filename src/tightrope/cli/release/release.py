@@ -15,6 +15,7 @@ from tightrope.cli.options import AsJson, PlanPath
 if TYPE_CHECKING:
     from tightrope.certificates.release import ReleaseResult
     from tightrope.cli.release.folder import Reserved
+    from tightrope.release.documents.plan_file import PlanFile
     from tightrope.release.plan import Plan
     from tightrope.report.words.answers import Answer
 
@@ -30,22 +31,37 @@ Out = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
-        help="Where to write result.json, certificate.json, results.csv and report.html [default: beside PLAN].",
+        help="Where to write result.json, certificate.json, results.* and report.html [default: beside PLAN].",
     ),
 ]
 Key = Annotated[
     str | None, typer.Option("--key", metavar="KEY", help="Name this release; under one key it is paid once.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there; budget it brings none.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Try everything but the charge and the noise.")]
 PRINTED_ROWS = 20
-RESULT, CERTIFICATE, TABLE, REPORT = FILES = ("result.json", "certificate.json", "results.csv", "report.html")
+RESULT, CERTIFICATE, TABLE, PARQUET, REPORT = FILES = (
+    "result.json",
+    "certificate.json",
+    "results.csv",
+    "results.parquet",
+    "report.html",
+)
 
 
-def release(path: PlanPath, out: Out = None, force: Force = False, key: Key = None, as_json: AsJson = False) -> None:
+def release(
+    path: PlanPath,
+    out: Out = None,
+    force: Force = False,
+    key: Key = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
     """Draw the noise and write private answers and a report.
 
     Spends the share of the plan, each time, and refuses where the ledger has too little left. A run that was stopped
-    after it paid is taken up again at no cost. The files are complete on disk before anything is printed.
+    after it paid is taken up again at no cost. The files are complete on disk before anything is printed. With
+    --dry-run everything is tried but the charge and the noise: the table is read and counted, and the counts forgotten.
     """
     from tightrope.cli.output import working, writable
     from tightrope.cli.release.folder import refuse_existing
@@ -56,15 +72,32 @@ def release(path: PlanPath, out: Out = None, force: Force = False, key: Key = No
     folder = writable(file.folder if out is None else Path(out))
     refuse_existing(folder, FILES, replace=force)
     html({})  # a report that cannot be made must fail before anything is spent
+    if dry_run:
+        _rehearse(file, path)
+        return
     with working("Choosing the least noise ..."):
         plan = file.release_plan(key)
     with _refusals(path):
-        result = _released(plan, file.title, folder, force)
+        result = _released(plan, file, folder, force)
     with _printing(folder):
         _print(result, folder, as_json)
 
 
-def _released(plan: Plan, title: str | None, folder: Path, force: bool) -> ReleaseResult:
+def _rehearse(file: PlanFile, path: str) -> None:
+    """Everything but the charge and the noise; no ledger is opened or made."""
+    from tightrope.cli.output import say, working
+
+    with working("Choosing the least noise ..."):
+        plan = file.plan()
+    with working("Reading the table ..."):
+        plan.rehearse()
+    say(
+        "The table can be read, and the noise is certified. Nothing was charged, and nothing was drawn.",
+        f"Not looked at: whether enough is left (tightrope ledger show {path}). To release: tightrope release {path}",
+    )
+
+
+def _released(plan: Plan, file: PlanFile, folder: Path, force: bool) -> ReleaseResult:
     """The answers, paid for and on disk."""
     from tightrope.cli.failures import Stopped
     from tightrope.cli.output import working
@@ -73,7 +106,7 @@ def _released(plan: Plan, title: str | None, folder: Path, force: bool) -> Relea
 
     with patient(lambda: plan.charged) as patience, reserved(folder, FILES, replace=force) as files:
         with working("Reading the table and drawing noise ..."):
-            result = plan.release().result(title)
+            result = plan.release().result(file.title, file.about)
             patience.answered = True
         with working("Writing the report ..."):
             _keep(files, result)
@@ -86,13 +119,13 @@ def _keep(files: Reserved, result: ReleaseResult) -> None:
     """Answers first: with them, the rest could be made again."""
     from tightrope.certificates.document import written
     from tightrope.cli.release.last_resort import kept_anyway
-    from tightrope.release.tables import results_csv
+    from tightrope.release.tables import results_csv, results_parquet
     from tightrope.report import html
 
     texts = {RESULT: written(result), CERTIFICATE: written(result.certificate)}
     with kept_anyway(files.folder, texts):
         files.keep(texts)
-        files.keep({TABLE: results_csv(result)})
+        files.keep({TABLE: results_csv(result), PARQUET: results_parquet(result)})
         files.keep({REPORT: html(result)})
 
 
@@ -147,6 +180,7 @@ def _show(document: Mapping[str, Any], title: str | None, folder: Path) -> None:
     say(*([printable(title)] if title else []))
     for answer in read_answers(document):
         _show_answer(answer, folder / REPORT)
+    _show_left_out(document)
     _show_promise(document["certificate"])
     say(f"\nWritten: {', '.join(FILES)} in {folder}")
     say(*_recorded(document["certificate"]))
@@ -163,14 +197,16 @@ def _recorded(certificate: Mapping[str, Any]) -> list[str]:
         return [f"{certificate['ledger']}: releasing again spends the budget again."]
     took, left = (shown(Fraction(entry[part])) for part in ("share", "left"))
     return [
-        f"This is {certificate['ledger']}, under the key {entry['key']}.",
-        f"Of the whole budget it took {took}; {left} is left. Releasing again is charged again.",
+        f"This is {certificate['ledger']}.",
+        f"Its key is {entry['key']}. Of the whole budget it took {took}; {left} is left. Releasing again is charged "
+        f"again.",
     ]
 
 
 def _show_answer(answer: Answer, report: Path) -> None:
     from tightrope.cli.output import heading, print_table, say
     from tightrope.report.words import wording
+    from tightrope.report.words.further import further
     from tightrope.report.words.interval import shown
 
     heading(wording.heading(answer))
@@ -178,11 +214,23 @@ def _show_answer(answer: Answer, report: Path) -> None:
     if not answer.rows:
         say(wording.NOTHING_SHOWN)
         return
+    names, besides = further(answer)
     texts = [(row.labels, shown(row, answer.decimals)) for row in answer.rows[:PRINTED_ROWS]]
-    rows = [[*labels, text.value, text.within] for labels, text in texts]
-    print_table([*answer.by, "value", "95 % within"], rows, left=len(answer.by))
+    rows = [[*labels, text.value, text.within, *said] for (labels, text), said in zip(texts, besides, strict=False)]
+    print_table([*answer.by, "value", "95 % within", *names], rows, left=len(answer.by))
     if len(answer.rows) > PRINTED_ROWS:
         say(f"... and {len(answer.rows) - PRINTED_ROWS} more in {report}")
+
+
+def _show_left_out(document: Mapping[str, Any]) -> None:
+    """What bounding and clamping cost, where the plan paid for knowing it."""
+    from tightrope.cli.output import heading, say
+    from tightrope.report.words.wording import left_out
+
+    found = left_out(document)
+    if found:
+        heading("What was left out")
+        say(*(f"{statement} ({answers})" for statement, answers in found))
 
 
 def _show_promise(certificate: Mapping[str, Any]) -> None:

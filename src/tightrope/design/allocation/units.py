@@ -21,6 +21,8 @@ MOST_ROW_STEPS = 256
 """Integer steps of one row at most: where the noise is smaller than a row, finer ones change next to nothing."""
 EIGHTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Relative sizes of noise, in eighths: few and commensurate, so that the losses of all spends share one lattice."""
+COMMON = math.lcm(*EIGHTHS)
+"""What all of them divide; spends that are much coarser make a larger one."""
 
 ShiftLoss = Callable[[int], Cells]
 """The loss of one noisy integer under a shift."""
@@ -92,13 +94,23 @@ def lattice_unit(units: Sequence[Unit], size: float) -> int:
 def needs(units: Sequence[Unit], size: float, delta: float) -> list[Need]:
     """What each spend must hide when the common size is ``size`` and ``delta`` may be lost altogether."""
     share, unit = delta / len(all_spends(units)), lattice_unit(units, size)
-    return [_need(u.contribution, spend, unit, share) for u in units for spend in u.spends]
+    fine = math.inf if unit <= COMMON else 4 * min(RESOLUTION / size, MOST_ROW_STEPS)
+    return [
+        _need(u.contribution, spend, _steps(unit // spend.eighths, fine), share) for u in units for spend in u.spends
+    ]
 
 
-def _need(contribution: Contribution, spend: Spend, unit: int, share: float) -> Need:
+def _steps(most: int, fine: float) -> int:
+    """Steps of a row: a divisor of ``most``, halved where a coarse spend beside it would make the table long."""
+    while most > fine and most % 2 == 0:
+        most //= 2
+    return most
+
+
+def _need(contribution: Contribution, spend: Spend, steps: int, share: float) -> Need:
     full, rest = divmod(contribution.most_rows, contribution.largest_part)
     parts = (contribution.largest_part,) * full + ((rest,) if rest else ())
-    return Need(1 if spend.whole_rows else unit // spend.eighths, parts, share)
+    return Need(1 if spend.whole_rows else steps, parts, share)
 
 
 def total_loss(

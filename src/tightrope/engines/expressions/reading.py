@@ -7,6 +7,7 @@ What is not listed here does not exist: attributes, subscripts, calls of anythin
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,6 +41,25 @@ TIPS: dict[type[ast.AST], str] = {
 }
 
 
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+ELSEWHERE_SAID = {
+    r"<>": "say !=",
+    r"&&": "say and",
+    r"\|\|": "say or",
+    r"!(?!=)": "say not",
+    r"(?<![<>=!])=(?!=)": "say == to compare",
+    r"(?i)\bis\s+not\s+null\b": "say x is not None",
+    r"(?i)\bis\s+null\b": "say x is None",
+    r"\bAND\b": "say and, in small letters",
+    r"\bOR\b": "say or, in small letters",
+    r"\bNOT\b(?!\s+NULL)": "say not, in small letters",
+    r"\bIN\b": "say x in ['a', 'b']",
+    r"(?i)\bbetween\b": "say 0 <= x <= 5",
+    r"(?i)\blike\b": "there are no patterns: say x in ['a', 'b']",
+}
+"""What other languages say, as it stands outside of texts, and what is said here."""
+
+
 def read(text: str) -> Tree:
     """The tree of a text; raises ``InputError`` that says what cannot be read and what can.
 
@@ -63,7 +83,10 @@ def _parsed(line: str) -> ast.expr:
             return ast.parse(line, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         pass
-    raise InputError("expression", line, "one that can be read", f"it is made of {USAGE}")
+    bare = QUOTED.sub("''", line)
+    tips = [tip for pattern, tip in ELSEWHERE_SAID.items() if re.search(pattern, bare)]
+    remedy = ", ".join(tips) if tips else f"it is made of {USAGE}"
+    raise InputError("expression", line, "one that can be read", remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +164,8 @@ def _compare(reader: _Reader, node: ast.Compare, depth: int) -> Tree:
 def _test(reader: _Reader, operation: ast.cmpop, left: ast.expr, right: ast.expr, depth: int) -> Tree:
     if isinstance(operation, (ast.Is, ast.IsNot)):
         if not (isinstance(right, ast.Constant) and right.value is None):
-            raise reader.refused(right, "only is None and is not None: say == to compare")
+            null = isinstance(right, ast.Name) and right.id.casefold() == "null"
+            raise reader.refused(right, "say x is None" if null else "only is None and is not None: say == to compare")
         missing = Missing(reader(left, depth))
         return Not(missing) if isinstance(operation, ast.IsNot) else missing
     if isinstance(operation, (ast.In, ast.NotIn)):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 from tightrope.engines.backends.column_types import decoded
@@ -30,6 +32,8 @@ def collect(
     """The integers that the request asks for, groups sorted by key; every step in the engine is guarded."""
     wide, source = not of(backend).wide_sums, Source(table, schema)
     narrow, given = guarded("prepare the columns of a question", lambda: rows.narrow(source, types, request, wide=wide))
+    if request.steps:
+        return _persons(backend, narrow, request)
     found = (_all if request.bounds.person is None else _bounded)(backend, narrow, request)
     if given is not None:
         # by place: Python takes both instants of the hour that autumn repeats for one key
@@ -43,6 +47,18 @@ def collect(
 def _all(backend: Any, narrow: Rows, request: Request) -> Totals:
     """The totals where each row is a person: nothing to bound."""
     return _fetched(backend, rows.totals(narrow, request), narrow)
+
+
+def _persons(backend: Any, narrow: Rows, request: Request) -> Grouped:
+    """How many persons have so many rows: each in one cell, whatever rows the others have."""
+    counted = narrow.table.group_by("person").agg(own=narrow.table.count())
+    reached = reduce(add, [(counted["own"] >= step).cast("int64") for step in request.steps])
+    placed = counted.mutate(cell=reached)
+    many = placed.count().cast(rows.WIDE_TOTAL)
+    summary = placed.group_by("cell").agg(total0=many, rows=many)
+    found = _fetched(backend, summary, Rows(summary, ("cell",), ()))
+    totals = [found.get((place,), (0,))[0] for place in range(1, len(request.steps) + 1)]
+    return Grouped(tuple((step,) for step in request.steps), {request.measures[0].name: tuple(totals)})
 
 
 def _bounded(backend: Any, narrow: Rows, request: Request) -> Totals:

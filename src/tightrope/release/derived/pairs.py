@@ -55,6 +55,11 @@ class OfPair(Question, ABC):
         between, of = value_range("between", ranges[0]), value_range("of", ranges[1])
         return cls(Asked.of(cls.kind, str(first), str(second), **asked), first, second, between, of)
 
+    @property
+    def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
+        """Both columns, each clamped to its own range."""
+        return (self.column, self.between), (self.other, self.of)
+
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """With both columns read."""
         first, second = term_of(self.column, schema), term_of(self.other, schema)

@@ -57,6 +57,11 @@ class Share(Question):
         """The column, besides what every question has."""
         return cls.of(entry.get("column"), asking(entry))
 
+    @property
+    def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
+        """The column: what is not 1 is taken for 0."""
+        return ((self.column, None),)
+
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """With the column, or the condition, read."""
         return replace(self, asked=self.asked.settled(schema, where), column=term_of(self.column, schema))

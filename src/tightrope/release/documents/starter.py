@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from types import MappingProxyType
 
@@ -16,10 +17,22 @@ GROUPS = ("text", "boolean", "integer", "date")
 NUMBERS = ("number", "integer")
 MOST_COLUMNS, WIDE = 100, 110
 
+MEANS = '# means = "an aircraft"   # where a person is no human'
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a user was asked: how many rows of a person count, what a person is, and the entries of questions."""
+
+    rows: int = 1
+    means: str | None = None
+    questions: tuple[Mapping[str, str | tuple[float, float]], ...] = ()
+
+
 HEAD = """\
 # A plan for Tightrope. Lines that start with # are comments.
 #   tightrope plan FILE      how accurate every answer will be; reads no data, spends nothing
-#   tightrope release FILE   draws the noise, writes result.json, certificate.json, results.csv and report.html
+#   tightrope release FILE   draws the noise, writes result.json, certificate.json, results.csv/.parquet, report.html
 # All settings: docs/plan-file.md
 
 title = {title}
@@ -49,9 +62,9 @@ PERSON = """
 [person]
 # The promise is made to a person: all rows with the same {column} are hidden together.
 column = {column}
-# means = "an aircraft"   # where a person is no human
+{means}
 # At most this many rows of one person count, in each question. More rows: more of the data is used, and more noise.
-rows = 1
+rows = {rows}
 # rows_per_group = 1   # at most this many of them in one group
 # groups = 1           # in at most this many groups; fewer mean less noise
 """
@@ -72,6 +85,8 @@ epsilon = 1
 # delta: how improbable a failure of that promise must be. Well below one over the number of people:
 # 1e-8 suits up to a million people, 1e-10 a hundred million.
 delta = 1e-8
+# costs: so much of it, at most, tells how many rows and values the bounds left out. 0 counts nothing.
+costs = 0.02
 
 # The questions share the budget. weight = 4 gives one of them half the noise it would have with weight = 1.
 [[question]]
@@ -105,12 +120,13 @@ def starter(
     *,
     table: str | None = None,
     dialect: Mapping[str, str] = MappingProxyType({}),
+    chosen: Chosen | None = None,
 ) -> str:
     """The text of a plan for the table with this schema at ``path``; no value of the table is read.
 
     It loads and runs as it is: one total. ``person`` is the column that says whose row it is, None where each row is
     a person; ``table`` is needed for a DuckDB file, ``dialect`` for a CSV file written in another way. Groups and
-    means are comments to fill in: no range is made up.
+    means are comments to fill in: no range is made up. ``chosen`` is what somebody was asked instead.
     Raises ``SchemaError`` where the person column is missing or cannot name people.
 
     >>> print(starter(Schema((Column("age", "integer"),)), "a.parquet", None).splitlines()[5])
@@ -130,8 +146,20 @@ def starter(
     written = "".join(f"{key} = {quoted(mark)}\n" for key, mark in dialect.items())
     parts += [DIALECT + written] if written else []
     parts += [_columns(others) if typed else _types(others)]
-    parts += [EACH_ROW if column is None else PERSON.format(column=quoted(column)), BUDGET, *_examples(others, typed)]
-    return "".join(parts)
+    wishes = chosen or Chosen()
+    parts += [EACH_ROW if column is None else _who(column, wishes), BUDGET]
+    return "".join([*parts, *(map(_entry, wishes.questions) if wishes.questions else _examples(others, typed))])
+
+
+def _who(column: str, wishes: Chosen) -> str:
+    means = MEANS if wishes.means is None else f"means = {quoted(wishes.means)}"
+    return PERSON.format(column=quoted(column), means=means, rows=wishes.rows)
+
+
+def _entry(question: Mapping[str, str | tuple[float, float]]) -> str:
+    """One question as a plan has it."""
+    lines = [f"{key} = {quoted(said) if isinstance(said, str) else list(said)}" for key, said in question.items()]
+    return "\n".join(["\n[[question]]", *lines, ""])
 
 
 def quoted(text: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 from tightrope.certificates.printable import printable
@@ -19,20 +19,18 @@ from tightrope.engines.expressions.tree import Tree
 from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError, SchemaError
 from tightrope.numerics.checks import positive, whole
+from tightrope.release.questions.asking.keys import Keys, listed_keys
+from tightrope.release.questions.asking.texts import TEXTS, texts
 from tightrope.release.questions.within import Within
 
-Keys = tuple[tuple[object, ...], ...]
 Given = str | Expression
 """A column's name, or an expression, also as text: which of them a text is, the table's own names tell."""
 Maker = TypeVar("Maker", bound=Callable[..., Any])
-NESTED = (list, tuple, dict, set, frozenset)
-MOST_KEYS = 1_000_000
-"""So many keys are planned at most: each is a row of the answer."""
 MOST_KNOWN = 10_000
 """So many groups are listed without being asked for at most; more are discovered."""
 RESERVED = (*MEASURES, *PAID)
 """Names of the columns of an answer: no key may be called so."""
-ENTRIES = ("where", "by", "keys", "weight", "name", "rows_per_group", "groups", "within")
+ENTRIES = ("where", "by", "keys", "weight", "name", "rows_per_group", "groups", "within", *TEXTS)
 """The keys of a plan file that every question has."""
 RENAMED = {"groups_per_person": "groups"}
 """The keywords that are called otherwise there."""
@@ -46,7 +44,8 @@ class Asking(TypedDict, total=False):
     one column, tuples of several, or column → values for every combination); left out, they are discovered, or listed
     where the expressions have few values (months, parts of a range). ``weight=4`` asks for half the noise of weight 1,
     to the nearest size that is used. ``rows_per_group`` and ``groups_per_person`` override the session's bounds.
-    ``within=50`` asks for the least budget with which 95 % of answers are within ± 50 (``Session.plan``).
+    ``within=50`` asks for the least budget with which 95 % of answers are within ± 50 (``Session.plan``). ``title``,
+    ``description``, ``unit`` and ``means`` (what a value is, in place of the kind's own words) are shown to readers.
     """
 
     where: Given | None
@@ -57,6 +56,10 @@ class Asking(TypedDict, total=False):
     rows_per_group: int | None
     groups_per_person: int | None
     within: float | str | None
+    title: str | None
+    description: str | None
+    unit: str | None
+    means: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ class Asked:
     known: bool = False
     """Whether the groups are listed because they follow from the expressions."""
     within: Within | None = None
+    said: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    """Those of ``TEXTS`` that were given."""
 
     @classmethod
     def of(cls, *what: str, **asking: Unpack[Asking]) -> Self:
@@ -95,7 +100,7 @@ class Asked:
         rows, groups = asking.get("rows_per_group"), asking.get("groups_per_person")
         return cls(
             by=by,
-            keys=_keys(asking.get("keys"), by),
+            keys=listed_keys(asking.get("keys"), by),
             weight=positive("weight", asking.get("weight", 1.0), "1 is the usual weight, 4 asks for half the noise"),
             name=_name(asking.get("name"), [*what, *(["by", *by] if by else [])]),
             rows_per_group=None if rows is None else whole("rows_per_group", rows),
@@ -103,6 +108,7 @@ class Asked:
             terms=tuple(named.values()),
             where=() if where is None else (unwrapped(where),),
             within=None if asking.get("within") is None else Within.of(asking["within"]),
+            said=texts(asking),
         )
 
     @property
@@ -192,56 +198,6 @@ def _named(by: object) -> dict[str, Term]:
         if column in RESERVED:
             raise PlanError("by", column, f"not one of {RESERVED}", "answers use these names; rename the column")
     return {name: unwrapped(term) for name, term in pairs}
-
-
-def _keys(keys: object, by: tuple[str, ...]) -> Keys | None:
-    if keys is None:
-        return None
-    if not by:
-        raise PlanError("keys", keys, "left out where by is", 'say which column they are of: by="city"')
-    listed = _product(keys, by) if isinstance(keys, Mapping) else _listed(keys, by)
-    if not all(isinstance(value, Hashable) and not isinstance(value, NESTED) for key in listed for value in key):
-        expected = f"a list of {'values' if len(by) == 1 else f'lists of {len(by)} values'}, none of them a list itself"
-        raise PlanError("keys", _kind(keys), expected, "say keys = [0, 1]" if len(by) == 1 else 'say keys = [["a", 1]]')
-    return tuple(dict.fromkeys(listed))
-
-
-def _listed(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:
-    listed = [tuple(key) if isinstance(key, (tuple, list)) else (key,) for key in _values(keys)]
-    for place, key in enumerate(listed):
-        if len(key) != len(by):
-            raise PlanError("keys", f"{len(key)} in key {place + 1}", f"one value for each of {list(by)}")
-    return listed
-
-
-def _product(keys: Mapping[object, object], by: tuple[str, ...]) -> list[tuple[object, ...]]:
-    if set(keys) != set(by):
-        raise PlanError("keys", list(keys), f"values for exactly the columns {list(by)}")
-    columns = [_values(keys[column]) for column in by]
-    if (size := math.prod(map(len, columns))) > MOST_KEYS:
-        expected = f"at most {MOST_KEYS:,} combinations"
-        raise PlanError("keys", f"{size:,} combinations", expected, "list those that matter, or leave keys out")
-    return list(itertools.product(*columns))
-
-
-_PLAIN = (list, tuple, range, set, frozenset)
-_OTHERS = (("numpy", "ndarray"), ("pandas", "Index"))
-"""Lists of other libraries, by library and class. A column of a frame is not among them: it is data."""
-
-
-def _values(values: object) -> list[object]:
-    others = any((cls.__module__.partition(".")[0], cls.__name__) in _OTHERS for cls in type(values).__mro__)
-    others = others and getattr(values, "ndim", 1) == 1
-    entries = list(values) if isinstance(values, _PLAIN) or others else []  # type: ignore[call-overload]
-    if not entries:
-        remedy = "list them in the plan, or leave keys out to discover them; keys that are read from the data are data"
-        raise PlanError("keys", _kind(values), "a list with at least one key", remedy)
-    return entries
-
-
-def _kind(keys: object) -> str:
-    """What is shown of keys that cannot be: not they, for they may have been read from the data."""
-    return f"{type(keys).__name__} of {len(keys)}" if isinstance(keys, (*_PLAIN, Mapping)) else type(keys).__name__
 
 
 def _name(name: str | None, usual: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, Unpack, final
 
+from tightrope.certificates.printable import A_PERSON, noun
 from tightrope.errors import PlanError
 from tightrope.release.questions.asked import Asked, Asking, asking, spelled_out
 from tightrope.release.questions.count import RowCounting
@@ -20,6 +21,11 @@ class CountDistinct(RowCounting):
     meaning = "How many persons there are, each counted once in a group"
     additive = False
     counts = True
+
+    def meaning_for(self, means: str) -> str:
+        """Of what is no human, without a plural, which the plan does not say."""
+        counted = f"How many there are, each {noun(means)} counted once in a group"
+        return self.meaning if means == A_PERSON else counted
 
     def __str__(self) -> str:
         return f"number of persons{self.asked.groups}"

@@ -31,7 +31,7 @@ class Histogram(RowCounting):
     """The number of rows between one edge and the next: the last of its keys is the edge where a part begins."""
 
     column: Term
-    edges: Edges
+    begin: Edges
 
     kind = "histogram"
     meaning = "How many records there are"
@@ -44,9 +44,9 @@ class Histogram(RowCounting):
     entries = ("column", "edges", "width", "between")
 
     def __str__(self) -> str:
-        ends = f"from {self.edges[0]} to {self.edges[-1]} and beyond"
+        ends = f"from {self.begin[0]} to {self.begin[-1]} and beyond"
         others = replace(self.asked, by=self.by[:-1], terms=self.asked.terms[:-1]).groups
-        return f"histogram of {printable(str(self.column))} in {len(self.edges):,} parts {ends}{others}"
+        return f"histogram of {printable(str(self.column))} in {len(self.begin):,} parts {ends}{others}"
 
     @classmethod
     def of(cls, column: object, edges: Edges, asked: Asking) -> Self:
@@ -67,12 +67,17 @@ class Histogram(RowCounting):
         edges = edges_of(entry.get("edges"), entry.get("width"), entry.get("between"))
         return cls.of(entry.get("column"), edges, asking(entry))
 
+    @property
+    def edges(self) -> tuple[bool | int | float | str, ...]:
+        """As they were given."""
+        return tuple(edge.value for edge in self.begin)
+
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """Grouped by the edge below each value, after all other groups."""
         if isinstance(self.asked.terms[-1], Cut):
             return replace(self, asked=self.asked.settled(schema, where))
         term = term_of(self.column, schema)
-        parts = cut(Column(term) if isinstance(term, str) else term, self.edges)
+        parts = cut(Column(term) if isinstance(term, str) else term, self.begin)
         asked = replace(self.asked, terms=(*self.asked.terms[:-1], parts))
         return replace(self, asked=asked.settled(schema, where), column=term)
 
@@ -106,11 +111,22 @@ def edges_of(edges: object, width: object, between: object) -> Edges:
     if edges is None:
         return _counted_off(width, between)
     if between is not None or not isinstance(edges, (list, tuple, range)):
-        raise PlanError("edges", type(edges).__name__, "a list of rising numbers or days, without between", RISING)
+        raise PlanError("edges", _typed(edges), "a list of rising numbers or days, without between", RISING)
     try:
         return cut(Column("x"), [literal(edge) for edge in edges]).edges
     except InputError as error:
-        raise PlanError("edges", error.value, error.expected, RISING) from None
+        raise PlanError("edges", _typed(edges), error.expected, RISING) from None
+
+
+def _typed(edges: object) -> object:
+    """What was typed, if it is short and plain: a column of a frame is data, and is not shown."""
+    plain = edges if isinstance(edges, (list, tuple, range)) else [edges]
+    short = len(plain) <= MOST_SHOWN and all(isinstance(edge, str | int | float | None) for edge in plain)
+    return edges if short and len(repr(edges)) <= MOST_LETTERS else f"{type(edges).__name__} of {len(plain):,}"
+
+
+MOST_SHOWN, MOST_LETTERS = 20, 200
+"""So much of wrong edges is shown at most."""
 
 
 def _counted_off(width: object, between: object) -> Edges:

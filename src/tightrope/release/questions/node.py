@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 from tightrope.engines.expressions.cells import Cell
 from tightrope.engines.expressions.terms import Term
 from tightrope.engines.schema import Schema
-from tightrope.release.questions.asked import Asked, Keys
+from tightrope.release.questions.asked import Asked
+from tightrope.release.questions.asking.keys import Keys
 from tightrope.release.questions.vector import Noise, Vector
 
 Integers = Mapping[str, int]
@@ -62,6 +63,26 @@ class Question(ABC):
     def cell(self) -> Cell | None:
         """Parts of a range that its groups are counted in, cell by cell; None where groups have no parts."""
         return None
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Numbers of rows by which it counts persons; none where it counts or measures rows."""
+        return ()
+
+    @property
+    def edges(self) -> tuple[bool | int | float | str, ...]:
+        """Where the parts begin that its last key names; none where its groups are no parts of a range."""
+        return ()
+
+    def meaning_for(self, means: str) -> str:
+        """What its numbers are, where a person is this."""
+        del means
+        return self.meaning
+
+    @property
+    def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
+        """The columns whose values it takes, and the ranges to which they are clamped, where they are."""
+        return ()
 
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """The same question of a table with this schema: texts are read, ``where`` must be true besides.

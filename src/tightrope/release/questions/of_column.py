@@ -51,6 +51,11 @@ class OfColumn(Question, ABC):
             raise PlanError("between", None, "a pair of numbers", PUBLIC)
         return self.limits
 
+    @property
+    def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
+        """The column, clamped to ``between``."""
+        return ((self.column, self.between),)
+
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """The range of an expression is known from its parts."""
         asked, term = self.asked.settled(schema, where), term_of(self.column, schema)

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from tightrope.certificates.budget import TYPICAL, Budget
-from tightrope.certificates.printable import noun
+from tightrope.certificates.printable import A_PERSON, noun, printable
 from tightrope.design.allocation.contributions import Contribution
-from tightrope.design.allocation.size_search import MOST_EPSILON
 from tightrope.design.allocation.units import Unit
 from tightrope.engines.expressions.terms import Term, facts_of
 from tightrope.engines.request import PersonBounds, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import check_kinds
 from tightrope.errors import InputError, PlanError, SchemaError
-from tightrope.release.questions.asked import MOST_KEYS, Keys
+from tightrope.release.questions.asking.keys import MOST_KEYS, Keys
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.vector import Vector, row_count
 
-A_PERSON = "a person"
 VALUES = ("integer", "number", "boolean")
 MOST_QUESTIONS = 100
 """A plan of so many takes half a minute; each further one takes longer."""
 KEY_COUNT = "rows"
-LARGEST_DELTA, WORRYING_DELTA = Decimal("0.1"), Decimal("1e-4")
-"""A δ that is refused; and one from which on a plan warns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +39,12 @@ class Task:
     """How many parts each group is counted in, cell by cell; None where groups have no parts."""
     key_count: Vector | None
     """Shows which keys there are, where they are discovered: charged once, and whoever asks for the rows has it."""
+    tallies: tuple[Vector, ...] = ()
+    """Vectors ``whole`` over all groups: what bounding and clamping cost."""
+    about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The questions that each tally is about, by their names."""
+    steps: tuple[int, ...] = ()
+    """Numbers of rows by which persons are counted; its groups are these."""
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -55,21 +56,33 @@ class Task:
         """Every noisy vector once, in the order of the draws: the key count, then those of each question."""
         first = () if self.key_count is None else (self.key_count,)
         own = (vector for vectors in self.served.values() for vector in vectors.values())
-        return tuple(dict.fromkeys((*first, *own)))
+        return tuple(dict.fromkeys((*first, *own, *self.tallies)))
 
-    def answered_by(self, vector: Vector) -> tuple[Question, ...]:
-        """The questions whose answers a vector enters; a count of keys decides about the groups of all."""
-        return tuple(q for q, own in self.served.items() if vector in (self.key_count, *own.values()))
+    def answered_by(self, vector: Vector) -> tuple[str, ...]:
+        """The questions that a vector enters or is about; a count of keys decides about the groups of all."""
+        served = (q.name for q, own in self.served.items() if vector in (self.key_count, *own.values()))
+        return self.about.get(vector.name) or tuple(served)
 
     @property
     def request(self) -> Request:
         """What the engine is asked."""
-        return Request(self.by, self.keys, self.bounds, tuple(vector.measure for vector in self.vectors), self.where)
+        measures = tuple(vector.measure for vector in self.vectors)
+        keys = ((),) if self.steps else self.keys
+        return Request(self.by, keys, self.bounds, measures, self.where, self.steps)
 
     def contribution(self, cells: int = 1) -> Contribution:
         """How one person's rows fall into the groups, each of so many cells."""
         groups = 1 if not self.by else self.bounds.groups
         return Contribution(self.bounds.rows, self.bounds.rows_per_group, groups * cells)
+
+    def shifted(self, own: Sequence[Vector]) -> Contribution:
+        """How one person's rows fall into the groups of a set.
+
+        To one that is ``whole`` a person adds once, at most the sensitivity: to one of its vectors.
+        """
+        if own[0].whole:
+            return Contribution(1, 1, len(own))
+        return self.contribution(1 if own[0].exclusive is None else len(own))
 
     @property
     def sets(self) -> tuple[tuple[Vector, ...], ...]:
@@ -107,8 +120,8 @@ class Person:
 
     def bounds(self, question: Question) -> PersonBounds:
         """The bounds of one question; one without groups has one group, and nobody is in more groups than there are."""
-        if self.column is None:
-            return PersonBounds(None, 1, 1, 1)
+        if self.column is None or question.steps:
+            return PersonBounds(self.column, 1, 1, 1)
         per_group = min(question.rows_in_group or self.rows_per_group, self.rows)
         if question.cell is not None:  # any way in which so many rows may fall into cells
             most = self.rows if question.by else per_group
@@ -122,9 +135,8 @@ class Person:
 
 def _unit(task: Task, own: tuple[Vector, ...]) -> Unit:
     """Together: every spend at once. Exclusive: one spend over cells, for each row enters one of them."""
-    if own[0].exclusive is None:
-        return Unit(tuple(vector.spend for vector in own), task.contribution())
-    return Unit((own[0].spend,), task.contribution(len(own)))
+    spends = tuple(vector.spend for vector in (own if own[0].exclusive is None else own[:1]))
+    return Unit(spends, task.shifted(own))
 
 
 def tasks_of(
@@ -145,45 +157,25 @@ def tasks_of(
         if names.count(name) > 1:
             raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
     gathered: dict[object, list[Question]] = {}
-    for question in (given.settled(schema, where) for given in questions):
-        _check(question, schema)
-        _check_keys(question, person, schema)
-        keys = _keys(question)
+    for given in questions:
+        with _named(given):
+            question = given.settled(schema, where)
+            _check(question, schema)
+            _check_keys(question, person, schema)
+            keys = _keys(question)
         shared = _terms(question), keys, person.bounds(question), question.asked.condition
         gathered.setdefault(shared, []).append(question)
     return tuple(_task(own, person) for own in gathered.values())
 
 
-def usable_delta(budget: Budget, tasks: Sequence[Task]) -> None:
-    """Raises ``InputError`` for a δ that protects nobody, and for none where keys must be hidden."""
-    if not budget.delta < LARGEST_DELTA:
-        remedy = f"delta is the chance that somebody is given away for certain; {TYPICAL}"
-        raise InputError("delta", budget.delta, f"below {LARGEST_DELTA} for a release", remedy)
-    discovered = [question.name for task in tasks if task.key_count is not None for question in task.questions]
-    if discovered and not budget.delta > 0:
-        remedy = f"list the keys of {discovered[0]} with keys=[...], or say delta=1e-12: it costs next to nothing"
-        raise InputError("delta", budget.delta, "above 0 where keys are discovered", remedy)
-
-
-def large_delta(budget: Budget) -> str | None:
-    """Words of warning for a δ that would be one over the number of people in a small town, or more."""
-    if budget.delta < WORRYING_DELTA:
-        return None
-    return (
-        f"delta {float(budget.delta):g} is large: with {int(1 / budget.delta):,} people the promise allows to publish "
-        "one of them, picked at random; it should be far below one over the number of people"
-    )
-
-
-def large_epsilon(budget: Budget) -> str | None:
-    """Words of warning for an ε beyond every noise that is made."""
-    largest = max(epsilon for epsilon, _ in budget.stated)
-    if largest <= MOST_EPSILON:
-        return None
-    return (
-        f"epsilon {float(largest):g} protects nobody, and the noise is that of epsilon {MOST_EPSILON:g}: next to none; "
-        "a typical value is 1"
-    )
+@contextmanager
+def _named(question: Question) -> Iterator[None]:
+    """Errors say which question they are of."""
+    try:
+        yield
+    except InputError as error:
+        said = f"{error.name} of {printable(question.name)}"
+        raise type(error)(said, error.value, error.expected, error.remedy) from None
 
 
 def _check(question: Question, schema: Schema) -> None:
@@ -198,6 +190,8 @@ def _check(question: Question, schema: Schema) -> None:
 
 def _check_keys(question: Question, person: Person, schema: Schema) -> None:
     """Listed keys are of their columns' kinds; found ones are never those of one person, for none would be shown."""
+    if question.steps:
+        return
     if question.keys is not None:
         check_kinds(question.keys, question.asked.terms, schema)
     elif person.column is not None and person.column in _terms(question):
@@ -212,7 +206,7 @@ def _task(questions: list[Question], person: Person) -> Task:
     served = {question: _served(question, number, count) for number, question in enumerate(questions)}
     bounds, where = person.bounds(first), first.asked.condition
     cells = None if first.cell is None else first.cell.parts_of
-    return Task(MappingProxyType(served), _terms(first), keys, bounds, where, cells, count)
+    return Task(MappingProxyType(served), _terms(first), keys, bounds, where, cells, count, steps=first.steps)
 
 
 def _terms(question: Question) -> tuple[Term, ...]:

@@ -34,6 +34,8 @@ class Vector:
     block: int | None = None
     """Where keys are counted together before the noise: so many neighbouring cells of its question (``Question.cell``).
     """
+    whole: bool = False
+    """Whether all groups are counted together before the noise; then it has an ``exclusive`` label."""
 
     @property
     def name(self) -> str:
@@ -43,7 +45,7 @@ class Vector:
     @property
     def counts_rows(self) -> bool:
         """Whether it is the number of rows, which a discovered key has a count of already."""
-        return self.measure.column is None
+        return self.measure.column is None and not self.whole
 
     @property
     def step(self) -> float:

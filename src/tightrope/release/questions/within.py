@@ -36,6 +36,9 @@ class Within:
             raise PlanError("within", wanted, "a number above 0", REMEDY)
         return cls(number.scaleb(-2) if relative else number, relative)
 
+    def __str__(self) -> str:
+        return f"{self.half.scaleb(2).normalize():f}%" if self.relative else f"{self.half.normalize():f}"
+
     def at(self, rows: int | None) -> float:
         """The half-width in a group of so many rows."""
         return float(self.half) * (rows or 1) if self.relative else float(self.half)

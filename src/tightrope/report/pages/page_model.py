@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
@@ -14,6 +17,7 @@ from tightrope.report.words import attacker, wording
 from tightrope.report.words.answers import Answer, read_answers
 from tightrope.report.words.digits import UP, percent, significant
 from tightrope.report.words.document import Json, items, number, part, parts, text, texts
+from tightrope.report.words.further import further
 from tightrope.report.words.promise import Promise, promise
 
 MOST_LINES = 2_000  # more make the page heavy, and nobody reads them
@@ -26,11 +30,15 @@ class AnswerView:
     """One answer: its words, its chart (along an axis, or inside the table) and its table."""
 
     name: str
+    place: str
+    """Its place on the page, for links: made from the name, the same in every release."""
+    description: str
     heading: str
     asked: str
     by: tuple[str, ...]
     groups: int
     lines: list[Line]
+    further: tuple[str, ...]
     axis: AxisChart | None
     listed: ListChart | None
     hidden_intervals: bool
@@ -75,29 +83,59 @@ class Page:
     title: str
     promise: Promise
     answers: list[AnswerView]
+    left_out: list[tuple[str, str]]
     privacy: PrivacyView
+    about: list[tuple[str, str]]
 
 
 def page_view(document: Json) -> Page:
     """Everything the page shows of a document."""
     certificate = part(document, "certificate")
-    answers = [answer_view(answer, place) for place, answer in enumerate(read_answers(document), 1)]
-    return Page(printable(text(document, "title")), promise(certificate), answers, privacy_view(certificate))
+    read = read_answers(document)
+    answers = [answer_view(answer, place) for answer, place in zip(read, places([a.name for a in read]), strict=True)]
+    left_out, privacy = wording.left_out(document), privacy_view(certificate)
+    return Page(printable(text(document, "title")), promise(certificate), answers, left_out, privacy, _about(document))
 
 
-def answer_view(answer: Answer, place: int) -> AnswerView:
-    """One answer as it is shown, the ``place``-th of the page."""
+ABOUT = {"description": "", "origin": "Source", "publisher": "Published by", "contact": "Contact"}
+"""What the publisher says, and the words before it."""
+
+
+def _about(document: Json) -> list[tuple[str, str]]:
+    said = part(document, "about")
+    return [(words, printable(text(said, name))) for name, words in ABOUT.items() if text(said, name)]
+
+
+def places(names: Sequence[str]) -> list[str]:
+    """The place of each answer on the page, from letters and digits of its name; different for each.
+
+    >>> places(["count_by_city", "Mean of x!", "mean of x", ""])
+    ['count-by-city', 'mean-of-x', 'mean-of-x-2', 'answer']
+    """
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-") or "answer"
+        further = (f"{plain}-{number}" for number in itertools.count(2))
+        found.append(plain if plain not in found else next(other for other in further if other not in found))
+    return found
+
+
+def answer_view(answer: Answer, place: str) -> AnswerView:
+    """One answer as it is shown, at this place of the page."""
     groups, answer = len(answer.rows), replace(answer, rows=answer.rows[:MOST_LINES])
     axis = axis_chart(answer)
     listed = None if axis else list_chart(answer, f"grid-{place}")
     dots = [placed.dot for placed in axis.dots] if axis else listed.dots if listed else []
     return AnswerView(
         name=answer.name,
+        place=f"answer-{place}",
+        description=printable(answer.description),
         heading=wording.heading(answer),
         asked=wording.asked(answer),
         by=tuple(map(printable, answer.by)),
         groups=groups,
         lines=lines(answer, listed.dots if listed else ()),
+        further=further(answer)[0],
         axis=axis,
         listed=listed,
         hidden_intervals=narrower_than_dots(dots),

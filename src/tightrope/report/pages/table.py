@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tightrope.report.pictures.dots import Dot
 from tightrope.report.words.answers import Answer, Row
+from tightrope.report.words.further import further
 from tightrope.report.words.interval import Shown, shown
 
 
@@ -19,16 +20,16 @@ class Line:
     dot: Dot | None
     withheld: bool
     first: bool
+    further: tuple[str, ...] = ()
+    """What else was paid for, as text."""
 
 
 def lines(answer: Answer, dots: Sequence[Dot | None] = ()) -> list[Line]:
     """One line a group, in the order of the keys, each with its dot where there is a list chart."""
     decimals, drawn = answer.decimals, dots or [None] * len(answer.rows)
     before = [None, *(row.keys[:1] for row in answer.rows)]
-    return [
-        _line(row, decimals, dot, row.keys[:1] != previous)
-        for row, dot, previous in zip(answer.rows, drawn, before, strict=False)
-    ]
+    every = zip(answer.rows, drawn, before, further(answer)[1], strict=False)
+    return [_line(row, decimals, dot, (row.keys[:1] != previous, said)) for row, dot, previous, said in every]
 
 
 def narrower_than_dots(dots: Sequence[Dot | None]) -> bool:
@@ -37,11 +38,12 @@ def narrower_than_dots(dots: Sequence[Dot | None]) -> bool:
     return bool(drawn) and sum(dot.upper - dot.lower < 1.5 for dot in drawn) > len(drawn) / 2
 
 
-def _line(row: Row, decimals: int, dot: Dot | None, first: bool) -> Line:
+def _line(row: Row, decimals: int, dot: Dot | None, besides: tuple[bool, tuple[str, ...]]) -> Line:
     return Line(
         keys=row.labels,
         shown=shown(row, decimals),
         dot=dot,
         withheld=row.value is None,
-        first=first,
+        first=besides[0],
+        further=besides[1],
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightrope.report.pictures.scale import Scale, Tick, scale_of, value_scale
-from tightrope.report.words.answers import Answer, Row, label
+from tightrope.report.words.answers import Answer, Row
 from tightrope.report.words.digits import fixed
 from tightrope.report.words.document import as_number
 
@@ -115,4 +115,4 @@ def _placed(row: Row, keys: Scale, values: Scale, decimals: int) -> PlacedDot | 
     key = as_number(row.keys[0])
     along = NO_KEY_AT if key is None else keys.at(key)
     value, lower, upper = (fixed(number, decimals) for number in (row.value, row.lower, row.upper))
-    return PlacedDot(along, dot, f"{label(row.keys[0])}: {value} ({lower} to {upper})", key is None)
+    return PlacedDot(along, dot, f"{row.labels[0]}: {value} ({lower} to {upper})", key is None)

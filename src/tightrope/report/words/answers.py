@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
-from tightrope.certificates.printable import printable
+from tightrope.certificates.printable import part_named, printable
 from tightrope.certificates.release import MEASURES, PAID
 from tightrope.report.words.digits import decimals_for
 from tightrope.report.words.document import Json, as_number, items, number, part, parts, text, texts
@@ -23,6 +23,10 @@ class Row:
     value: float | None
     lower: float | None
     upper: float | None
+    part: str = ""
+    """What the last key is called, where it is a part of a range."""
+    paid: Json = field(default_factory=dict)
+    """What else was paid for."""
 
     @property
     def half_width(self) -> float | None:
@@ -34,7 +38,8 @@ class Row:
     @property
     def labels(self) -> tuple[str, ...]:
         """The keys as text."""
-        return tuple(label(key) for key in self.keys)
+        own = tuple(label(key) for key in self.keys)
+        return (*own[:-1], self.part) if self.part else own
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,9 @@ class Answer:
     error: Json
     noise: tuple[Json, ...]
     notes: tuple[str, ...]
+    title: str = ""
+    description: str = ""
+    unit: str = ""
     ranked: bool = False
     """Whether the groups stand in an order of their own: the largest first, not by their keys."""
 
@@ -121,7 +129,8 @@ def read_answer(source: Json) -> Answer:
     if not by and len(records) > 1:
         by = tuple(dict.fromkeys(name for record in records for name in record if name not in _MEASURES))
     keys = text(source, "keys")
-    rows, ranked = tuple(_row(record, by) for record in records), any("best_rank" in record for record in records)
+    edges, ranked = items(source, "edges"), any("best_rank" in record for record in records)
+    rows = tuple(_row(record, by, edges) for record in records)
     return Answer(
         name=text(source, "name"),
         question=text(source, "question"),
@@ -134,13 +143,18 @@ def read_answer(source: Json) -> Answer:
         error=part(source, "error"),
         noise=tuple(parts(source, "noise")),
         notes=tuple(texts(source, "notes")),
+        title=text(source, "title"),
+        description=text(source, "description"),
+        unit=text(source, "unit"),
         ranked=ranked,
     )
 
 
-def _row(record: Json, by: Iterable[str]) -> Row:
+def _row(record: Json, by: Iterable[str], edges: Sequence[object]) -> Row:
     keys = tuple(record.get(name) for name in by)
-    return Row(keys, number(record, "value"), number(record, "lower"), number(record, "upper"))
+    part = part_named(keys[-1], edges) if edges and keys else ""
+    paid = {name: record[name] for name in PAID if name in record}
+    return Row(keys, number(record, "value"), number(record, "lower"), number(record, "upper"), part, paid)
 
 
 def _order(row: Row) -> tuple[tuple[int, float, str], ...]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tightrope.certificates.printable import noun, printable
+from tightrope.certificates.printable import A_PERSON, noun, printable
 from tightrope.report.words.attacker import attack_success
 from tightrope.report.words.digits import UP, one_in, percent, significant
 from tightrope.report.words.document import Json, number, part, text
 
-A_PERSON = "a person"
-"""The reader is addressed where a person is a human, which they are unless it is said what else they are."""
 _LIMITS = (
     ("rows_per_person", "row", ""),
     ("groups_per_person", "group", ""),

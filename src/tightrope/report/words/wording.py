@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tightrope.certificates.printable import printable
 from tightrope.report.words.answers import Answer
 from tightrope.report.words.digits import MISSING, UP, percent, significant
-from tightrope.report.words.document import Json, number, parts, text
+from tightrope.report.words.document import Json, number, parts, text, texts
 
 NOTHING_SHOWN = "No group is large enough to be shown."
 LEAST_CHANCE, LEAST_MORE = 1e-6, 1e-3
@@ -24,6 +24,16 @@ class Cost:
     suppressed: str
 
 
+def left_out(document: Json) -> list[tuple[str, str]]:
+    """What bounding and clamping cost, one sentence each, and the answers that it is about."""
+    said = ((text(cost, "statement"), texts(cost, "answers")) for cost in parts(document, "costs"))
+    return [
+        (printable(statement[:1].upper() + statement[1:]) + ".", ", ".join(names))
+        for statement, names in said
+        if statement
+    ]
+
+
 def heading(answer: Answer) -> str:
     """The question with a capital letter, else the name.
 
@@ -31,7 +41,7 @@ def heading(answer: Answer) -> str:
     >>> heading(read_answer({"question": "mean of x by educ"}))
     'Mean of x by educ'
     """
-    shown = printable(answer.question or answer.name.replace("_", " ") or "Answer")
+    shown = printable(answer.title or answer.question or answer.name.replace("_", " ") or "Answer")
     return shown[0].upper() + shown[1:]
 
 
@@ -39,6 +49,7 @@ def asked(answer: Answer) -> str:
     """One plain sentence or two: what the numbers are, for which groups, and how these were found."""
     groups = " and ".join(f"“{printable(name)}”" for name in answer.by)
     each = f", for each {groups}" if groups else ""
+    each = f", in {printable(answer.unit)}{each}" if answer.unit else each
     over = f", over {printable(answer.over)}" if answer.over else ""
     return f"{printable(answer.meaning)}{each}{over}. {_keys(answer) if groups else ''}".strip()
 

@@ -1,0 +1,128 @@
+"""What bounding and clamping cost, from noisy counts: shares with intervals, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tightrope.certificates.printable import printable
+from tightrope.certificates.release import Cost
+from tightrope.release.costs.tallies import MANY, Tally, What, every_row, name_of, rows_of, tallies_of
+from tightrope.release.questions.of_column import shown_end
+from tightrope.release.questions.tasks import Person, Task
+from tightrope.release.questions.vector import Noise, Vector
+
+OUTSIDE = 0.025
+"""Each of two counts is outside its interval at most so often."""
+KINDS: Mapping[What, Literal["left out", "below", "above", "missing"]] = {
+    "used": "left out", "all": "left out", "below": "below", "above": "above", "missing": "missing",
+}  # fmt: skip
+Counts = Mapping[Vector, int]
+"""Noisy counts over all groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A noisy count, and what it is at least and at most."""
+
+    value: int
+    lower: int
+    upper: int
+
+
+def costs_found(
+    tasks: Sequence[Task], noises: Sequence[Sequence[Noise]], counts: Sequence[Counts], person: Person
+) -> tuple[Cost, ...]:
+    """One statement a task and tally: the share of rows that were left out, of values that were moved or missing."""
+    every = [_counted(own, found) for own, found in zip(noises, counts, strict=True)]
+    pairs = [(task, own) for task, own in zip(tasks, every, strict=True) if own]
+    totals = {rows_of(task): own["all"] for task, own in pairs if "all" in own}
+    used = {rows_of(every_row(task)): own["used"] for task, own in pairs if "used" in own}
+    rows = {place: (found, totals[place]) for place, found in used.items()}
+    asked = ((task, own) for task, own in pairs if "all" not in own)
+    return tuple(cost for task, own in asked for cost in _of_task(task, own, rows, person))
+
+
+def _counted(noises: Sequence[Noise], counts: Counts) -> dict[str, Counted]:
+    """The counts over all groups by the names of their tallies."""
+    found = ((noise, counts[noise.vector]) for noise in noises if noise.vector.whole)
+    return {n.vector.name: Counted(value, *n.interval(value, OUTSIDE)) for n, value in found}
+
+
+Rows = Mapping[object, tuple[Counted, Counted]]
+"""How many rows were used, and how many there are."""
+
+
+def _of_task(task: Task, own: Mapping[str, Counted], rows: Rows, person: Person) -> Iterator[Cost]:
+    found = None if task.bounds.person is None else rows.get(rows_of(every_row(task)))
+    if found is not None and "used" in own:
+        yield _cost(task, Tally("used", None, None), _complement(_share(*found)), _left_out(task, person))
+    for tally in tallies_of(task):
+        if tally.column is not None and name_of(tally) in own:
+            count = own[name_of(tally)]
+            yield _cost(task, tally, None if found is None else _share(count, found[0]), _moved(tally), count)
+
+
+Shares = tuple[float, float, float]
+"""Of a count and of a larger one: the quotient, what it is at least and at most."""
+
+
+def _share(part: Counted, whole: Counted) -> Shares | None:
+    """None where the whole may be nothing."""
+    if whole.lower < 1:
+        return None
+    ends = part.value / whole.value, part.lower / whole.upper, part.upper / whole.lower
+    value, lower, upper = (min(max(end, 0.0), 1.0) for end in ends)
+    return value, lower, upper
+
+
+def _complement(shares: Shares | None) -> Shares | None:
+    return None if shares is None else (1 - shares[0], 1 - shares[2], 1 - shares[1])
+
+
+def _cost(task: Task, tally: Tally, shares: Shares | None, what: str, found: Counted | None = None) -> Cost:
+    value, lower, upper = (None, None, None) if shares is None else shares
+    return Cost(
+        answers=task.about[name_of(tally)],
+        kind=KINDS[tally.what],
+        column=None if tally.column is None else str(tally.column),
+        share=value,
+        lower=lower,
+        upper=upper,
+        statement=_statement(shares, what, found),
+    )
+
+
+def _statement(shares: Shares | None, what: str, found: Counted | None) -> str:
+    if shares is not None:
+        value, lower, upper = shares
+        return f"about {_percent(value)} of {what} ({_percent(lower)} to {_percent(upper)})"
+    if found is None:
+        return f"the noise is too large to say how many of {what}"
+    ends = f"{max(found.lower, 0):,} to {max(found.upper, 0):,}"
+    return f"about {max(found.value, 0):,} of {what} ({ends})"
+
+
+def _left_out(task: Task, person: Person) -> str:
+    rows, noun = task.bounds.rows, person.noun
+    beyond = f"rows of one {noun} beyond {rows * MANY:,} are not counted here"
+    return f"the rows were not used, for at most {rows:,} of one {noun} count; {beyond}"
+
+
+def _moved(tally: Tally) -> str:
+    column = printable(str(tally.column))
+    if tally.what == "missing" or tally.limits is None:
+        return f"the fields of {column} were missing or did not fit its type"
+    end = shown_end(tally.limits[0] if tally.what == "below" else tally.limits[1])
+    return f"the values of {column} were {tally.what} {end} and counted as {end}"
+
+
+def _percent(share: float) -> str:
+    """With one digit below ten percent.
+
+    >>> _percent(0.8912), _percent(0.0312), _percent(0.0)
+    ('89 %', '3.1 %', '0 %')
+    """
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 10 or percent < 0.05 else f"{percent:.1f} %"

@@ -1,0 +1,1 @@
+"""Parts of what every question is told: its groups, and words for readers; know no question."""

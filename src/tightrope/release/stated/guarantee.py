@@ -1,0 +1,70 @@
+"""The promise of a release as data and in words: what is kept, what an attacker gains, whose rows are hidden."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from tightrope.certificates.printable import printable
+
+if TYPE_CHECKING:
+    from tightrope.certificates.budget import Budget
+    from tightrope.privacy.loss import PrivacyLoss
+    from tightrope.release.questions.tasks import Person
+
+
+def attack_success(loss: PrivacyLoss) -> float:
+    """(1 + η)/2, rounded up."""
+    return min(1.0, math.nextafter((1 + loss.total_variation()) / 2, 2.0))
+
+
+def attacker(loss: PrivacyLoss, person: Person) -> str:
+    """What an attacker could gain, in words; percentages are rounded up."""
+    percent = math.ceil(attack_success(loss) * 1000) / 10
+    guess = "you are" if person.human else f"{person.means} is"
+    return (
+        f"An attacker who knows everything else and guesses whether {guess} in the data is right "
+        f"at most {percent:.1f} % of the time; a coin is right 50 % of the time."
+    )
+
+
+def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
+    """ε at the stated δ, η, attack success: rounded to the private side, and as exact decimal strings."""
+    delta = float(budget.delta)
+    proven = math.nextafter(delta, 0.0) if Decimal(delta) > budget.delta else delta
+    epsilon, eta = loss.epsilon(proven), loss.total_variation()
+    return {
+        "epsilon": epsilon,
+        "epsilon_exact": str(Decimal(epsilon)),
+        "delta": delta,
+        "delta_exact": str(budget.delta),
+        "total_variation": eta,
+        "total_variation_exact": str(Decimal(eta)),
+        "attack_success": attack_success(loss),
+    }
+
+
+def neighbours_data(person: Person) -> Mapping[str, Any]:
+    """What the guarantee protects, as data and in a sentence."""
+    if person.column is None:
+        return {
+            "relation": "add-remove",
+            "person": None,
+            "means": person.means,
+            "rows_per_person": 1,
+            "rows_per_group": 1,
+            "groups_per_person": 1,
+            "statement": f"Adding or removing one row (each row is {person.means})",
+        }
+    whose = "their rows" if person.human else "its rows"
+    return {
+        "relation": "add-remove",
+        "person": person.column,
+        "means": person.means,
+        "rows_per_person": person.rows,
+        "rows_per_group": person.rows_per_group,
+        "groups_per_person": person.groups,
+        "statement": f"Adding or removing one {person.noun} (a value of {printable(person.column)}) with all {whose}",
+    }

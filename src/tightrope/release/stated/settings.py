@@ -1,0 +1,70 @@
+"""What a session is told beside its source, keyword by keyword."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict
+
+from tightrope.certificates.budget import Budget
+from tightrope.engines import Lookup
+from tightrope.errors import InputError
+from tightrope.release.stated.people import Given
+
+
+class Settings(TypedDict):
+    """What ``Session`` takes beside its source."""
+
+    person: Given
+    budget: Budget
+    rows_per_person: NotRequired[int | None]
+    rows_per_group: NotRequired[int | None]
+    groups_per_person: NotRequired[int | None]
+    table: NotRequired[str | None]
+    types: NotRequired[Mapping[str, str] | None]
+    lookup: NotRequired[Lookup | Sequence[Lookup]]
+
+
+class Settled(TypedDict):
+    """The same, each of them said."""
+
+    person: Given
+    budget: Budget
+    rows_per_person: int | None
+    rows_per_group: int | None
+    groups_per_person: int | None
+    table: str | None
+    types: Mapping[str, str] | None
+    lookup: Lookup | Sequence[Lookup]
+
+
+def spelled_out(
+    *,
+    person: Given,
+    budget: Budget,
+    rows_per_person: int | None = None,
+    rows_per_group: int | None = None,
+    groups_per_person: int | None = None,
+    table: str | None = None,
+    types: Mapping[str, str] | None = None,
+    lookup: Lookup | Sequence[Lookup] = (),
+) -> Settled:
+    """Every setting, by default as it is here; raises ``InputError`` for a budget that is none."""
+    if not isinstance(budget, Budget):
+        raise InputError("budget", budget, "a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)")
+    return {
+        "person": person,
+        "budget": budget,
+        "rows_per_person": rows_per_person,
+        "rows_per_group": rows_per_group,
+        "groups_per_person": groups_per_person,
+        "table": table,
+        "types": types,
+        "lookup": lookup,
+    }
+
+
+def signature(*first: str) -> inspect.Signature:
+    """What ``help`` shows of a function that takes settings after these."""
+    own = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in first]
+    return inspect.Signature([*own, *inspect.signature(spelled_out).parameters.values()])

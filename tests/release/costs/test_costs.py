@@ -1,0 +1,152 @@
+"""What bounding and clamping cost: counted beside the questions, charged with them, and right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tightrope as tr
+from tightrope.certificates.document import written
+from tightrope.certificates.release import read_result
+from tightrope.engines import open_source
+from tightrope.errors import InputError, PlanError
+from tightrope.release.costs.tallies import MANY
+from tightrope.release.plan import Plan
+
+BUDGET = tr.Budget(epsilon=4, delta=1e-6)
+PEOPLE, EACH = 3_000, 10
+QUESTIONS = (tr.count(by="city"), tr.mean("x", between=(0, 100), by="city"), tr.share("odd"))
+
+
+def people() -> pa.Table:
+    draw = np.random.default_rng(5)
+    rows = PEOPLE * EACH
+    x = draw.normal(50, 40, rows)
+    return pa.table({
+        "nr": np.arange(rows) % PEOPLE,
+        "city": draw.choice(["a", "b", "c"], rows),
+        "x": pa.array(x, mask=draw.random(rows) < 0.2),
+        "odd": x > 60,
+    })  # fmt: skip
+
+
+def planned(rows: int | None, costs: object = "0.1", questions=QUESTIONS, **said: object) -> Plan:
+    person = {"person": None} if rows is None else {"person": "nr", "rows_per_person": rows}
+    session = tr.Session(people(), budget=BUDGET, **person)  # type: ignore[arg-type]
+    return session.plan(list(questions), costs=costs, **said)  # type: ignore[arg-type]
+
+
+def exact(plan: Plan, table: pa.Table) -> dict[str, int]:
+    """The integers before the noise, by the names of tallies."""
+    found: dict[str, int] = {}
+    with open_source(table).snapshot([task.request for task in plan.draft.tasks]) as rows:
+        for task in plan.draft.tasks:
+            values = rows.collect(task.request).values
+            found |= {f"{v.exclusive} {v.name}": sum(values[v.name]) for v in task.tallies}
+    return found
+
+
+def test_every_share_is_what_the_table_says():
+    """Bounded noise is never farther than its worst error; nothing here is left to luck."""
+    plan, table = planned(2), people().to_pandas()
+    answers = plan.release()
+    worst = {n.vector.name: n.mechanism.worst_error for own in plan.noises() for n in own if n.vector.whole}
+    assert all(np.isfinite(reach) for reach in worst.values())
+    counts = exact(plan, people())
+    assert counts["used used"] == 2 * PEOPLE
+    assert counts["all all"] == EACH * PEOPLE
+    by_kind = {(cost.kind, cost.column): cost for cost in answers.costs}
+    assert set(by_kind) == {
+        ("left out", None), ("below", "x"), ("above", "x"), ("missing", "x"), ("missing", "odd"),
+    }  # fmt: skip
+    left_out = by_kind["left out", None]
+    assert left_out.answers == ("count_by_city", "mean_x_by_city", "share_odd")
+    reach_used, reach_all = worst["used"], worst["all"]
+    least = 1 - (2 * PEOPLE + reach_used) / max(EACH * PEOPLE - reach_all, 1)
+    assert left_out.share is not None
+    assert left_out.share >= min(max(least, 0), 1) - 1e-12
+    assert "were not used" in left_out.statement
+    below = table.groupby("nr").head(10)["x"].lt(0).mean()
+    assert counts["below x (0.0, 100.0) below x (0.0, 100.0)"] == pytest.approx(below * 2 * PEOPLE, rel=0.5)
+    assert counts["missing x (0.0, 100.0) missing x (0.0, 100.0)"] == pytest.approx(0.2 * 2 * PEOPLE, rel=0.5)
+
+
+def test_nothing_is_counted_where_nothing_was_asked():
+    plan = planned(2, 0)
+    assert plan.document().costs is None
+    assert plan.release().costs == ()
+    assert "costs = 0.02" in str(plan)
+
+
+@pytest.mark.parametrize("rows", [None, 2])
+def test_it_takes_no_more_than_was_said_and_all_is_certified(rows: int | None):
+    without, plan = planned(rows, 0), planned(rows, "0.05")
+    assert plan.loss.delta(4) <= 1e-6
+    halves = [[accuracy.at(1_000)["half_width_95"] for accuracy in made.accuracies()] for made in (without, plan)]
+    for before, after in zip(*halves, strict=True):
+        assert after <= before * 1.15 + 1  # whole numbers
+    shown = plan.document().costs
+    assert shown is not None
+    assert shown.share == "0.05"
+    assert all(count.half_width_95 > 0 for count in shown.counts)
+    statistics = {mechanism.statistic for mechanism in plan.release().certificate_data.mechanisms}
+    assert {count.statistic for count in shown.counts} <= statistics
+
+
+def test_one_person_adds_no_more_than_the_sensitivity():
+    """With and without each of some persons, hostile ones included; one row is in one tally of a column only."""
+    table = people().slice(0, 4_000)
+    strange = {"nr": [10**6] * 400, "city": ["z"] * 400, "x": [None, np.inf, -np.inf, 1e300] * 100, "odd": [None] * 400}
+    everybody = pa.concat_tables([table, pa.table(strange, schema=table.schema)])
+    plan = planned(3)
+    most = {f"{v.exclusive} {v.name}": v.sensitivity for task in plan.draft.tasks for v in task.tallies}
+    assert most["used used"] == 3
+    assert most["all all"] == 3 * MANY
+    every = exact(plan, everybody)
+    assert every["all all"] == sum(min(count, 3 * MANY) for count in np.unique(everybody["nr"], return_counts=True)[1])
+    for person in (0, 17, 10**6):
+        without = exact(plan, everybody.filter(pa.compute.not_equal(everybody["nr"], person)))
+        for name, count in every.items():
+            assert 0 <= count - without[name] <= most[name], name
+    alone = planned(None)
+    shared = [own for task in alone.draft.tasks for own in task.sets if own[0].whole and len(own) > 1]
+    assert [len(own) for own in shared] == [3]
+    frame = everybody.filter(pa.compute.less(everybody["nr"], 50))
+    counts = exact(alone, frame)
+    for row in range(0, frame.num_rows, 20):
+        rest = pa.concat_tables([frame.slice(0, row), frame.slice(row + 1)])
+        changed = exact(alone, rest)
+        own = {v.name for v in shared[0]}
+        assert sum(counts[k] - changed[k] for k in counts if any(k.endswith(f" {name}") for name in own)) <= 1
+
+
+def test_columns_that_are_asked_about_twice_are_counted_once():
+    twice = planned(
+        2, "0.3", (tr.mean("x", between=(0, 100)), tr.sum("x", between=(0, 100)), tr.median("x", between=(0, 100)))
+    )
+    names = [vector.name for task in twice.draft.tasks for vector in task.tallies]
+    assert names.count("below x (0.0, 100.0)") == 1
+    below = next(cost for cost in twice.release().costs if cost.kind == "below")
+    assert below.answers == ("mean_x", "sum_x", "median_x")
+
+
+@pytest.mark.parametrize("costs", [-0.1, 0.5, "much", True])
+def test_a_part_that_is_none_is_refused(costs: object):
+    with pytest.raises(InputError, match="costs"):
+        planned(2, costs)
+
+
+def test_a_part_that_is_too_small_says_what_would_do():
+    with pytest.raises(PlanError, match="times as much"):
+        planned(1, "0.0001")
+
+
+def test_a_result_and_a_ledger_keep_them(tmp_path: Path):
+    said = {"person": "nr", "rows_per_person": 2, "budget": BUDGET, "ledger": tmp_path / "l", "dataset": "people"}
+    first = tr.Session.open(people(), **said).plan([tr.count()], costs="0.1", key="one").release()  # type: ignore[arg-type]
+    again = tr.Session.open(people(), **said).plan([tr.count()], costs="0.1", key="one").release()  # type: ignore[arg-type]
+    assert first.costs == again.costs != ()
+    assert read_result(written(first.result())).costs == first.costs

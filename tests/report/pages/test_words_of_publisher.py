@@ -1,0 +1,80 @@
+"""What a publisher says stands on the page, as text; and sections are found by the names of their questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tightrope as tr
+from tightrope.certificates.document import written
+from tightrope.certificates.release import About, read_result
+from tightrope.errors import PlanError
+from tightrope.release.documents.plan_file import load
+from tightrope.report import html
+from tightrope.report.pages.page_model import places
+
+PLAN = """
+title = "Visits"
+description = "How many came."
+origin = "<b>The register</b>"
+publisher = "The clinic"
+contact = "clinic@example.org"
+[source]
+path = "visits.csv"
+[person]
+each_row = true
+[budget]
+epsilon = 1
+delta = 1e-8
+[[question]]
+kind = "count"
+by = "day"
+keys = ["Mon"]
+title = "Visitors"
+description = "All who came in."
+unit = "visits"
+means = "The number of visits"
+"""
+
+
+def test_a_plan_says_it_and_the_page_shows_it(tmp_path: Path):
+    (tmp_path / "visits.csv").write_text("day\nMon\nMon\n")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    file = load(tmp_path / "plan.toml")
+    assert file.about == About(
+        description="How many came.", origin="<b>The register</b>", publisher="The clinic", contact="clinic@example.org"
+    )
+    result = file.plan().release().result(file.title, file.about)
+    assert read_result(written(result)) == result
+    (answer,) = result.answers
+    assert (answer.title, answer.unit, answer.meaning) == ("Visitors", "visits", "The number of visits")
+    page = html(result)
+    shown = ("How many came.", "Published by: The clinic", "Contact: clinic@example.org", "All who came in.",
+             "Visitors", "The number of visits, in visits, for each", 'id="answer-count-by-day"')  # fmt: skip
+    for words in shown:
+        assert words in page, words
+    assert "<b>The register" not in page
+    assert "&lt;b&gt;The register" in page
+
+
+def test_places_are_stable_and_differ():
+    assert places(["count_by_city", "Mean of x!", "mean of x", "", "Tür", "t-r"]) == [
+        "count-by-city", "mean-of-x", "mean-of-x-2", "answer", "t-r", "t-r-2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["title", "description", "unit", "means"])
+def test_words_are_text(name: str):
+    for wrong in (3, " ", "x" * 3_000):
+        with pytest.raises(PlanError, match=name):
+            tr.count(**{name: wrong})  # type: ignore[arg-type]
+
+
+def test_words_do_not_make_two_questions_of_one():
+    frame = pd.DataFrame({"x": [1.0, 2.0]})
+    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=1, delta="1e-8"))
+    plan = opened.plan([tr.count(title="One"), tr.count(title="Other", name="again")])
+    assert len(plan.noises()[0]) == 2
+    assert tr.count(title="One") == tr.count()
