@@ -37,9 +37,7 @@ def queries(path: str) -> tuple[Any, Any, Any]:
     )
     income = pl.col("income").fill_nan(0.0).fill_null(0.0).dp.sum((0.0, 200_000.0))
     usable = pl.col("income").is_nan().fill_null(True).not_().cast(pl.Int64).fill_null(0).dp.sum((0, 1)).alias("usable")
-    by_city = (
-        context.query().truncate_per_group(ROWS).group_by("city").agg(dp.len(signed=True), income, usable).resolve()
-    )
+    by_city = context.query().truncate_per_group(ROWS).group_by("city").agg(dp.len(signed=True), income, usable)
     age = pl.col("age").fill_null(0).dp.quantile(0.5, candidates=list(range(101)))
     overall = context.query().truncate_per_group(ROWS).select(age)
     return frame, by_city, overall

@@ -185,7 +185,8 @@ def counted(draft: Draft, newcomer: Sequence[str]) -> list[tuple[Grouped, ...]]:
 def losses(draft: Draft, integers: Sequence[tuple[Grouped, ...]], times: int) -> np.ndarray[Any, Any]:
     """log P(seen | its own table) − log P(seen | the other), of so many releases of each, shape [2, times]."""
     total = np.zeros((2, times))
-    for task, noises, tables in zip(draft.tasks, draft.noises(), integers, strict=True):
+    for task, every, tables in zip(draft.tasks, draft.noises(), integers, strict=True):
+        noises = tuple(noise for noise in every if not noise.vector.whole)  # the others count what bounding costs
         for _, exact in changed(task, tables):
             for own in (0, 1):
                 seen = released(task, noises, exact[own], times)
