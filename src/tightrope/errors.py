@@ -65,6 +65,10 @@ class PrecisionWarning(UserWarning):
     """A bound is safe to state, but may be further from the truth than one part in a thousand; the text says why."""
 
 
+class LedgerWarning(UserWarning):
+    """A ledger works, but something about it that protects people does not, or may not be meant; the text says what."""
+
+
 class EngineError(TightropeError):
     """The database engine failed. The text names the step, never a value from the data."""
 

@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from tightrope.certificates import Budget
+from tightrope.design.noise_limits import noise_limits
+
 
 def test_the_closed_form_is_the_best_at_sensitivity_one(run):
     shown = run("noise", "--epsilon", "1", "--delta", "1e-6", "--total-variation", "0.3", "--json")
@@ -49,6 +52,13 @@ def test_the_ratio_is_to_a_proven_limit(run):
     assert found["limits"]["lower"] <= found["limits"]["upper"]
 
 
+def test_real_limits_are_those_of_noise_limits(run):
+    shown = json.loads(run("noise", "--epsilon", "1", "--delta", "0.3", "--json").out)
+    found = noise_limits(Budget(epsilon=1, delta=0.3))
+    assert (shown["limits"]["lower"], shown["limits"]["upper"]) == (found.lower, found.upper)
+    assert all(row["mean_absolute_error"] >= found.upper * (1 - 1e-9) for row in shown["real_valued"])
+
+
 def test_several_releases(run):
     words = ("noise", "--epsilon", "1", "--delta", "1e-6", "--releases", "10", "--cost", "squared")
     found = json.loads(run(*words, "--json").out)
@@ -57,6 +67,8 @@ def test_several_releases(run):
     shown = run(*words)
     assert "for each of 10 answers" in shown.out
     assert "certified from the table" in shown.out
+    assert 102.8 < found["limits"]["lower"] < found["limits"]["upper"] == found["families"][0]["cost"]
+    assert "a factor of 1.55 is open" in " ".join(shown.out.split())
 
 
 def test_a_picture(run, tmp_path):
@@ -64,6 +76,19 @@ def test_a_picture(run, tmp_path):
     assert (tmp_path / "laws.svg").read_text(encoding="utf-8").startswith("<?xml")
     run("noise", "--epsilon", "1", "--delta", "1e-6", "--plot", tmp_path / "laws.doc").refused_with("plot", ".png")
     run("noise", "--epsilon", "1", "--delta", "1e-6", "--plot", tmp_path / "no" / "laws.png").refused_with("plot")
+
+
+@pytest.mark.parametrize("sensitivity", [1, 3])
+def test_a_delta_that_no_table_can_tell(run, sensitivity):
+    """Families doubled a table of 128 bits to gigabytes in search of δ = 10⁻⁴⁰; now they say that none keeps it."""
+    found = run("noise", "--epsilon", "1", "--delta", "1e-40", "--sensitivity", str(sensitivity), "--json")
+    rows = {row["family"]: row for row in json.loads(found.out)["families"]}
+    assert rows["discrete Laplace"]["possible"]
+    assert "no size of this noise keeps" in rows["discrete Gaussian"]["reason"]
+
+
+def test_noise_of_a_million_cells_is_refused_with_advice(run):
+    run("noise", "--epsilon", "1e-9", "--delta", "1e-6").refused_with("epsilon", "coarser units")
 
 
 def test_without_delta_some_families_are_impossible(run):

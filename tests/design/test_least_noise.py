@@ -111,10 +111,10 @@ def test_any_cost_is_bounded_from_both_sides(cost):
 
 
 def test_a_cost_that_levels_off_has_valid_bounds():
-    """Errors beyond 4 cost no more: noise may run away, and the bound is loose. It says so."""
+    """Errors beyond 4 cost no more: noise may run away, and the program that leaves that open proves the bound."""
     found = least_noise(Budget(epsilon=1, delta=1e-3), sensitivity=3, cost=lambda x: min(x, 4.0)).certificate
     assert 1 < found.lower <= found.upper < 2.2
-    assert found.gap > 0.1
+    assert found.gap < 1e-3
 
 
 def test_a_list_of_points_is_kept_together():
@@ -307,12 +307,12 @@ def test_an_enormous_epsilon_still_gets_a_valid_certificate():
 
 
 def test_several_releases():
-    """Each release alone must keep the whole promise: the bound of one release is the bound of each."""
+    """Three answers: 4 % above what counting answers beyond thresholds proves, far above the bound of one release."""
     noise = least_noise(Budget(epsilon=1, delta=1e-6), releases=3, cost="squared")
     found = noise.certificate
     assert found.releases == 3
-    assert found.argument.kind == "single release"
-    assert found.lower == least_noise(Budget(epsilon=1, delta=1e-6), cost="squared").certificate.lower
+    assert found.lower > 9 * least_noise(Budget(epsilon=1, delta=1e-6), cost="squared").certificate.lower
+    assert found.gap < 0.08
     assert found.guarantee.delta == (3 * noise.loss).delta(1.0)
     assert found.upper <= composed_noise(Budget(epsilon=1, delta=1e-6), releases=3).cost * (1 + 1e-12)
 

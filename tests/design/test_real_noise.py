@@ -11,6 +11,7 @@ from tightrope.certificates import Budget
 from tightrope.design.least_noise import least_noise
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.real_lattice import Lattice, finest, staircase_cost
+from tightrope.design.real_noise import LeastRealStaircase
 from tightrope.errors import InputError
 
 
@@ -30,6 +31,41 @@ def test_less_than_truncated_laplace_and_nearly_least(epsilon, cost, at_most, tr
     assert error == found.upper <= at_most < truncated_laplace
     assert found.lower <= found.upper <= found.lower * (1 + 1e-3)
     assert found.guarantee.delta <= 1e-6
+
+
+def test_a_law_of_any_shape():
+    """At (1, .3) a law that rises outwards costs 4 % less; privacy at every real shift is the table's own."""
+    budget = Budget(epsilon=1, delta=0.3)
+    free, plain = (least_noise(budget, integer=False, shape=shape) for shape in ("any", "unimodal"))
+    assert not free.table.is_unimodal
+    assert free.mean_absolute_error <= 0.46992
+    assert plain.mean_absolute_error > 0.4897
+    assert free.certificate.gap < 1e-3
+    assert free.certificate.guarantee.delta <= 0.3
+    x, step = np.linspace(-4, 5, 90_001, retstep=True)
+    for shift in (0.1, 0.37, 0.5, 0.81, 1.0):
+        spent = np.maximum(density(free, x) - math.e * density(free, x - shift), 0).sum() * step
+        assert spent <= 0.3 + 2e-3
+
+
+@pytest.mark.parametrize("cost", ["absolute", "squared"])
+def test_staircases_where_a_lattice_is_too_coarse(cost):
+    noise = least_noise(Budget(epsilon=12, delta=1e-6), integer=False, cost=cost, sensitivity=2)
+    assert isinstance(noise, LeastRealStaircase)
+    assert noise.loss.delta(12.0) == 0
+    assert noise.certificate.lower <= noise.upper <= 1.07 * noise.certificate.lower
+    assert noise.certificate.argument.kind == "theorem"
+    assert noise.quantile(0.5) <= noise.quantile(0.999999) < math.inf
+    assert noise.worst_error == math.inf
+    with pytest.raises(InputError, match="integer=True"):
+        noise.sample(3)
+
+
+def test_a_total_variation_that_staircases_break():
+    """η = .01 at ε = 12: the law comes from the lattice, and keeps it."""
+    noise = least_noise(Budget(epsilon=12, delta=1e-6, total_variation=0.01), integer=False)
+    assert noise.loss.total_variation() <= 0.01
+    assert noise.certificate.lower <= noise.mean_absolute_error
 
 
 def test_everything_scales_with_the_sensitivity():

@@ -16,7 +16,7 @@ import pytest
 from tests.ledger.conftest import TOTAL, claim, identity
 from tests.ledger.processes import ended, started
 from tightrope.certificates.release import LedgerEntry
-from tightrope.errors import BudgetRefused, InputError, LedgerError, TightropeError
+from tightrope.errors import BudgetRefused, InputError, LedgerError, LedgerWarning, TightropeError
 from tightrope.ledger import Account, Ledger
 from tightrope.ledger.check import check
 from tightrope.ledger.storage.places import REMOTE, checked_file
@@ -272,3 +272,23 @@ def test_a_link_leads_to_the_file_and_its_witness(place):
     account(link).charge(claim("by the link", "0.05"))
     assert not link.with_name("link.ledger.head").exists()
     assert problems(place) == ()
+
+
+def test_a_witness_that_cannot_be_written_is_said_aloud(opened, tmp_path):
+    account = opened().declare(identity(), [TOTAL])
+    head = tmp_path / "visits.ledger.head"
+    head.unlink()
+    part = head.with_name(f".{head.name}.{os.getpid()}.part")
+    part.mkdir()
+    with pytest.warns(LedgerWarning, match="cannot be written .*older copy"):
+        account.charge(claim("a"))
+    assert account.state().releases == 1
+
+
+def test_a_witness_that_cannot_be_read_is_no_witness_that_says_nothing(opened, tmp_path):
+    account = opened().declare(identity(), [TOTAL])
+    head = tmp_path / "visits.ledger.head"
+    head.unlink()
+    head.mkdir()
+    with pytest.raises(LedgerError, match=r"head cannot be read .*older copy"):
+        account.charge(claim("a"))

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import datetime
+import json
+import sqlite3
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pyarrow
 import pytest
 
 import tightrope as tr
-from tightrope.errors import BudgetRefused, EngineError, InputError, LedgerError
-from tightrope.ledger import Claim, Ledger
+from tightrope.errors import BudgetRefused, EngineError, InputError, LedgerError, LedgerWarning
+from tightrope.ledger import Claim, Ledger, Limit
 from tightrope.ledger.check import check
 from tightrope.ledger.overview import overview
 from tightrope.release.claims import recipe_of
+from tightrope.release.stored import _read, _written
 
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
 DAYS = [datetime.date(2026, 1, 1 + day % 3) for day in range(900)]
@@ -225,3 +230,127 @@ def test_a_release_that_is_interrupted_says_whether_it_was_charged(place, monkey
             plan.release()
     plan.release()
     assert session(place).spent["share"] == "0.5"
+
+
+BY_MOMENTS = Limit("total", BUDGET, rule="moments", releases=12)
+
+
+def halves(plan) -> list[float]:
+    return [accuracy.at(100)["half_width_95"] for accuracy in plan.accuracies()]
+
+
+@pytest.fixture(scope="module")
+def twelve(tmp_path_factory):
+    """Twelve releases on a limit by moments, each a twelfth, one by one; the last session and its last certificate."""
+    place = tmp_path_factory.mktemp("moments") / "people.ledger"
+    asked = [tr.count(by="day", keys=DAYS[:3]), tr.mean("x", between=(0, 1))]
+    for _ in range(12):
+        own = session(place, limits=[BY_MOMENTS])
+        plan = own.plan(asked, share="0.083333")
+        answers = plan.release()
+    return place, own, plan, answers, asked
+
+
+def test_twelve_releases_by_moments_need_half_the_noise_of_twelve_twelfths(twelve, tmp_path):
+    _, _, plan, _, asked = twelve
+    basic = tr.Session(TABLE, person="person", rows_per_person=2, budget=BUDGET).plan(asked, share="0.083333")
+    (count, _), (count_basic, _) = halves(plan), halves(basic)
+    assert (count, count_basic) == (96.0, 180.0)
+
+
+def test_twelve_shares_fill_the_limit_and_a_thirteenth_is_refused(twelve):
+    place, own, _, answers, asked = twelve
+    spent = own.spent
+    assert 0.99 < float(Fraction(spent["share"])) <= 1 and spent["rule"] == "moments"
+    with pytest.raises(BudgetRefused, match="nothing was spent"):
+        own.plan(asked, share="0.083333").release()
+    assert check(Ledger(place), [answers.certificate_data.entry]).problems == ()
+
+
+def test_certificate_and_overview_say_rule_left_and_price(twelve):
+    place, _, _, answers, _ = twelve
+    (limit,) = answers.certificate_data.entry.limits
+    assert (limit.name, limit.rule, limit.left_by_addition) == ("total", "moments", "nothing")
+    assert "by moments (nothing if promises were added up)" in answers.certificate["ledger"]
+    view = overview(Ledger(place).account("people"))
+    (shown,) = view["limits"]
+    assert (shown["rule"], shown["left"], shown["left_by_addition"]) == ("moments", limit.left, "nothing")
+    assert view["blocks"][0]["rule"] == "moments"
+    assert 0.8 < view["planned_together"]["epsilon"] < 0.95
+    reading = view["running"]
+    assert reading["rule"] == "odometer of moments" and 0.8 < reading["epsilon"] < 1.3
+
+
+def test_what_a_plan_by_moments_keeps_by_itself_is_proven(twelve):
+    _, _, plan, _, _ = twelve
+    ((epsilon, delta),) = plan.budget.points
+    assert delta == Decimal("8.3333E-8")
+    assert 1 / 12 < epsilon < 1  # more than a twelfth: that is what adding up would take
+    assert plan.loss.delta(float(epsilon)) <= float(delta)
+
+
+def test_a_series_by_moments_takes_its_share_at_once(place):
+    own = session(place, limits=[BY_MOMENTS])
+    series = own.series(own.plan([tr.count(by="day", keys=DAYS[:3])], share="0.5"), times=6, key="monthly")
+    assert Fraction(own.spent["share"]) <= Fraction(1, 2)
+    series.next().release()
+    again = session(place, limits=[BY_MOMENTS])
+    other = again.series(again.plan([tr.count(by="day", keys=DAYS[:3])], share="0.5"), times=6, key="monthly")
+    assert (other.released, other.next().budget) == (1, series.next().budget)
+    assert check(Ledger(place)).problems == ()
+
+
+def test_within_takes_the_least_share_of_moments_that_does(place):
+    own = session(place, limits=[BY_MOMENTS])
+    asked = [tr.count(by="day", keys=DAYS[:3])]
+    plan = own.plan(asked, within={"count_by_day": 60})
+    assert halves(plan)[0] <= 60 and plan.share < Decimal("0.2")
+    with pytest.raises(BudgetRefused, match="not enough"):
+        own.plan(asked, within={"count_by_day": 1}, share="0.1")
+
+
+def test_a_whole_budget_of_another_promise_is_refused(place):
+    with pytest.raises(InputError, match="whole budget"):
+        session(place, limits=[Limit("total", tr.Budget(epsilon=2, delta="1e-6"), rule="moments", releases=12)])
+
+
+def test_a_session_that_says_no_rule_is_refused_where_there_is_one(place):
+    session(place, limits=[BY_MOMENTS])
+    with pytest.raises(InputError, match="by moments for about 12 releases"):
+        session(place)
+
+
+def test_a_certificate_says_what_is_left_of_every_limit(place):
+    yearly = Limit("yearly", tr.Budget(epsilon="0.5", delta="5e-7"), every="year")
+    own = session(place, limits=[yearly])
+    answers = own.series(own.plan(ASKED, share="0.25"), times=2, key="half-yearly").next().release()
+    year = datetime.datetime.now(datetime.UTC).year
+    left = {limit.name: limit.left for limit in answers.certificate_data.entry.limits}
+    assert left == {"total": "0.75", f"yearly {year}": "0.5"}
+    assert f"0.5 of 'yearly {year}'" in answers.certificate["ledger"]
+
+
+def test_answers_that_are_damaged_are_not_said_to_be_unpublished(place):
+    session(place).plan(ASKED, share="0.5", key="march").release()
+    with sqlite3.connect(place) as file:
+        for trigger in ("update", "delete"):
+            file.execute(f"DROP TRIGGER tightrope_documents_{trigger}")
+        file.execute("UPDATE tightrope_documents SET content = 'x' WHERE content LIKE '%\"rows\": %'")
+    with pytest.raises(LedgerError) as raised:
+        session(place).plan(ASKED, share="0.5", key="march").release()
+    assert "are damaged" in str(raised.value) and "does not help" in str(raised.value)
+
+
+def test_a_new_dataset_with_the_columns_of_another_is_opened_with_a_word(place):
+    session(place)
+    with pytest.warns(LedgerWarning, match=r"'people' with the columns and the person of the new dataset 'patients'"):
+        session(place, dataset="patients")
+    session(place, dataset="patients")  # said once
+    session(place, dataset="others", source=table(y=[1] * 900))
+
+
+def test_instants_of_nanoseconds_come_back_as_they_were():
+    for text in ("2026-03-01T12:00:00.123456789", "2026-03-01T12:00:00.000000001+01:00"):
+        value = pandas.Timestamp(text)
+        assert _read(json.loads(json.dumps(_written(value)))) == value
+    assert _written(pandas.Timestamp("2026-03-01T12:00")) == {"datetime": "2026-03-01T12:00:00"}

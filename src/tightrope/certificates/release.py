@@ -134,11 +134,32 @@ class Computed(Part, frozen=True, kw_only=True):
     rounding: str
 
 
+class LimitLeft(Part, frozen=True, kw_only=True):
+    """What was left of one limit after a release, as a share of it.
+
+    ``rule``: "basic" adds up ε and δ; "moments" adds up log moments of the noise, and ``left_by_addition`` is what a
+    basic limit of the same promise would have left.
+    """
+
+    name: str
+    rule: Literal["basic", "moments"]
+    left: str
+    left_by_addition: str | None = None
+
+    @property
+    def words(self) -> str:
+        """In words, for people."""
+        if self.rule == "basic":
+            return f"{self.left} of {self.name!r}"
+        return f"{self.left} of {self.name!r} by moments ({self.left_by_addition} if promises were added up)"
+
+
 class LedgerEntry(Part, frozen=True, kw_only=True):
     """Where a release was charged: the entry of a ledger, by its number and its SHA-256.
 
     It is the ``position``-th release of the dataset or, where ``of`` says how many there are, of a series.
-    ``share`` is what it took of the dataset's whole budget, as an exact fraction; ``left`` what was left after it.
+    ``share`` is what it took of the dataset's whole budget, as an exact fraction; ``left`` what was left after it, and
+    ``limits`` what was left of every limit that it was charged to.
     """
 
     ledger: str
@@ -150,6 +171,7 @@ class LedgerEntry(Part, frozen=True, kw_only=True):
     left: str
     position: Counted
     of: Counted | None
+    limits: tuple[LimitLeft, ...] = ()
 
     @property
     def words(self) -> str:
@@ -159,7 +181,8 @@ class LedgerEntry(Part, frozen=True, kw_only=True):
             if self.of
             else f"release {self.position} of the dataset {self.dataset!r}"
         )
-        return f"{place}; recorded as entry {self.number} of ledger {self.ledger}"
+        left = f"; left: {', '.join(limit.words for limit in self.limits)}" if self.limits else ""
+        return f"{place}; recorded as entry {self.number} of ledger {self.ledger}{left}"
 
 
 class ReleaseCertificate(Promised, frozen=True, kw_only=True):

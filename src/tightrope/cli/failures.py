@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
-from tightrope.errors import BudgetRefused, InputError, TightropeError
+from tightrope.errors import BudgetRefused, InputError, LedgerWarning, TightropeError
 
 BAD_INPUT, REFUSED, FAILED, SIGNALLED = 2, 3, 1, 128
 
@@ -31,7 +33,8 @@ def one_line(*, debug: bool) -> Iterator[None]:
     ``debug`` lets every exception pass. Messages of other libraries may quote the data, so they are not shown.
     """
     try:
-        yield
+        with _told_warnings():
+            yield
     except KeyboardInterrupt:
         sys.exit(SIGNALLED + signal.SIGINT)
     except Stopped as stop:
@@ -46,6 +49,23 @@ def one_line(*, debug: bool) -> Iterator[None]:
         code, text = explained(error)
         tell(text)
         sys.exit(code)
+
+
+@contextmanager
+def _told_warnings() -> Iterator[None]:
+    """Warnings about a ledger are one line, as errors are; others are shown as ever."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, *place: Any, **more: Any) -> None:
+        if isinstance(message, LedgerWarning):
+            tell(_flat(f"warning: {message}"))
+        else:
+            before(message, *place, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LedgerWarning)
+        warnings.showwarning = show
+        yield
 
 
 def tell(text: str) -> None:

@@ -123,11 +123,13 @@ def _several(budget: Budget, sensitivity: int, cost: str, releases: int) -> tupl
     """The same for several answers: what each family costs, and the best, certified."""
     from tightrope.cli.output import working
     from tightrope.design.composed.composed_noise import composed_noise
+    from tightrope.design.least_noise import composed_limit
 
     with working("Searching the least noise of several answers ..."):
         found = composed_noise(budget, releases=releases, sensitivity=sensitivity, cost=cost)
         loss = releases * found.table.loss(sensitivity)
         kept = [{"epsilon": at, "allowed": most, "delta": loss.delta(at)} for at, most in budget.rounded]
+        limit = composed_limit(budget, releases=releases, sensitivity=sensitivity, cost=cost)
     costs = {name: value for name, value in found.candidates.items() if isinstance(value, float)}
     rows = [{"family": name, "cost": value, "ratio": value / found.cost} for name, value in costs.items()]
     return {
@@ -136,6 +138,7 @@ def _several(budget: Budget, sensitivity: int, cost: str, releases: int) -> tupl
         "releases": releases,
         "families": sorted(rows, key=lambda row: row["ratio"]),
         "best": found.family,
+        "limits": {"lower": limit, "upper": found.cost},
         "certified": kept,
         "mean_absolute_error": found.table.mean_absolute,
         "root_mean_squared_error": math.sqrt(found.table.mean_squared),
@@ -191,7 +194,7 @@ def _argument(certificate: Mapping[str, Any]) -> str:
 
 def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
     from tightrope.cli.output import print_table, say
-    from tightrope.report.words.digits import UP, significant
+    from tightrope.report.words.digits import DOWN, UP, significant
 
     releases, sensitivity = data["releases"], data["sensitivity"]
     say(f"Whole-number noise for each of {releases:,} answers that a person changes by at most {sensitivity}")
@@ -202,6 +205,12 @@ def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
     say(f"\n{data['best']}: certified from the table that is sampled;")
     for point in data["certified"]:
         say(f"delta({point['epsilon']:g}) <= {point['delta']:.6g}, allowed {point['allowed']:g}")
+    lower, upper = data["limits"]["lower"], data["limits"]["upper"]
+    open_ = f"a factor of {significant(upper / lower, 3, UP)} is open" if lower > 0 else "how much less is open"
+    say(
+        f"\nNo noise for {releases:,} such answers has a smaller {name} than {significant(lower, 6, DOWN)} "
+        f"(a theorem): {open_}."
+    )
     say("Other families: searched in floats. Parameters fixed in advance; answers may depend on each other.")
 
 

@@ -11,16 +11,15 @@ from tightrope.certificates.budget import Budget
 from tightrope.design.program.noise_closed_form import least_cost, least_tails_from_half, rounded_down
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.noise_request import Promise
+from tightrope.design.program.packing_bound import packing_bound
+from tightrope.design.real_noise import FORMULA_MARGIN, LeastRealNoise, best_stairs, least_real_noise
 from tightrope.errors import InputError, PrecisionError
 from tightrope.mechanisms.continuous.continuous import Continuous
 from tightrope.mechanisms.continuous.laplace import laplace
-from tightrope.mechanisms.continuous.staircase import staircase
 from tightrope.mechanisms.continuous.truncated_laplace import truncated_laplace
 from tightrope.numerics.checks import Real, positive
 from tightrope.numerics.search import crossing
 
-FORMULA_MARGIN = 1e-12
-"""Relative margin for formulas in floats."""
 LARGEST_EPSILON = 600.0
 
 
@@ -46,10 +45,10 @@ def noise_limits(
 ) -> NoiseLimits:
     """Bounds on the least E φ(|X|) of additive noise on a real-valued answer that keeps every point of a budget.
 
-    Lower: the sums of GDGK for any parameters, with a total variation and any non-decreasing φ (``tail_sum``), and the
-    dual of the linear program. Upper: truncated Laplace (GDGK), the staircase where δ = 0, and the program's own law.
-    An upper bound of ∞ means that no formula and no program fits the parameters: formulas are for one ε, beside a total
-    variation or not; of further points the program alone knows.
+    Lower: the sums of GDGK for any parameters, with a total variation and any non-decreasing φ (``tail_sum``), packing
+    for large ε, and the dual of the linear program. Upper: truncated Laplace (GDGK), staircase noise, and the program's
+    own law, of any shape. An upper bound of ∞ means that no formula and no program fits the parameters: formulas are
+    for one ε, beside a total variation or not; of further points the program alone knows.
 
     Raises ``InputError`` as ``least_noise`` does, and for a trade-off function.
 
@@ -62,6 +61,10 @@ def noise_limits(
     promise = Promise.of(budget)
     asked, width = Cost.of(cost), positive("sensitivity", sensitivity)
     known = [("GDGK tail sums", "lower", tail_sum(promise, width, asked))]
+    if asked.power is not None:
+        known.append(("packing", "lower", packing_bound(promise, width, asked.power)))
+        stairs = best_stairs(promise, width, asked)
+        known += [("staircase", "upper", _error(stairs, asked))] if stairs is not None else []
     known += [(name, "upper", value) for name, value in _formulas(promise, width, asked)]
     known += _program(promise, width, asked)
     return NoiseLimits(
@@ -99,12 +102,10 @@ def _formulas(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[st
                 _error(truncated_laplace(epsilon=rate, delta=delta, sensitivity=sensitivity), cost),
             )
         ]
-    if delta > 0 or eta < 1:
-        if not (delta == 0 and eta > 0):
-            return []
+    if delta == 0 and 0 < eta < 1:
         rate = min(epsilon, -2 * math.log1p(-eta * (1 - FORMULA_MARGIN)))
         return [("Laplace", _error(laplace(scale=sensitivity / rate, sensitivity=sensitivity), cost))]
-    return [("staircase", _error(staircase(epsilon=epsilon, sensitivity=sensitivity), cost))]
+    return []
 
 
 def _triple(promise: Promise) -> tuple[float, float, float]:
@@ -134,10 +135,11 @@ def _error(law: Continuous, cost: Cost) -> float:
 
 def _program(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[str, str, float]]:
     """The linear program's law and bound; nothing where it would be too large, or is not solved."""
-    from tightrope.design.real_noise import least_real_noise
-
     try:
-        found = least_real_noise(promise, sensitivity, cost).certificate
+        noise = least_real_noise(promise, sensitivity, cost, "any")
+        found = noise.certificate
     except (InputError, PrecisionError):
         return []
-    return [("linear program", "lower", found.lower), ("linear program", "upper", found.upper)]
+    bounds = [("linear program", "lower", found.lower)] if found.argument.kind == "dual" else []
+    laws = [("linear program", "upper", found.upper)] if isinstance(noise, LeastRealNoise) else []
+    return bounds + laws

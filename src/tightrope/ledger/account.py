@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from tightrope.certificates.budget import Budget
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.ledger.claim import Claim, SeriesClaim
+from tightrope.ledger.costs import moment_costs
 from tightrope.ledger.identity import Identity
 from tightrope.ledger.limits import Limit
 from tightrope.ledger.rules import after, taken
@@ -45,8 +45,10 @@ class Account:
         recorded, found = ({limit.name: limit for limit in own} for own in (self.limits, limits))
         for name in sorted(recorded.keys() | found.keys()):
             if recorded.get(name) != found.get(name):
-                has = next((str(limit.budget) for limit in self.limits if limit.name == name), "no such limit")
-                remedy = "say the same budget and plan with a share of it; a promise to people is not changed later"
+                has = next((limit.words for limit in self.limits if limit.name == name), "no such limit")
+                remedy = (
+                    "say the same budget and rule and plan with a share of it; a promise to people is not changed later"
+                )
                 raise InputError(f"budget {name!r}", _said(limits, name), f"as the ledger has it ({has})", remedy)
 
     def after(self, entry: Entry) -> State:
@@ -63,13 +65,19 @@ class Account:
 
     def check(self, claim: Claim, series: str | None = None) -> None:
         """Whether ``charge`` would pass now; a refusal is recorded and raised as ``BudgetRefused``."""
+        if self.refusal(claim, series) is not None:
+            self.charge(claim, series)
+
+    def refusal(self, claim: Claim, series: str | None = None) -> BudgetRefused | None:
+        """Why ``charge`` would not pass now, if it would not; nothing is written down."""
+        costs = self._costs(claim, series)
 
         def work(connection: Connection) -> Entry | BudgetRefused:
             found = self._found(connection, CHARGED, claim)
-            return found or self._next(connection, claim, series)
+            return found or self._next(connection, claim, series, costs)
 
-        if isinstance(self.book.read(work), BudgetRefused):
-            self.charge(claim, series)
+        found = self.book.read(work)
+        return found if isinstance(found, BudgetRefused) else None
 
     def charge(self, claim: Claim, series: str | None = None) -> Entry:
         """Charge a release, or the next date of a ``series``; the entry is on disk when this returns.
@@ -77,12 +85,13 @@ class Account:
         Under a key that was charged for the same plan the entry is found and nothing is charged. Raises
         ``BudgetRefused``, which is recorded, where a limit has not enough left; ``InputError`` for another plan.
         """
+        costs = self._costs(claim, series)
 
         def work(connection: Connection) -> Outcome:
             found = self._found(connection, CHARGED, claim)
             if found is not None:
                 return found, None
-            entry = self._next(connection, claim, series)
+            entry = self._next(connection, claim, series, costs)
             if isinstance(entry, BudgetRefused):
                 return entry, self._refused(connection, claim, entry)
             if claim.recipe:
@@ -94,12 +103,13 @@ class Account:
 
     def reserve(self, claim: SeriesClaim) -> Entry:
         """Set a whole series aside, or find it; raises as ``charge`` does."""
+        costs = self._costs(claim)
 
         def work(connection: Connection) -> Outcome:
             found = self._found(connection, RESERVED, claim)
             if found is not None:
                 return found, None
-            said = {**_said_of(claim, self.book.now(connection)), "times": claim.times}
+            said = {**_said_of(claim, self.book.now(connection)), **costs, "times": claim.times}
             entry = self._drafted(connection, RESERVED, claim.key, said)
             if isinstance(entry, BudgetRefused):
                 return entry, self._refused(connection, claim, entry)
@@ -167,12 +177,23 @@ class Account:
             raise InputError("key", claim.key, "new, or that of this very plan", remedy)
         return found
 
-    def _next(self, connection: Connection, claim: Claim, series: str | None) -> Entry | BudgetRefused:
+    def _costs(self, claim: Claim | SeriesClaim, series: str | None = None) -> dict[str, Any]:
+        """What an entry says of moments: nothing where no limit asks, and for a date whose series has paid.
+
+        Computed before a transaction begins: others wait for that.
+        """
+        times = claim.times if isinstance(claim, SeriesClaim) else 1
+        costs = moment_costs(self.limits, claim.recipe, times, claim.audience) if series is None else {}
+        return {"costs": costs} if costs else {}
+
+    def _next(
+        self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]
+    ) -> Entry | BudgetRefused:
         reserved = None if series is None else chain.of_key(connection, self.name, RESERVED, series)
         if reserved is not None and reserved.said["audience"] != claim.audience:
             expected = f"{reserved.said['audience']!r}, whose limits the series {series!r} was charged to"
             raise InputError("audience", claim.audience, expected, "another audience needs a series of its own")
-        said: dict[str, Any] = {**_said_of(claim, self.book.now(connection)), "series": series}
+        said: dict[str, Any] = {**_said_of(claim, self.book.now(connection)), **costs, "series": series}
         declared = None if series is None else chain.of_key(connection, self.name, RESERVED, series)
         if declared is not None and declared.said["recipe"] != said["recipe"]:
             remedy = "a series has one noise, fixed when it is reserved: use session.series(...)"
@@ -208,5 +229,5 @@ def _passed(found: Entry | BudgetRefused) -> Entry:
     return found
 
 
-def _said(limits: Sequence[Limit], name: str) -> str | Budget:
-    return next((str(limit.budget) for limit in limits if limit.name == name), "nothing")
+def _said(limits: Sequence[Limit], name: str) -> str:
+    return next((limit.words for limit in limits if limit.name == name), "nothing")

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.release import LedgerEntry
 from tightrope.errors import BudgetRefused, TightropeError
+from tightrope.ledger.costs import holds
 from tightrope.ledger.ledger import Ledger
 from tightrope.ledger.limits import Limit
+from tightrope.ledger.moments import Moments
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.rules import after
 from tightrope.ledger.state import State
@@ -46,6 +48,7 @@ class _Walk:
     series: dict[tuple[str, str], str] = field(default_factory=dict)
     answers: list[tuple[int, str]] = field(default_factory=list)
     recipes: set[tuple[str, str, int]] = field(default_factory=set)
+    costs: set[tuple[Moments, str, int, str]] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
 
     def say(self, problem: str) -> None:
@@ -71,6 +74,8 @@ def check(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Report:
         return Report(walk.number, 0, 0, tuple(walk.problems))
     _documents(walk, ledger)
     checked = sum(_guarantee(walk, ledger, *which) for which in sorted(walk.recipes))
+    for cost in sorted(walk.costs, key=lambda cost: cost[1:]):
+        _moments(walk, ledger, *cost)
     named = list(certificates)
     for certificate in named:
         _named(walk, ledger, certificate)
@@ -135,9 +140,15 @@ def _wanted(walk: _Walk, entry: Entry) -> None:
     if entry.kind == ANSWERED:
         walk.answers.append((entry.number, entry.said["document"]))
     _same_noise(walk, entry)
+    if entry.said.get("costs") and not entry.said["recipe"]:
+        walk.say(f"entry {entry.number} was charged by moments and names no noise")
     single = entry.kind == CHARGED and entry.said["series"] is None
     if (single or entry.kind == RESERVED) and entry.said["recipe"]:
-        walk.recipes.add((entry.said["recipe"], canonical(entry.said["kept"]), entry.said.get("times", 1)))
+        times = entry.said.get("times", 1)
+        walk.recipes.add((entry.said["recipe"], canonical(entry.said["kept"]), times))
+        by_name = {limit.name: limit.moments for limit in walk.limits[entry.dataset]}
+        charged = [(by_name.get(name), share) for name, share in entry.said.get("costs", {}).items()]
+        walk.costs |= {(moments, entry.said["recipe"], times, share) for moments, share in charged if moments}
 
 
 def _same_noise(walk: _Walk, entry: Entry) -> None:
@@ -175,6 +186,16 @@ def _guarantee(walk: _Walk, ledger: Ledger, recipe: str, kept: str, times: int) 
     if any(found > allowed * margin for found, allowed in points):
         walk.say(f"the noise {recipe[:12]} does not keep what was promised of it")
     return 1
+
+
+def _moments(walk: _Walk, ledger: Ledger, moments: Moments, recipe: str, times: int, charged: str) -> None:
+    """Whether as much was charged as the noise's log moments need, computed again."""
+    try:
+        enough = holds(moments, ledger.book.read(lambda connection: chain.document(connection, recipe)), times, charged)
+    except (TightropeError, ValueError, KeyError, TypeError):
+        return  # said where its guarantee was looked at
+    if not enough:
+        walk.say(f"the moments of the noise {recipe[:12]} are larger than what was charged for it")
 
 
 def _named(walk: _Walk, ledger: Ledger, certificate: LedgerEntry) -> None:

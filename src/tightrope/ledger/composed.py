@@ -6,9 +6,9 @@ It is a comparison and no guarantee: releases that were chosen after seeing answ
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from tightrope.certificates.budget import Budget
+from tightrope.certificates.budget import Budget, at_most
 from tightrope.ledger.recipe import Recipe, masses
 from tightrope.privacy.masses import Masses, Window
 
@@ -16,7 +16,7 @@ CURVE_POINTS = 2000
 """Lattice points for the budget's largest ε."""
 CURVE_REACH = 1.5
 CLOSE_SHARE = 1e-4
-"""How near the least share is approached."""
+"""How near the least share or ε is approached."""
 
 
 def together(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> float | None:
@@ -24,17 +24,34 @@ def together(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> float | N
 
     Each recipe ran so many times. Where no ε is asked for, there is no lattice to compose on: None, too.
     """
+    total = _composed(recipes, budget)
+    return None if total is None else _least(lambda share: _keeps(total, budget, share), 1.0)
+
+
+def epsilon_together(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> float | None:
+    """The least ε that the exact composition keeps at the δ of the budget's largest, an upper bound; None as above."""
+    total, (largest, delta) = _composed(recipes, budget), max(budget.stated)
+    if total is None:
+        return None
+    return _least(lambda epsilon: total.delta(epsilon) <= at_most(delta), CURVE_REACH * float(largest))
+
+
+def _composed(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> Masses | None:
     largest = max((float(epsilon) for epsilon, _ in budget.stated), default=0.0)
     if not recipes or largest <= 0:
         return None
     step = largest / CURVE_POINTS
-    total = masses(recipes, Window(step, math.ceil(CURVE_REACH * largest / step)))
-    if not _keeps(total, budget, 1.0):
+    return masses(recipes, Window(step, math.ceil(CURVE_REACH * largest / step)))
+
+
+def _least(does: Callable[[float], bool], most: float) -> float | None:
+    """The least value up to ``most`` that does, from above; None where ``most`` does not."""
+    if not does(most):
         return None
-    low, high = 0.0, 1.0
-    while high - low > CLOSE_SHARE:
+    low, high = 0.0, most
+    while high - low > CLOSE_SHARE * most:
         middle = (low + high) / 2
-        low, high = (low, middle) if _keeps(total, budget, middle) else (middle, high)
+        low, high = (low, middle) if does(middle) else (middle, high)
     return high
 
 

@@ -43,6 +43,10 @@ class Identity:
         """The identity that ``to_data`` wrote."""
         return cls(**{**data, "columns": tuple((name, kind) for name, kind in data["columns"])})
 
+    def alike(self, other: Identity) -> bool:
+        """Whether both may well be one table: of the same columns, with the same one for a person."""
+        return (self.columns, self.person) == (other.columns, other.person)
+
     def agree(self, other: Identity) -> None:
         """Raises ``InputError`` that names the first thing in which the other one differs from this, the recorded."""
         if self.columns != other.columns:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, LedgerWarning
 from tightrope.ledger.account import Account
 from tightrope.ledger.identity import Identity
 from tightrope.ledger.limits import TOTAL, Limit
@@ -43,7 +44,8 @@ class Ledger:
     def declare(self, identity: Identity, limits: Sequence[Limit], *, note: str = "") -> Account:
         """The account of a dataset: opened with these limits, or found as it was declared.
 
-        Raises ``InputError`` where the dataset has another person, bounds, columns or limits in the ledger.
+        Raises ``InputError`` where the dataset has another person, bounds, columns or limits in the ledger. A
+        ``LedgerWarning`` says where a new one has the columns and the person of another: their promises add up.
         """
         _check_limits(limits)
         said = {"identity": identity.to_data(), "limits": [limit.to_data() for limit in limits], "note": note}
@@ -58,10 +60,25 @@ class Ledger:
             return made, made
 
         known = self.book.read(lambda connection: chain.of_key(connection, identity.name, DATASET, DATASET))
+        if known is None:
+            self._warn_of_twins(identity)
         account = Account(self.book, known or self.book.write(work))
         account.identity.agree(identity)
         account.agree(limits)
         return account
+
+    def _warn_of_twins(self, identity: Identity) -> None:
+        declared = (Account(self.book, entry).identity for entry in self.book.of_kind(DATASET))
+        twins = [repr(other.name) for other in declared if other.name != identity.name and other.alike(identity)]
+        if twins:
+            warnings.warn(
+                LedgerWarning(
+                    f"the ledger has {' and '.join(twins)} with the columns and the person of the new dataset "
+                    f"{identity.name!r}; if they are about the same people, what both promise adds up, and no limit "
+                    f"knows it: use one name, or say in its note why they are others"
+                ),
+                stacklevel=3,
+            )
 
     def account(self, dataset: str) -> Account:
         """The account of a dataset; ``InputError`` where the ledger has none of this name."""
@@ -72,7 +89,7 @@ class Ledger:
 
     def datasets(self) -> list[str]:
         """The names of all datasets, in the order in which they were declared."""
-        return [entry.dataset for entry in self.entries() if entry.kind == DATASET]
+        return [entry.dataset for entry in self.book.of_kind(DATASET)]
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """All entries, or those of one dataset, in their order; not checked."""

@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 from tightrope.ledger.account import Account
-from tightrope.ledger.composed import together
+from tightrope.ledger.composed import epsilon_together, together
 from tightrope.ledger.limits import TOTAL, Limit
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.rules import ADAPTIVE, TOGETHER
+from tightrope.ledger.running import running
 from tightrope.ledger.shares import shown
-from tightrope.ledger.state import Balance, State
+from tightrope.ledger.state import Balance, State, left_by_addition
 from tightrope.ledger.storage import chain
 from tightrope.ledger.storage.entry import ANSWERED, CHARGED, REFUSED, RESERVED, Entry
 
@@ -25,20 +26,30 @@ def overview(account: Account) -> dict[str, Any]:
     """Everything as plain data; shares are exact, as decimals or fractions."""
     own = account.book.entries(account.name)
     state = State.from_data(own[-1].after)
+    total = next(limit for limit in account.limits if limit.name == TOTAL)
+    counted = _counted(own)
+    texts = _texts(account, counted)
     return {
         "dataset": account.name,
         "ledger": account.book.id,
         "note": account.note,
         "identity": account.identity.to_data(),
-        "limits": [_limit(account, limit, state) for limit in account.limits],
+        "limits": [_limit(limit, state) for limit in account.limits],
         "releases": _count(own, CHARGED),
         "answered": _count(own, ANSWERED),
         "refusals": _count(own, REFUSED),
         "series": [{"key": k, "released": r.done, "times": r.times} for k, r in state.series.items()],
-        "blocks": _blocks(own),
-        "planned_together": _price(account, own, state),
+        "blocks": _blocks(own, ADAPTIVE[total.rule]),
+        "planned_together": _price(total, counted, texts, state),
+        "running": None if texts is None else running(total, state.balance(TOTAL), counted, texts),
         "timeline": _timeline(own),
     }
+
+
+def limits(account: Account) -> list[dict[str, Any]]:
+    """Every limit with what is spent, reserved and left of it now."""
+    state = account.state()
+    return [_limit(limit, state) for limit in account.limits]
 
 
 def history(entries: Sequence[Entry]) -> list[dict[str, Any]]:
@@ -56,12 +67,15 @@ def _count(own: Sequence[Entry], kind: str) -> int:
     return sum(entry.kind == kind for entry in own)
 
 
-def _limit(account: Account, limit: Limit, state: State) -> dict[str, Any]:
+def _limit(limit: Limit, state: State) -> dict[str, Any]:
     """One limit as it is now: a limit that renews in its latest period."""
     used = [slot for slot in state.balances if slot == limit.name or slot.startswith(f"{limit.name} ")]
     slot = max(used, default=limit.name) if limit.every else limit.name
     balance = state.balance(slot)
-    return {**limit.to_data(), "slot": slot, **_balance(balance), "points_left": _points(limit, balance.left)}
+    said = {**limit.to_data(), "rule": limit.rule, "slot": slot, **_balance(balance)}
+    if limit.moments is None:
+        return {**said, "points_left": _points(limit, balance.left), "left_by_addition": None}
+    return {**said, "points_left": None, "left_by_addition": left_by_addition(state, slot)}
 
 
 def _balance(balance: Balance) -> dict[str, str]:
@@ -73,29 +87,44 @@ def _points(limit: Limit, share: Fraction) -> list[list[str]]:
     return [[shown(share * Fraction(value)) for value in point] for point in limit.budget.points]
 
 
-def _blocks(own: Sequence[Entry]) -> list[dict[str, str | int | None]]:
-    """Which releases add up by which rule: a series is one block; blocks add up with each other."""
+def _blocks(own: Sequence[Entry], rule: str) -> list[dict[str, str | int | None]]:
+    """Which releases add up by which rule: a series is one block; blocks add up with each other by the total's."""
     found: list[dict[str, str | int | None]] = []
     for entry in own:
         if entry.kind == RESERVED:
             found.append({"entry": entry.number, "key": entry.key, "rule": TOGETHER, "releases": entry.said["times"]})
         elif entry.kind == CHARGED and entry.said["series"] is None:
-            found.append({"entry": entry.number, "key": entry.key, "rule": ADAPTIVE, "releases": 1})
+            found.append({"entry": entry.number, "key": entry.key, "rule": rule, "releases": 1})
     return found
 
 
-def _price(account: Account, own: Sequence[Entry], state: State) -> dict[str, str | bool] | None:
-    """What all blocks would have taken of the whole budget, had they been declared together."""
+def _counted(own: Sequence[Entry]) -> Counter[str]:
+    """How often each noise was charged, a series whole, by the hash of its recipe."""
     counted: Counter[str] = Counter()
     for entry in own:
         if entry.kind == RESERVED or (entry.kind == CHARGED and entry.said["series"] is None):
             counted[entry.said["recipe"]] += entry.said.get("times", 1)
-    if len(_blocks(own)) < 2 or "" in counted or len(counted) > MOST_COMPOSED:
+    return counted
+
+
+def _texts(account: Account, counted: Counter[str]) -> dict[str, str] | None:
+    """The recipes; None where noise is not said, or of too many kinds to compose while somebody waits."""
+    if "" in counted or len(counted) > MOST_COMPOSED:
         return None
-    texts = account.book.read(lambda connection: {name: chain.document(connection, name) for name in counted})
-    total = next(limit for limit in account.limits if limit.name == TOTAL)
-    share = together([(Recipe.read(texts[name]), times) for name, times in counted.items()], total.budget)
-    taken = 1 - state.balance(TOTAL).left
+    return account.book.read(lambda connection: {name: chain.document(connection, name) for name in counted})
+
+
+def _price(total: Limit, counted: Counter[str], texts: dict[str, str] | None, state: State) -> dict[str, Any] | None:
+    """What all blocks would have taken of the whole budget, had they been declared together; by moments: their ε.
+
+    A share of moments is none of ε and δ, so the two are not compared.
+    """
+    if texts is None or counted.total() < 2:
+        return None
+    recipes = [(Recipe.read(texts[name]), times) for name, times in counted.items()]
+    if total.moments is not None:
+        return {"epsilon": epsilon_together(recipes, total.budget), "delta": str(max(total.budget.stated)[1])}
+    share, taken = together(recipes, total.budget), 1 - state.balance(TOTAL).left
     least = taken if share is None else min(Fraction(share), taken)
     return {"share": f"{float(least):.4f}", "left": f"{float(1 - least):.4f}", "less": least < taken}
 

@@ -9,14 +9,16 @@ from typing import Any
 
 from tightrope.certificates.budget import Budget
 from tightrope.errors import BudgetRefused
-from tightrope.ledger.limits import TOTAL, Limit
+from tightrope.ledger.limits import ADDED, MOMENTS, TOTAL, Limit
 from tightrope.ledger.state import Shares, State, costs_of
 from tightrope.ledger.storage.entry import CHARGED, DATASET, RESERVED
 
-ADAPTIVE = "basic composition"
-"""Blocks chosen after seeing earlier answers: their shares add up (theory §2, F5)."""
+ADAPTIVE = {"basic": "basic composition", MOMENTS: "moments"}
+"""Blocks chosen after seeing earlier answers, by the rule of a limit: what they keep adds up (theory §2, F5), or log
+moments of their noise (F3)."""
 TOGETHER = "exact composition"
 """Releases declared together, before the first: their losses are composed exactly (theory §2, F1)."""
+Moved = tuple[tuple[str, str | None], ...]
 
 
 def after(state: State, limits: Sequence[Limit], kind: str, key: str | None, said: Mapping[str, Any]) -> State:
@@ -26,11 +28,12 @@ def after(state: State, limits: Sequence[Limit], kind: str, key: str | None, sai
     if kind not in (CHARGED, RESERVED):
         return state
     slots = {limit.name: limit.slot(said["time"]) for limit in limits}
+    slots |= {ADDED + name: ADDED + slot for name, slot in slots.items()}
     if said.get("series") is not None:
         if said["series"] not in state.series:
             raise BudgetRefused(f"the series {said['series']!r} was never reserved; nothing was spent")
         return state.dated(said["series"], slots)
-    costs = _costs(tuple(limits), _kept(said), said["audience"])
+    costs = _taken(limits, said)
     if kind == CHARGED:
         return state.charged(costs, slots)
     return state.reserved(str(key), said["times"], costs, slots)
@@ -41,7 +44,13 @@ def taken(state: State, limits: Sequence[Limit], said: Mapping[str, Any]) -> Fra
     if said["series"] is not None:
         running = state.series[said["series"]]
         return running.costs[TOTAL] / running.times
-    return _costs(tuple(limits), _kept(said), said["audience"])[TOTAL]
+    return _taken(limits, said)[TOTAL]
+
+
+def _taken(limits: Sequence[Limit], said: Mapping[str, Any]) -> Shares:
+    """What a block takes of every limit; moments as the entry says they were charged."""
+    moments = tuple(said.get("costs", {}).items())
+    return _costs(tuple(limits), _kept(said), said["audience"], moments)
 
 
 def _kept(said: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -49,11 +58,7 @@ def _kept(said: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=256)
-def _costs(limits: tuple[Limit, ...], kept: tuple[Any, ...], audience: str | None) -> Shares:
+def _costs(limits: tuple[Limit, ...], kept: tuple[Any, ...], audience: str | None, moments: Moved) -> Shares:
     delta, points = kept
-    return costs_of(limits, Budget(delta=delta, points=points), audience)
-
-
-def rule(said: Mapping[str, Any]) -> str:
-    """By which rule a release adds to the others of its block."""
-    return ADAPTIVE if said.get("series") is None else TOGETHER
+    charged = {name: None if share is None else Fraction(share) for name, share in moments}
+    return costs_of(limits, Budget(delta=delta, points=points), audience, charged)

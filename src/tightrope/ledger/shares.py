@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 SHOWN_DIGITS = 30
+LONGEST_SHOWN = 12
+"""Letters of a share in advice."""
 
 
 def shown(share: Fraction) -> str:
@@ -24,3 +27,13 @@ def shown(share: Fraction) -> str:
     whole = str(abs(share.numerator) * 10**digits // share.denominator).rjust(digits + 1, "0")
     text = f"{whole[:-digits]}.{whole[-digits:]}" if digits else whole
     return f"-{text}" if share < 0 else text
+
+
+def rounded_down(share: Fraction) -> str:
+    """A share as it is where that is short, else the first digits of it.
+
+    >>> rounded_down(Fraction(3, 4)), rounded_down(Fraction(2, 3)), rounded_down(Fraction(10**12 - 1, 3 * 10**12))
+    ('0.75', '2/3', '0.333333')
+    """
+    text = shown(share)
+    return text if len(text) <= LONGEST_SHOWN else shown(Fraction(math.floor(share * 10**6), 10**6))

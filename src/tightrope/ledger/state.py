@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from tightrope.certificates.budget import Budget
 from tightrope.errors import BudgetRefused
-from tightrope.ledger.limits import Limit
-from tightrope.ledger.shares import shown
+from tightrope.ledger.limits import ADDED, Limit
+from tightrope.ledger.shares import rounded_down, shown
 
 Shares = Mapping[str, Fraction]
 """By limit."""
@@ -85,7 +85,7 @@ class State:
                 f"series, or plan with what is left"
             )
         new = {n: c for n, c in running.costs.items() if slots[n] != n and slots[n] not in running.paid}
-        self._room(new, slots)
+        self._room(new, slots, f"the series {key!r} takes all of its share again in a new period; ")
         part = {n: c / running.times for n, c in running.costs.items() if slots[n] == n}
         moves = {slots[n]: (c, Fraction(0)) for n, c in new.items()} | {n: (c, -c) for n, c in part.items()}
         paid = tuple(sorted({*running.paid, *(slots[name] for name in new)}))
@@ -100,11 +100,13 @@ class State:
             moved[slot] = Balance(before.spent + spent, before.reserved + reserved)
         return moved
 
-    def _room(self, costs: Shares, slots: Mapping[str, str]) -> None:
+    def _room(self, costs: Shares, slots: Mapping[str, str], why: str = "") -> None:
         for name, cost in costs.items():
+            if name.startswith(ADDED):
+                continue
             left = self.balance(slots[name]).left
             if cost > left:
-                raise BudgetRefused(_refusal(slots[name], cost, left))
+                raise BudgetRefused(why + _refusal(slots[name], cost, left))
 
     def to_data(self) -> dict[str, Any]:
         """As JSON can hold it."""
@@ -120,24 +122,43 @@ class State:
         return cls(balances, series, data["releases"])
 
 
-def costs_of(limits: Iterable[Limit], kept: Budget, audience: str | None) -> dict[str, Fraction]:
-    """What a guarantee takes of every limit that applies; raises ``BudgetRefused`` where one can never hold it."""
+def left_by_addition(state: State, slot: str) -> str:
+    """What would be left under a limit by moments if what was kept had been added up instead."""
+    left = state.balance(ADDED + slot).left
+    return shown(left) if left >= 0 else "nothing"
+
+
+def costs_of(
+    limits: Iterable[Limit], kept: Budget, audience: str | None, moments: Mapping[str, Fraction | None]
+) -> dict[str, Fraction]:
+    """What a release takes of every limit that applies: by what it keeps, or by its ``moments`` as they were charged.
+
+    Beside a limit by moments stands what it would be if it were a basic one. Raises ``BudgetRefused`` where one can
+    never hold the release.
+    """
     costs: dict[str, Fraction] = {}
-    for limit in limits:
-        if not limit.applies(audience):
-            continue
-        cost = limit.cost(kept)
-        if cost is None:
-            raise BudgetRefused(
-                f"the limit {limit.name!r} asks for {limit.budget}, and no share of it covers {kept}; plan with a "
-                f"budget that promises the same points; nothing was spent"
-            )
-        costs[limit.name] = cost
+    for limit in (limit for limit in limits if limit.applies(audience)):
+        basic = limit.cost(kept)
+        if limit.moments is None:
+            costs[limit.name] = _able(limit, basic, kept)
+        else:
+            costs[limit.name] = _able(limit, moments.get(limit.name), kept)
+            costs[ADDED + limit.name] = Fraction(1) if basic is None else basic
     return costs
 
 
+def _able(limit: Limit, cost: Fraction | None, kept: Budget) -> Fraction:
+    if cost is not None:
+        return cost
+    if limit.moments is None:
+        remedy = f"no share of it covers {kept}; plan with a budget that promises the same points"
+    else:
+        remedy = "no share of its moments holds this noise; plan with a share of the whole budget"
+    raise BudgetRefused(f"the limit {limit.name!r} asks for {limit.budget}, and {remedy}; nothing was spent")
+
+
 def _refusal(slot: str, cost: Fraction, left: Fraction) -> str:
-    part = shown(left / cost)
+    part = rounded_down(left / cost)
     less = f"plan with {part} of this share or less" if left > 0 else "the answers that were paid for are in the ledger"
     return (
         f"this release needs a share of {shown(cost)} of the budget {slot!r} and {shown(left)} is left; {less}; "

@@ -7,14 +7,11 @@ from .mechanisms.known import register_mean as register_mean
 from .mechanisms.local_hashing import hashing as hashing
 from .mechanisms.permanent import rappor as rappor
 from .mechanisms.piecewise import piecewise as piecewise
-from .mechanisms.prefix_tree import heavy_hitters as heavy_hitters
-from .mechanisms.quantile_tree import quantiles as quantiles
 from .mechanisms.response import binary_with_erasure as binary_with_erasure
 from .mechanisms.response import k_randomized_response as k_randomized_response
 from .mechanisms.response import response_with_erasure as response_with_erasure
 from .mechanisms.subset import subset_selection as subset_selection
 from .mechanisms.unary import unary_encoding as unary_encoding
-from .mechanisms.vector_means import vector_mean as vector_mean
 from .on_tables.arrow import bits_from_arrow as bits_from_arrow
 from .on_tables.arrow import bits_to_arrow as bits_to_arrow
 from .on_tables.arrow import from_arrow as from_arrow
@@ -34,3 +31,8 @@ from .studies.shuffling import shuffled_delta as shuffled_delta
 from .studies.shuffling import shuffled_epsilon as shuffled_epsilon
 from .studies.study import Study as Study
 from .studies.study_file import load_study as load_study
+from .trees.prefix_tree import heavy_hitters as heavy_hitters
+from .trees.quantile_tree import quantiles as quantiles
+from .trees.spelling import spelling as spelling
+from .vectors.ball import ball_mean as ball_mean
+from .vectors.coordinates import vector_mean as vector_mean

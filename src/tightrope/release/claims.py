@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import structs
 
-from tightrope.certificates.release import LedgerEntry
-from tightrope.ledger import Claim, Identity
+from tightrope.certificates.release import LedgerEntry, LimitLeft
+from tightrope.errors import InputError
+from tightrope.ledger import Claim, Identity, Limit
+from tightrope.ledger.limits import TOTAL
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.shares import shown
+from tightrope.ledger.state import left_by_addition
 from tightrope.ledger.storage.entry import canonical, digest
 from tightrope.release.draft import units_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tightrope.certificates.budget import Budget
     from tightrope.certificates.release import ReleaseCertificate
     from tightrope.engines.schema import Schema
     from tightrope.ledger import Account
+    from tightrope.ledger.state import State
     from tightrope.ledger.storage.entry import Entry
     from tightrope.release.draft import Draft
     from tightrope.release.questions.tasks import Person, Task
@@ -27,6 +34,27 @@ def identity_of(dataset: str, schema: Schema, person: Person) -> Identity:
     """A dataset as a ledger knows it."""
     columns = tuple((column.name, column.kind) for column in schema.columns)
     return Identity(dataset, columns, person.column, person.means, person.rows, person.rows_per_group, person.groups)
+
+
+def with_total(budget: Budget, limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    """The limits with one for the whole budget: one that is called so says its rule, else shares add up."""
+    own = next((limit for limit in limits if limit.name == TOTAL), None)
+    if own is None:
+        return (Limit(TOTAL, budget), *limits)
+    if own.budget != budget:
+        remedy = "one that is called 'total' is the whole budget: give it the same promise"
+        raise InputError("limits", str(own.budget), f"{budget} for the limit {TOTAL!r}", remedy)
+    return tuple(limits)
+
+
+def spending(account: Account) -> dict[str, Any]:
+    """What has been charged of the whole budget, in all sessions: a share, and where shares are of ε and δ those."""
+    limit = next(limit for limit in account.limits if limit.name == TOTAL)
+    share = 1 - account.state().balance(TOTAL).left
+    points = [[shown(share * Fraction(value)) for value in point] for point in limit.budget.points]
+    place = f"dataset {account.name!r} in {account.book.name}"
+    said = {"points": points} if limit.moments is None else {"rule": limit.rule, "moments": limit.moments.to_data()}
+    return {"share": shown(share), **said, "ledger": place}
 
 
 def recipe_of(draft: Draft) -> Recipe:
@@ -73,13 +101,14 @@ def named(certificate: ReleaseCertificate, entry: Entry, account: Account) -> Re
         left=str(state.balance("total").left),
         position=state.releases if running is None else running.done,
         of=None if running is None else running.times,
+        limits=tuple(_left(limit, state, entry) for limit in account.limits if limit.applies(entry.said["audience"])),
     )
     return structs.replace(certificate, ledger=part.words, entry=part)
 
 
-def recorded_spending(account: Account) -> dict[str, Any]:
-    """What all sessions of a dataset spent: the share of the budget, and what ε and δ that is."""
-    state = account.state()
-    share = 1 - state.balance("total").left
-    points = [[shown(share * Fraction(value)) for value in point] for point in account.limits[0].budget.points]
-    return {"share": shown(share), "points": points, "ledger": f"dataset {account.name!r} in {account.book.name}"}
+def _left(limit: Limit, state: State, entry: Entry) -> LimitLeft:
+    """What was left of a limit after an entry, in the entry's period."""
+    slot = limit.slot(entry.time)
+    added = None if limit.moments is None else left_by_addition(state, slot)
+    rule: Literal["basic", "moments"] = "basic" if limit.moments is None else "moments"
+    return LimitLeft(name=slot, rule=rule, left=shown(state.balance(slot).left), left_by_addition=added)

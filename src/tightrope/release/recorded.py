@@ -102,4 +102,16 @@ def _outcome(account: Account, claim: Claim, life: _Life) -> str:
         return "nothing was spent"
     if life.kept:
         return "the budget was spent, and plan.answers has the answers"
-    return f"the budget was spent, and nothing was published: {again}"
+    return f"the budget was spent, {_published(account, claim.key, again)}"
+
+
+def _published(account: Account, key: str, again: str) -> str:
+    """What became of paid answers that this process does not have."""
+    try:
+        text = account.stored(key)
+    except LedgerError:
+        return (
+            f"and the answers that were kept under the key {key!r} are damaged: put the newest copy of the ledger "
+            f"back; trying again does not help, and another key is charged again"
+        )
+    return f"and nothing was published: {again}" if text is None else f"and the answers are in the ledger: {again}"

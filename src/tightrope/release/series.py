@@ -7,19 +7,21 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
-from tightrope.design.allocation.allocation import Allocation, allocate
+from tightrope.certificates.budget import Budget
+from tightrope.design.allocation.allocation import allocate
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.ledger.claim import SeriesClaim
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.storage.entry import digest
 from tightrope.release.claims import asked, claim_of
 from tightrope.release.draft import units_of
+from tightrope.release.moments import allocation_of, fitted, kept, limit_by_moments
 from tightrope.release.plan import Plan
 from tightrope.release.recorded import recorded
 from tightrope.release.sealed import Sealed
 
 if TYPE_CHECKING:
-    from tightrope.ledger import Account
+    from tightrope.ledger import Account, Limit
     from tightrope.release.answers import Answers
     from tightrope.release.draft import Draft
 
@@ -93,21 +95,29 @@ class Series(Sealed):
 
 def series_of(account: Account, draft: Draft, times: int, key: str, how: How) -> Series:
     """The series of this key: found with its noise, or planned and reserved."""
-    plan = digest(f"{asked(draft, how[0])} {times}")
+    limit = limit_by_moments(account)
+    said = draft if limit is None else replace(draft, budget=limit.budget.share(draft.share))
+    plan = digest(f"{asked(said, how[0])} {times}")
     found = account.reserved(key)
-    recipe = _planned(draft, times) if found is None else Recipe.read(found[1])
+    recipe = _planned(draft, times, limit) if found is None else Recipe.read(found[1])
     if found is not None and found[0].said["plan"] != plan:
         raise InputError("key", key, "new, or that of this very series", "the questions, the share and times are fixed")
-    entry = account.reserve(SeriesClaim(key, plan, draft.budget, times, recipe.text, how[0]))
+    promised = draft.budget if limit is None else kept(limit, recipe.loss(times), draft.share)
+    entry = account.reserve(SeriesClaim(key, plan, promised, times, recipe.text, how[0]))
     first = account.reserved(key)
     if first is not None and found is None:
         recipe = Recipe.read(first[1])  # of two processes that reserve at once, the noise of the first
-    allocation = Allocation(recipe.choices, recipe.loss(), dict(recipe.alternatives), recipe.spare, recipe.window)
-    return Series(account, replace(draft, allocation=allocation), entry.said["times"], key, how)
+    own = replace(draft, allocation=allocation_of(recipe), budget=Budget(**entry.said["kept"]))
+    return Series(account, own, entry.said["times"], key, how)
 
 
-def _planned(draft: Draft, times: int) -> Recipe:
-    """The least noise for which all releases together keep the draft's budget; each is given that of the first."""
+def _planned(draft: Draft, times: int, limit: Limit | None) -> Recipe:
+    """The least noise for which all releases together keep the draft's budget, or its share of a limit's moments.
+
+    Each is given that of the first.
+    """
     units = tuple(units_of(draft.tasks))
+    if limit is not None:
+        return fitted(units, limit, draft.share, times)
     together = allocate(units * times, draft.budget)
     return Recipe(units, together.choices[: len(units)], together.window, together.alternatives, together.spare)

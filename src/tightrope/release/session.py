@@ -31,6 +31,7 @@ from tightrope.release.wanted import accurate, wanted
 if TYPE_CHECKING:
     from decimal import Decimal
 
+    from tightrope.design.allocation.allocation import Allocation
     from tightrope.engines import Table
     from tightrope.engines.schema import Schema
     from tightrope.ledger import Account, Limit
@@ -100,16 +101,17 @@ class Session(Sealed):
         """A session that is charged in a ledger: a file, made here where there is none, or ``postgresql://...``.
 
         ``dataset`` is the table's name in the ledger: all sessions of one name share one budget, in every process and
-        for good. ``limits`` bound it further, a year or an audience each; ``audience`` says who sees the answers
+        for good. ``limits`` bound it further, a year or an audience each; one that is called "total" is the whole
+        budget and says by which rule releases add up. ``audience`` says who sees the answers
         (None: everybody); ``note`` is written down where the dataset is declared. ``session`` is what ``Session``
         takes. Raises ``InputError`` where the ledger has the dataset with another person, bounds, columns or promise,
         ``LedgerError`` where the ledger cannot be used.
         """
-        from tightrope.ledger import Ledger, Limit
-        from tightrope.release.claims import identity_of
+        from tightrope.ledger import Ledger
+        from tightrope.release.claims import identity_of, with_total
 
         opened = cls(source, **session)
-        declared = (Limit("total", opened.budget), *limits)
+        declared = with_total(opened.budget, limits)
         identity = identity_of(dataset, opened._table.private, opened.person)
         account = Ledger(ledger, create=True).declare(identity, declared, note=note)
         object.__setattr__(opened, "_account", account)
@@ -144,9 +146,9 @@ class Session(Sealed):
     def spent(self) -> dict[str, Any]:
         """The share of the budget that has been charged, and what ε and δ that is: of all sessions, in a ledger."""
         if self._account is not None:
-            from tightrope.release.claims import recorded_spending
+            from tightrope.release.claims import spending
 
-            return recorded_spending(self._account)
+            return spending(self._account)
         share = self._charges.total()
         points = [[str(product(epsilon, share)), str(product(delta, share))] for epsilon, delta in self._budget.points]
         return {"share": str(share), "points": points, "ledger": "not recorded in a ledger"}
@@ -183,12 +185,21 @@ class Session(Sealed):
         usable_delta(budget, tasks)
         public = self._table.public_for([task.request for task in tasks])
         goal, sizes = wanted(questions, within, expected_rows), group_sizes(expected_rows)
+        most = decimal("share", share)
 
-        def drafted(kept: Budget, part: Decimal, *, compare: bool = True) -> Draft:
-            allocation = allocate(units_of(tasks), kept, compare=compare)
+        def made(allocation: Allocation, kept: Budget, part: Decimal) -> Draft:
             return Draft(tasks, allocation, kept, part, self._person, sizes, public, sliver(costs))
 
-        most = decimal("share", share)
+        if self._account is not None:
+            from tightrope.release import moments
+
+            limit = moments.limit_by_moments(self._account)
+            if limit is not None:
+                return self._issued(moments.drafted(limit, tasks, made, most, goal), key)
+
+        def drafted(kept: Budget, part: Decimal, *, compare: bool = True) -> Draft:
+            return made(allocate(units_of(tasks), kept, compare=compare), kept, part)
+
         draft = drafted(budget, most) if goal is None else accurate(drafted, goal, self._budget, most)
         return self._issued(draft, key)
 

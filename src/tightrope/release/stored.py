@@ -14,7 +14,15 @@ from tightrope.certificates.release import RELEASES, Cost, ReleaseCertificate
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.draft import Draft
 
+
+def _nanoseconds(text: str) -> Any:
+    import pandas
+
+    return pandas.Timestamp(text)
+
+
 READ: dict[str, Any] = {
+    "nanoseconds": _nanoseconds,
     "date": datetime.date.fromisoformat,
     "datetime": datetime.datetime.fromisoformat,
     "decimal": Decimal,
@@ -53,6 +61,8 @@ def _written(value: Any) -> Any:
         return {"float": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if getattr(value, "nanosecond", 0):  # of pandas: an instant that a datetime cannot hold
+        return {"nanoseconds": value.isoformat()}
     if isinstance(value, datetime.datetime | datetime.date):
         return {"datetime" if isinstance(value, datetime.datetime) else "date": value.isoformat()}
     if isinstance(value, Decimal | uuid.UUID):

@@ -148,3 +148,74 @@ def test_a_ledger_in_postgresql_by_its_url(run, plan):
     assert "visits: 1 released, 1 refused" in run("ledger", "show", url).out
     checked = run("ledger", "check", url, plan.parent / "certificate.json")
     assert checked.code == 0 and "older copy of the database" in checked.out
+
+
+BY_MOMENTS = '\n[[ledger.limit]]\nname = "total"\nrule = "moments"\nreleases = 8\n'
+
+
+@pytest.fixture
+def by_moments(plan: Path) -> Path:
+    """A plan that takes a tenth of a whole budget by moments, by listed keys."""
+    text = plan.read_text(encoding="utf-8").replace('by = "city"', 'by = "member"\nkeys = [false, true]')
+    plan.write_text(text.replace("share = 0.25", "share = 0.4") + BY_MOMENTS, encoding="utf-8")
+    return plan
+
+
+def test_a_plan_by_moments_is_planned_and_shown_by_its_rule(run, by_moments):
+    planned = run("plan", by_moments)
+    assert (planned.code, planned.err) == (0, "")
+    assert "ledger has left" not in planned.out and not (by_moments.parent / "tightrope.ledger").exists()
+    for name in ("one", "two"):
+        released = run("release", by_moments, "--out", by_moments.parent / name)
+        assert released.code == 0, released.err
+    assert "by moments" in released.out and "if promises were added up" in released.out
+    assert "by moments" in (by_moments.parent / "two" / "report.html").read_text(encoding="utf-8")
+    shown = run("ledger", "show", by_moments)
+    said = " ".join(shown.out.split())
+    for words in ("log moments of the noise, of order", "by addition", "Running epsilon", "odometer of moments",
+                  "Holds at all times at once", "Declared together before the first, all"):  # fmt: skip
+        assert words in said
+    assert run("ledger", "check", by_moments, by_moments.parent / "two" / "certificate.json").code == 0
+
+
+def test_plan_says_what_is_left_and_that_a_release_would_be_refused(run, by_moments):
+    for name in ("one", "two"):
+        assert run("release", by_moments, "--out", by_moments.parent / name).code == 0
+    planned = run("plan", by_moments)
+    said = " ".join(planned.out.split())
+    assert planned.code == 0 and "The ledger has left: 0.2" in said
+    assert "A release would be refused: this release needs a share of 0.39" in said
+    history = run("ledger", "history", by_moments)
+    assert "refused" not in history.out  # asking is no release
+
+
+def test_plan_says_that_the_ledger_knows_another_promise(run, released):
+    released.write_text(released.read_text(encoding="utf-8").replace("delta = 1e-6", "delta = 1e-7"), encoding="utf-8")
+    said = " ".join(run("plan", released).out.split())
+    assert "A release would be refused: " in said and "as the ledger has it (delta(1) <= 0.000001" in said, said[-900:]
+
+
+def test_plan_says_how_far_a_series_is(run, plan):
+    plan.write_text(plan.read_text(encoding="utf-8") + "\n[ledger]\ntimes = 2\n", encoding="utf-8")
+    for name in ("one", "two"):
+        assert run("release", plan, "--out", plan.parent / name).code == 0
+        said = " ".join(run("plan", plan).out.split())
+        assert ("1 of 2 are released" if name == "one" else "all 2 of the series 'series' are released") in said
+
+
+def test_a_rule_that_is_changed_between_releases_is_refused(run, by_moments):
+    assert run("release", by_moments, "--out", by_moments.parent / "one").code == 0
+    text = by_moments.read_text(encoding="utf-8")
+    for other in (text.replace("releases = 8", "releases = 9"), text.replace(BY_MOMENTS, "")):
+        by_moments.write_text(other, encoding="utf-8")
+        refused = run("release", by_moments, "--out", by_moments.parent / "two")
+        assert refused.code == 2 and "by moments for about 8 releases" in refused.err
+
+
+def test_a_twin_of_a_dataset_is_one_line_on_standard_error(run, released):
+    text = released.read_text(encoding="utf-8") + '\n[ledger]\ndataset = "patients"\n'
+    released.write_text(text, encoding="utf-8")
+    opened = run("ledger", "open", released)
+    assert opened.code == 0
+    assert opened.err.startswith("tightrope: warning: the ledger has 'visits.parquet' with the columns")
+    assert opened.err.count("\n") == 1

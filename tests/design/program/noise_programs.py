@@ -6,8 +6,11 @@ import numpy as np
 from scipy.optimize import linprog
 
 
-def least_by_program(points, sensitivity, cells, power):
-    """min Σ |x|^power p_x over all laws on −cells..cells that keep (ε_i, δ_i) for shifts 1..sensitivity, both ways."""
+def least_by_program(points, sensitivity, cells, cost):
+    """min Σ cost(|x|) p_x over all laws on −cells..cells that keep (ε_i, δ_i) for shifts 1..sensitivity, both ways.
+
+    A number p stands for |x|^p.
+    """
     size = 2 * cells + 1
     x = np.arange(-cells, cells + 1)
     shifted = [s for d in range(1, sensitivity + 1) for s in (d, -d)]
@@ -26,7 +29,8 @@ def least_by_program(points, sensitivity, cells, power):
         total[size + i * size : size + (i + 1) * size] = 1
         rows.append(total)
         above.append(1.0)
-    costs = np.concatenate([np.abs(x) ** power, np.zeros(len(blocks) * size)])
+    phi = cost if callable(cost) else lambda size: size**cost
+    costs = np.concatenate([[phi(abs(size)) for size in x.tolist()], np.zeros(len(blocks) * size)])
     whole = np.concatenate([np.ones(size), np.zeros(len(blocks) * size)])
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     from scipy.sparse import csr_array

@@ -99,3 +99,33 @@ def test_silence_costs_a_mean_fewer_people_than_a_smaller_epsilon():
     found = plan("mean", epsilon=1.0, error=0.02, total_variation=0.1)
     assert found.people == pytest.approx(10 / math.tanh(0.5) / 0.02**2, rel=1e-3)
     assert found.people < 1.1 * found.least_people
+
+
+@pytest.mark.parametrize("dimension", [1, 20])
+def test_vectors(dimension):
+    found = plan("vector", epsilon=1.0, dimension=dimension, error=0.2)
+    assert found.option.name == "ball_mean"
+    assert found.option.variance == tr.local.ball_mean(1.0, dimension).worst_squared_error
+    assert 1 <= found.least_people <= found.people == math.ceil(found.option.variance / 0.2**2)
+    assert plan("vector", epsilon=1.0, dimension=dimension, people=found.people).error <= 0.2
+
+
+def test_vectors_under_a_cap_on_the_total_variation():
+    careful = plan("vector", epsilon=1.0, dimension=2, people=1000, total_variation=0.1)
+    assert careful.option.mechanism.guarantee.total_variation <= 0.1
+    assert careful.least_people <= careful.people
+    assert careful.error > plan("vector", epsilon=1.0, dimension=2, people=1000).error
+
+
+def test_a_size_that_would_be_ignored_is_refused():
+    for sizes in ({"k": 7}, {"dimension": 3}):
+        with pytest.raises(InputError, match="left out for a mean"):
+            plan("mean", epsilon=1.0, error=0.1, **sizes)
+    with pytest.raises(InputError, match="left out for a distribution"):
+        plan("distribution", epsilon=1.0, error=0.1, k=3, dimension=3)
+    with pytest.raises(InputError, match="left out for a vector"):
+        plan("vector", epsilon=1.0, error=0.1, k=3, dimension=3)
+    with pytest.raises(InputError, match="dimension"):
+        plan("vector", epsilon=1.0, error=0.1)
+    with pytest.raises(InputError, match="question"):
+        plan("median", epsilon=1.0, error=0.1)

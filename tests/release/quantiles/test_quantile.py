@@ -18,6 +18,7 @@ from tightrope.cli.main import app
 from tightrope.engines import Column, Schema, open_source
 from tightrope.errors import InputError
 from tightrope.release.kinds import KINDS
+from tightrope.release.quantiles.cumulative import heaped
 from tightrope.release.quantiles.quantile import BLOCKS, CELLS
 from tightrope.release.questions.tasks import Person, tasks_of
 
@@ -54,6 +55,24 @@ def test_values_and_intervals(people: pd.DataFrame) -> None:
     assert (groups["none"]["lower"], groups["none"]["upper"]) == (0, 100) or groups["none"]["usable"] > 0
 
 
+@pytest.mark.parametrize(("heap", "said"), [(40.0, 40.0), (39.999999, 40.0), (0.0, 0.0), (1e9, 100.0)])
+def test_a_heap_is_said_as_the_round_number_that_it_is(heap: float, said: float) -> None:
+    """Most people lie at one number; the noise would have to be ten standard deviations to move the median off it."""
+    values = [*np.linspace(0.001, 99.999, 1_000), *[heap] * 4_000]
+    session = tr.Session(pd.DataFrame({"x": values}), person=None, budget=BUDGET)
+    row = session.plan([tr.median("x", between=(0, 100))]).release()[0].rows[0]
+    assert row["value"] == said
+    assert row["lower"] <= min(heap, 100.0) <= row["upper"]
+
+
+def test_values_that_lie_all_over_a_cell_are_no_heap() -> None:
+    cells = np.full(100, 10.0)
+    assert not any(heaped(cells, place, 2.0) for place in range(101))
+    cells[[0, 50, 99]] = 60.0
+    assert [place for place in range(100) if heaped(cells, place, 2.0)] == [0, 50, 99]
+    assert not heaped(cells, 50, 3.0)
+
+
 def test_many_quantiles_cost_what_one_costs() -> None:
     def widths(questions: list[Any]) -> float:
         session = tr.Session(pd.DataFrame({"x": [1.0]}), person=None, budget=BUDGET)
@@ -73,7 +92,7 @@ def test_what_the_engine_is_asked() -> None:
         tr.median("x", between=(0, 10), name="all"),
     ]
     grouped, alone = tasks_of(asked, person, schema)
-    assert [str(term) for term in grouped.by] == ["sex", f"cell(x, 0.0, 10.0, {BLOCKS * CELLS})"]
+    assert [str(term) for term in grouped.by] == ["sex", f"cell(x, -0.00125, 9.99875, {BLOCKS * CELLS})"]
     assert len(grouped.vectors) == len(alone.vectors) == len(grouped.units) == 2
     assert (grouped.bounds.rows, grouped.bounds.rows_per_group, grouped.bounds.groups) == (4, 4, 4)
     assert (alone.bounds.rows, alone.bounds.rows_per_group, alone.bounds.groups) == (2, 2, 2)

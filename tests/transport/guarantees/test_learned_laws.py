@@ -16,6 +16,7 @@ from tightrope.randomness.source import InsecureSeeded
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
 from tightrope.transport.guarantees.learned_laws import LearnedLaw, learn_laws, learn_laws_privately
+from tightrope.transport.guarantees.single_draws import approximate_knowledge
 
 TRUE = {"a": np.array([0.5, 0.3, 0.15, 0.05]), "b": np.array([0.1, 0.2, 0.3, 0.4])}
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
@@ -145,3 +146,13 @@ def test_bad_settings_teach() -> None:
         learn_laws_privately({"a": [1]}, discrete_laplace(scale=1), neighbours=Neighbours.LOCAL)
     with pytest.raises(InputError, match="epsilon"):
         learn_laws({"a": [1]}).one_draw(-1)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.02, 0.2, 5.0])
+def test_delta_is_never_above_the_total_variation(epsilon: float) -> None:
+    learned = learn_laws({"a": [500, 500], "b": [250, 750], "c": [3, 9]})
+    drawn = learned.one_draw(epsilon)
+    assert drawn.delta <= drawn.total_variation
+    fitted = CouplingMechanism.fit({"a": [0.5, 0.5], "b": [0.25, 0.75]}, [[0, 1], [1, 0]], target=[0.4, 0.6])
+    near = approximate_knowledge(fitted, {"a": [1.0, 0.0], "b": [0.25, 0.75]})
+    assert near.delta <= near.total_variation

@@ -8,11 +8,14 @@ from typing import Any
 
 from tightrope.certificates.printable import printable
 from tightrope.cli.output import heading, print_table, say
+from tightrope.report.words.digits import UP, significant
 
 Json = Mapping[str, Any]
 WIDTH = 50
 SPENT, RESERVED, LEFT = "█", "▒", "·"
 MOST_DATES, MOST_ENTRIES = 20, 200
+MOMENTS, TOGETHER = "moments", "exact composition"
+"""As an overview names rules."""
 
 
 def show_overview(view: Json) -> None:
@@ -22,16 +25,47 @@ def show_overview(view: Json) -> None:
     whose = "each row" if identity["person"] is None else f"one value of {printable(identity['person'])}"
     say(f"A person is {whose}: {identity['means']}, at most {identity['rows_per_person']} rows.")
     say(*([f"Note: {printable(view['note'])}"] if view["note"] else []))
-    columns = ["limit", "spent", "reserved", "left", "epsilon, delta left"]
-    print_table(columns, [_limit(limit) for limit in view["limits"]])
+    columns = ["limit", "adds up", "spent", "reserved", "left", "which is"]
+    print_table(columns, [_limit(limit) for limit in view["limits"]], left=2)
     _show_dates(view["timeline"])
     _show_rules(view)
+    _show_running(view["running"])
 
 
 def _limit(limit: Json) -> list[str]:
-    left = "; ".join(f"{epsilon}, {delta}" for epsilon, delta in limit["points_left"])
     whose = f" ({limit['audience']})" if limit["audience"] else ""
-    return [f"{limit['slot']}{whose}", limit["spent"], limit["reserved"], limit["left"], left]
+    what = "moments" if limit["rule"] == MOMENTS else "epsilon, delta"
+    return [f"{limit['slot']}{whose}", what, limit["spent"], limit["reserved"], limit["left"], _left(limit)]
+
+
+def _left(limit: Json) -> str:
+    """What a share is: ε and δ, or nats of a moment and certain failure; and what addition would have left."""
+    if limit["rule"] != MOMENTS:
+        return "; ".join(f"{epsilon}, {delta}" for epsilon, delta in limit["points_left"])
+    fixed, left = limit["moments"], float(Fraction(limit["left"]))
+    nats, mass = left * float(fixed["budget"]), left * float(fixed["infinite_mass"])
+    addition = limit["left_by_addition"]
+    return f"{nats:.3g} nats at order {fixed['order']}, {mass:.2g} of failure; by addition {addition} would be left"
+
+
+def _show_epsilon(price: Json) -> None:
+    """The price on a limit by moments."""
+    if price["epsilon"] is not None:
+        epsilon = significant(price["epsilon"], 3, UP)
+        say(
+            f"Declared together before the first, all of this would keep epsilon {epsilon} "
+            f"at delta {float(price['delta']):g}. That is a comparison, and no budget: what was chosen on the way does "
+            f"not compose like that."
+        )
+
+
+def _show_running(reading: Json | None) -> None:
+    """The odometer, with all that its number means."""
+    if reading is None:
+        return
+    heading("Running epsilon")
+    epsilon = significant(reading["epsilon"], 4, UP)
+    say(f"{epsilon} at delta {float(reading['delta']):g}, by {reading['rule']}.", reading["statement"])
 
 
 def _show_dates(timeline: Sequence[Json]) -> None:
@@ -64,11 +98,17 @@ def _show_rules(view: Json) -> None:
     heading("How they add up")
     for one in view["series"]:
         say(f"Series {printable(one['key'])}: {one['released']} of {one['times']} released, composed exactly together.")
-    single = sum(block["releases"] for block in view["blocks"] if block["rule"] == "basic composition")
+    single = sum(block["releases"] for block in view["blocks"] if block["rule"] != TOGETHER)
     if single:
         say(f"{single} released one by one, perhaps after seeing earlier answers: their shares add up.")
+    for limit in view["limits"]:
+        if limit["rule"] == MOMENTS:
+            say(f"{limit['slot']}: shares of log moments of the noise, of order {limit['moments']['order']}, which was "
+                f"fixed before the first release for about {limit['releases']} of them.")  # fmt: skip
     price = view["planned_together"]
-    if price is not None and price["less"]:
+    if price is not None and "epsilon" in price:
+        _show_epsilon(price)
+    elif price is not None and price["less"]:
         say(
             f"Had all of this been declared together before the first, it would have taken a share of "
             f"{price['share']}, and {price['left']} would be left. That is a comparison, and no budget: what was "

@@ -20,9 +20,15 @@ Example, which browser 200 000 people use, out of 16; then the same with names, 
   tightrope local plan distribution --k 16 --epsilon 1 --people 200000
   tightrope local plan distribution --categories firefox,chrome,safari,other --epsilon 1 --error 0.01 --out study.toml
 """
-Question = Annotated[str, typer.Argument(metavar="QUESTION", help="'distribution' of K categories, or 'mean'.")]
+Question = Annotated[
+    str, typer.Argument(metavar="QUESTION", help="'distribution' of K categories, 'mean', or 'vector'.")
+]
 Epsilon = Annotated[float, typer.Option(metavar="E", help="How much one report may tell about a person; 1 is usual.")]
 Count = Annotated[int | None, typer.Option("--k", metavar="K", help="How many categories there are.")]
+Dimension = Annotated[
+    int | None,
+    typer.Option(metavar="D", help="How many coordinates the vectors have, of length 1 at most, whose mean is asked."),
+]
 People = Annotated[int | None, typer.Option(metavar="N", help="How many people take part: shows the error.")]
 Error = Annotated[
     float | None, typer.Option(metavar="X", help="The error that will do: shows how many people it takes.")
@@ -51,6 +57,7 @@ class Asked:
     question: Question
     epsilon: Epsilon
     k: Count = None
+    dimension: Dimension = None
     people: People = None
     error: Error = None
     total_variation: Eta = None
@@ -99,6 +106,7 @@ def _planned(asked: Asked, study: Study | None, unit: float) -> Plan:
         people=asked.people,
         error=error,
         k=k,
+        dimension=asked.dimension,
         total_variation=asked.total_variation,
     )
 

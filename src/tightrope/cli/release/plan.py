@@ -34,6 +34,7 @@ def plan(path: PlanPath, budgets: Budgets = False, within: Within = None, as_jso
     from tightrope.certificates.document import plain
     from tightrope.cli.output import print_document, working
     from tightrope.release.documents.plan_file import load
+    from tightrope.release.documents.standing import standing
 
     file = load(path)
     wanted = _wanted(within or [])
@@ -45,7 +46,7 @@ def plan(path: PlanPath, budgets: Budgets = False, within: Within = None, as_jso
         print_document(document)
         return
     data = plain(document)
-    _show(data, path, file.title)
+    _show(data, path, file.title, standing(file, chosen))
     if data["table"] is not None:
         _show_budgets(data["table"])
 
@@ -68,7 +69,7 @@ def _budgets(chosen: Plan) -> list[Budget]:
     return [Budget(epsilon=epsilon, delta=chosen.budget.delta) for epsilon in EPSILONS]
 
 
-def _show(data: Json, path: str, title: str | None) -> None:
+def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> None:
     from tightrope.certificates.printable import printable
     from tightrope.cli.output import heading, say
     from tightrope.release.wording import costs_lines
@@ -86,6 +87,7 @@ def _show(data: Json, path: str, title: str | None) -> None:
         _show_alternatives(data["alternatives"])
     heading("What was left out")
     say(*costs_lines(data["costs"]))
+    say(*([] if not ledger else ["", *map(printable, ledger)]))
     say("\nNothing has been spent. To release:", f"  tightrope release {path}")
 
 

@@ -197,8 +197,9 @@ def _recorded(certificate: Mapping[str, Any]) -> list[str]:
         return [f"{certificate['ledger']}: releasing again spends the budget again."]
     took, left = (shown(Fraction(entry[part])) for part in ("share", "left"))
     return [
-        f"This is {certificate['ledger']}, under the key {entry['key']}.",
-        f"Of the whole budget it took {took}; {left} is left. Releasing again is charged again.",
+        f"This is {certificate['ledger']}.",
+        f"Its key is {entry['key']}. Of the whole budget it took {took}; {left} is left. Releasing again is charged "
+        f"again.",
     ]
 
 

@@ -22,8 +22,10 @@ from tightrope.numerics.checks import whole
 
 SIZE_WITHIN = 1e-6
 """How near, relatively, the least size is approached."""
-MOST_DOUBLINGS = 120
-"""Doublings and halvings tried at most: each search ends long before, or never."""
+MOST_HALVINGS = 120
+"""Halvings tried at most: each search ends long before."""
+MOST_DOUBLINGS = 8
+"""Doublings tried at most: a guess is off by less, or tables of 128 bits keep no such δ, however wide."""
 CLOSED_FORM = "least noise (closed form)"
 Points = Sequence[tuple[float, float]]
 Build = Callable[[float], IntegerMechanism]
@@ -65,7 +67,7 @@ def least_size(build: Build, points: Points, guess: float) -> IntegerMechanism:
     """
     high = _first_kept(build, points, guess)
     low, best = high / 2, build(high)
-    for _ in range(MOST_DOUBLINGS):
+    for _ in range(MOST_HALVINGS):
         smaller = _kept(build, points, low)
         if smaller is None:
             break
@@ -79,7 +81,7 @@ def least_size(build: Build, points: Points, guess: float) -> IntegerMechanism:
 
 def _first_kept(build: Build, points: Points, guess: float) -> float:
     """The first of guess, 2 guess, 4 guess, … that keeps the points; ``InputError`` of ``build`` ends it."""
-    for doublings in range(MOST_DOUBLINGS):
+    for doublings in range(MOST_DOUBLINGS + 1):
         size = guess * 2.0**doublings
         if keeps_all(build(size), points):
             return size
@@ -114,10 +116,10 @@ def _least(family: Family, points: Points, sensitivity: int) -> Calibrated:
 
 
 def _sized(family: Family, points: Points, sensitivity: int) -> IntegerMechanism:
-    """Searched from the point with the least δ, and among those the least ε; a total variation is about its ε."""
-    delta, epsilon = min((delta, epsilon or delta) for epsilon, delta in points)
-    need = Need(sensitivity, (1,), delta)
-    return least_size(lambda size: family.noise(size, need), points, family.guess(epsilon, need))
+    """Searched from the point that asks for most by itself; a total variation is about its ε."""
+    need = Need(sensitivity, (1,), min(delta for _, delta in points))
+    guess = max(family.guess(epsilon or delta, need) for epsilon, delta in points)
+    return least_size(lambda size: family.noise(size, need), points, guess)
 
 
 def _shaped(family: Shaped, points: Points, sensitivity: int) -> IntegerMechanism:

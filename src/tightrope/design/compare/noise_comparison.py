@@ -10,12 +10,18 @@ from tightrope.design.calibration.calibrate import calibrate
 from tightrope.design.calibration.calibration import Calibrated, Points, families
 from tightrope.design.least_noise import LeastNoise, least_noise
 from tightrope.design.noise_limits import NoiseLimits, noise_limits
+from tightrope.design.program.noise_reference import levels_of
 from tightrope.design.program.noise_request import Promise
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.families.family import RealTwin
 from tightrope.mechanisms.families.registry import offered
 from tightrope.mechanisms.integer.integer_mechanism import Tabulated
 from tightrope.mechanisms.mechanism import Mechanism
+from tightrope.mechanisms.tables.integer_tables import COARSER
+from tightrope.numerics.checks import whole
+
+MOST_COMPARED_CELLS = 1 << 15
+"""Families are searched through some tens of tables each: for wider ones that takes minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,8 @@ def compare(budget: Budget, *, sensitivity: int = 1, cost: str = "absolute") -> 
     """All families at a budget for one answer, with the proven limits; ``cost`` is "absolute" or "squared".
 
     Whole-number laws are the tables that would be sampled, rounding included. Real-valued laws are for comparison: they
-    have no sampler. Neighbours: whatever the sensitivity speaks of. Raises ``InputError`` for another cost.
+    have no sampler. Neighbours: whatever the sensitivity speaks of. Raises ``InputError`` for another cost, and where
+    the noise would be so wide that families take minutes.
 
     >>> found = compare(Budget(epsilon=1, delta=1e-6))
     >>> found.whole[0].family, round(found.certificate.upper / found.certificate.lower, 9)
@@ -49,12 +56,16 @@ def compare(budget: Budget, *, sensitivity: int = 1, cost: str = "absolute") -> 
     if cost not in {"absolute", "squared"}:
         raise InputError("cost", cost, "'absolute' or 'squared'", "least_noise takes any non-decreasing function")
     points = Promise.of(budget).points
+    width = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first")
+    widest = max((levels_of(*point) for point in points if point[1] > 0), default=0.0)
+    if not widest * width <= MOST_COMPARED_CELLS:
+        raise InputError("epsilon", points[-1][0], f"enough for noise of {MOST_COMPARED_CELLS} cells a side", COARSER)
     least = least_noise(budget, sensitivity=sensitivity, cost=cost)
-    whole = list(families(budget, sensitivity=sensitivity))
+    laws = list(families(budget, sensitivity=sensitivity))
     if sensitivity > 1 and isinstance(least, LeastNoise):
-        whole.insert(0, Calibrated("least noise (program)", Tabulated(least.table, sensitivity)))
+        laws.insert(0, Calibrated("least noise (program)", Tabulated(least.table, sensitivity)))
     return Comparison(
-        tuple(whole),
+        tuple(laws),
         least.certificate,
         tuple(_real_laws(budget, points, sensitivity)),
         noise_limits(budget, sensitivity=sensitivity, cost=cost),

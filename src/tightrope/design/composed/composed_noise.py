@@ -9,16 +9,19 @@ than a classic family. Optimality is local: for two releases or more the problem
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from tightrope.certificates.budget import Budget
 from tightrope.design.composed.candidates import Candidate, candidate
 from tightrope.design.composed.composed_question import Question
-from tightrope.design.composed.lattice_table import LatticeLaw
+from tightrope.design.composed.lattice_table import HEIGHT_VARIANCE, LatticeLaw
 from tightrope.design.composed.polish import polished
 from tightrope.design.composed.pure_composed import expected_cost, pure_noise
 from tightrope.design.composed.shapes import tuned
+from tightrope.design.composed.two_releases import MOST_PAIR_CELLS, paired
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.noise_request import Promise
 from tightrope.errors import BudgetRefused, InputError
@@ -27,7 +30,9 @@ from tightrope.mechanisms.families.registry import offered
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
 from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP
 from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import whole
+from tightrope.randomness.choice import TOTAL
 
 MOST_RELEASES = 10**6
 MOST_POLISHED = 300
@@ -38,6 +43,12 @@ NEAR_BEST = 1e-4
 """Candidates this close to the best one, relatively, are compared as certified tables."""
 POLISHED = "optimised table"
 CLOSED_FORM = "least noise (closed form)"
+STARTS, FIRST_DELTA = (0.4, 0.45, 0.5, 0.55), 0.3
+"""Two releases are searched from the optima of one at these parts of ε and δ ..."""
+DROP = 2.0
+"""... and two more cells, each e² times less likely."""
+FINER = 16
+"""Weights of two releases are rounded to a lattice so many times as fine: their losses stay where they add up to ε."""
 NEVER = 1e-22
 """A δ below this for each release is taken as 0: a table of 128 bits could hardly tell."""
 
@@ -87,8 +98,7 @@ def composed_noise(
         raise BudgetRefused("; ".join(sorted({str(reason) for reason in refused.values()})))
     best = min(found, key=lambda one: one.cost)
     if _worth_polishing(question, best):
-        half = polished(question, best.half)
-        found.append(Candidate(POLISHED, half, question.expected(half), math.inf))
+        found.append(_optimised(question, best))
     winner, table = _certified(question, sorted(found, key=lambda one: one.cost))
     costs: dict[str, float | str] = {one.name: one.cost for one in found}
     realised = expected_cost(table, question.cost)
@@ -142,6 +152,32 @@ def _sought(family: Family, question: Question) -> bool:
 def _worth_polishing(question: Question, best: Candidate) -> bool:
     """Whether the weights themselves are optimised: not for endless tables, nor for so many releases."""
     return question.releases <= MOST_POLISHED and len(best.half) * question.shift <= MOST_POLISHED_CELLS
+
+
+def _optimised(question: Question, best: Candidate) -> Candidate:
+    """The best weights found from the best law; for two releases on a lattice that has ε/2."""
+    half = polished(question, best.half)
+    if question.releases != 2:
+        return Candidate(POLISHED, half, question.expected(half), math.inf)
+    starts = [half, *_first_tables(question)]
+    laws = [law for start in starts if (law := paired(question, start)) is not None]
+    half = min([half, *laws], key=question.expected)
+    main = max(question.points)[0] / 2
+    step = question.step(HEIGHT_VARIANCE) / FINER
+    step = main / math.ceil(main / step) if main > 0 else step
+    return Candidate(POLISHED, half, question.expected(half), 1 / step, LatticeLaw.rounded(half, step).heights)
+
+
+def _first_tables(question: Question) -> Iterator[Floats]:
+    """Optima of one release at about half the promise, plateaus as wide as the shift, with room to grow."""
+    for share in STARTS:
+        table = optimal_table([(epsilon * share, delta * FIRST_DELTA) for epsilon, delta in question.points])
+        if table.tail is not None or len(table.half) * question.shift > MOST_PAIR_CELLS - 2:
+            continue
+        levels = np.array([table.centre, *table.half], dtype=np.float64) / TOTAL
+        places = (np.arange(len(levels) * question.shift) + question.shift // 2) // question.shift
+        half = levels[np.minimum(places, len(levels) - 1)]
+        yield np.concatenate([half, half[-1] * np.exp(-DROP * np.arange(1.0, 3.0))])
 
 
 def _certified(question: Question, ordered: Sequence[Candidate]) -> tuple[str, NoiseTable]:

@@ -33,7 +33,6 @@ DUAL = (
     "for each shift costs at least min_k (r_k + r_-k)/2 - sum cap delta with r_k = c_k + sum (y_k - e^epsilon "
     "y_(k+shift)), c_k the cost of the error k. Proof: docs/proofs/optimal-noise.md."
 )
-SINGLE = "Each of several releases alone must keep the whole promise, so none costs less than the least noise of one. "
 
 
 class Certified(Mechanism):
@@ -94,7 +93,8 @@ class LeastProof(Proof):
 
     def certificate(self, table: NoiseTable) -> NoiseCertificate:
         upper = expense(table, self.bound.cost)
-        found = certified(table, self.bound, upper, self.shape, self._price(upper), self.bound.argument)
+        proven = (self.bound.value, self.bound.argument)
+        found = certified(table, self.bound, proven, upper, self.shape, self._price(upper))
         return replace(found, shape_lower=min(upper, max(found.lower, self._shape_lower)))
 
     @property
@@ -115,20 +115,6 @@ class LeastProof(Proof):
         return least_table(self.bound.promise, self.bound.sensitivity, self.bound.costs, "unimodal").table
 
 
-@dataclass(frozen=True)
-class ComposedProof(Proof):
-    """Several releases under one budget."""
-
-    bound: Bound
-    releases: int
-
-    def certificate(self, table: NoiseTable) -> NoiseCertificate:
-        single = self.bound.argument
-        argument = Argument("single release", SINGLE + single.statement, single.numbers)
-        upper = expense(table, self.bound.cost)
-        return certified(table, self.bound, upper, "unimodal", None, argument, self.releases)
-
-
 def dual_argument(multipliers: Sequence[Multiplier], costs: Costs) -> Argument:
     """The numbers of a dual bound, with the costs of the errors that they look at."""
     reach = max((m.reach for m in multipliers), default=1)
@@ -139,17 +125,16 @@ def dual_argument(multipliers: Sequence[Multiplier], costs: Costs) -> Argument:
 def certified(
     table: NoiseTable,
     bound: Bound,
+    proven: tuple[float, Argument],
     upper: float,
     shape: str,
-    price: float | None,
-    argument: Argument,
+    price: float | None = None,
     releases: int = 1,
 ) -> NoiseCertificate:
-    """The certificate of a table for one or more releases."""
-    loss = releases * table.loss(bound.sensitivity)
-    guarantee, realised = kept(loss, bound.promise)
+    """The certificate of a table for one or more releases of what ``bound`` asks; ``proven`` is its lower bound."""
+    guarantee, realised = kept(releases * table.loss(bound.sensitivity), bound.promise)
     return NoiseCertificate(
-        lower=min(bound.value, upper),
+        lower=min(proven[0], upper),
         upper=upper,
         guarantee=guarantee,
         realised=realised,
@@ -159,7 +144,7 @@ def certified(
         mean_absolute_error=table.mean_absolute,
         mean_squared_error=table.mean_squared,
         worst_error=table.worst,
-        argument=argument,
+        argument=proven[1],
         unimodal_price=price,
         releases=releases,
     )

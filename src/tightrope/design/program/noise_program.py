@@ -5,6 +5,9 @@ p_k − e^ε p_{k−d} ≤ s_k, and Σ s_k ≤ δ. Rows with k < d/2 do where we
 the others. Where some δ = 0 the law never ends: its rows that look beyond N are left out, and the repaired law
 goes on by itself. ``shape="unimodal"`` adds p_x ≥ p_{x+1}; then shift Δ says all.
 
+With ``outside`` the program asks for less than the promise: mass beyond N costs that much and is not looked at, nor are
+rows that look there. Its optimum is below every law's cost, and its multipliers prove it, however far laws reach.
+
 Weights fall by many orders of magnitude, so p_x = a_x q_x with a reference law a that keeps the same points, and row k
 is divided by a_k: the solver's absolute tolerances become relative ones. Nothing here is trusted: the primal is
 repaired and certified by the accountant (``noise_repair``), the dual by ``noise_dual``.
@@ -53,6 +56,8 @@ class Program:
     shape: Shape
     endless: bool
     both: bool = False
+    outside: float | None = None
+    """What mass beyond N costs at least, where such mass is left open; None where there is none."""
 
     @property
     def cells(self) -> int:
@@ -102,6 +107,8 @@ def solve(program: Program) -> Solution:
     blocks = [_block(program, *point, shift) for point in program.points for shift in program.shifts]
     shares = np.where(np.arange(program.cells + 1) == 0, 1.0, 2.0) * program.reference
     objective = shares * program.costs
+    if program.outside is not None:
+        shares, objective = np.append(shares, 1.0), np.append(objective, program.outside)
     matrix, scale = _Matrix.of(program, blocks), float(objective.sum()) or 1.0
     for sharper, method in _attempts(matrix.height):
         unit = scale / sharper
@@ -115,16 +122,16 @@ def solve(program: Program) -> Solution:
     return Solution(weights, _multipliers(program, blocks, -unit * np.asarray(result.ineqlin.marginals)))
 
 
-def reference(weights: Floats) -> Floats:
-    """Weights of 0..N, none below ``LEAST_SHARE`` of the whole, normalised over −N..N."""
-    raised = np.maximum(weights, LEAST_SHARE * weights.sum())
+def reference(weights: Floats, least: float = LEAST_SHARE) -> Floats:
+    """Weights of 0..N, none below a share of the whole, normalised over −N..N."""
+    raised = np.maximum(weights, least * weights.sum())
     return np.asarray(raised / (2 * raised.sum() - raised[0]), dtype=np.float64)
 
 
 def _block(program: Program, epsilon: float, delta: float, shift: int) -> _Block:
-    open_ended = program.endless and delta < CLOSED
+    open_ended = program.outside is not None or (program.endless and delta < CLOSED)
     first = shift - program.cells if open_ended else -program.cells
-    last = program.cells if program.both else (shift - 1) // 2
+    last = program.cells if program.both else min((shift - 1) // 2, program.cells)
     k = np.arange(first, last + 1)
     k = k[2 * k != shift]  # there both weights are the same
     return _Block(epsilon, delta, shift, k, 1 / program.reference[np.abs(k)], open_ended)
@@ -144,7 +151,7 @@ class _Matrix:
     @classmethod
     def of(cls, program: Program, blocks: list[_Block]) -> Self:
         """All rows of the program."""
-        matrix = cls([], [], [], [], 0, program.cells + 1)
+        matrix = cls([], [], [], [], 0, program.cells + (1 if program.outside is None else 2))
         for block in blocks:
             matrix.add(program, block)
         if program.shape == "unimodal":

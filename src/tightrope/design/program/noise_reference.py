@@ -41,7 +41,7 @@ class Reference:
     @classmethod
     def of(cls, points: tuple[tuple[float, float], ...], sensitivity: int) -> Reference:
         """Keeps ``STRICTER`` of every point's δ at all shifts; raises ``InputError`` where it has too many cells."""
-        if any(d > 0 and _levels_of(e, d) * sensitivity > MOST_PROGRAM_CELLS for e, d in points):
+        if any(d > 0 and levels_of(e, d) * sensitivity > MOST_PROGRAM_CELLS for e, d in points):
             raise _too_wide(sensitivity)
         table = optimal_table([(epsilon, delta * STRICTER) for epsilon, delta in points])
         levels = list(_levels(table, MOST_PROGRAM_CELLS // sensitivity + 1))
@@ -61,8 +61,12 @@ class Reference:
         return np.array([w / self.weights[0] for w in self.weights])
 
 
-def _levels_of(epsilon: float, delta: float) -> float:
-    """About how many sensitivities the noise of this point reaches (theory §4): A/Δ."""
+def levels_of(epsilon: float, delta: float) -> float:
+    """About how many sensitivities the noise of this point reaches (theory §4): A/Δ, δ > 0.
+
+    >>> round(levels_of(1.0, 1e-6), 2), levels_of(0.0, 0.1)
+    (13.66, 5.0)
+    """
     if epsilon == 0:
         return 1 / (2 * delta)
     return math.log1p(math.expm1(min(epsilon, 700.0)) / (2 * delta)) / epsilon

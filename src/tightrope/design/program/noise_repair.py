@@ -115,7 +115,7 @@ def excess(weights: Floats, points: Sequence[tuple[float, float]], sensitivity: 
             continue
         factor = math.exp(min(epsilon, 700.0))
         spent = [float(np.maximum(whole[d:] - factor * whole[:-d], 0).sum()) for d in range(1, sensitivity + 1)]
-        over = max(spent) - delta
+        over = max(0.0, max(spent) - delta)
         worst = max(worst, over / (over + (1 - STRICTER) * delta))
     return worst * 1.001
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.design.program.noise_dual import Costs, Multiplier, lifted
+from tightrope.design.program.noise_dual import Costs, Multiplier, lifted, proven_least
 from tightrope.design.program.noise_program import Program, Solution, reference, solve
-from tightrope.design.program.noise_reference import MOST_PROGRAM_CELLS, Reference
-from tightrope.design.program.noise_repair import Repair, excess
+from tightrope.design.program.noise_reference import Reference
+from tightrope.design.program.noise_repair import Repair
 from tightrope.design.program.noise_request import Promise, Shape
+from tightrope.design.program.noise_window import MOST_PROGRAM_ROWS, Window, wide_enough
 from tightrope.errors import InputError
 from tightrope.mechanisms.tables.integer_tables import staircase_table
 from tightrope.mechanisms.tables.table import NoiseTable
@@ -23,18 +24,9 @@ LARGEST_SEARCHED = 24.0
 """A larger ε is searched as this one: the error is below 1e−9 there, and e^ε too large a coefficient for a solver."""
 TINY_DELTA = 1e-10
 """A δ below this is searched as 0 (the law is endless then): it costs less than 1e−8 more."""
-MARGINS = (1e-12, 1e-11, 1e-10, 1e-9)
-"""By how much every δ is made smaller, until the solver's optimum keeps the promise: the accountant's own rounding is
-below the first. A δ costs some hundred times the least cost at most, so this is some 1e−10 of it."""
-RELATIVE = 2.0**-40
-OUTWARD = 1e-6
-"""An excess above this is no rounding: weights rise outwards somewhere, and rows are missing."""
 FAINTEST = 1e-16
 FOLLOWED_NATS = 40.0
 """Nats that a staircase is followed down."""
-WIDENINGS = 4
-MOST_PROGRAM_ROWS = 30_000
-"""Rows of a program that is solved for all shifts: seconds. Larger ones are proven on a coarser lattice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +52,7 @@ def least_table(promise: Promise, sensitivity: int, costs: Costs, shape: Shape) 
     program = _program(points, sensitivity, costs, shape, law)
     if shape == "any" and not program.size <= MOST_PROGRAM_ROWS:
         raise InputError("shape", shape, "'unimodal' for noise this wide", "or measure in coarser units")
-    solution = _wide_enough(program, costs)
+    solution = wide_enough(program, costs).solution
     table = Repair(points, sensitivity, shape == "unimodal", law).table(solution.weights)
     multipliers = _promised(solution, promise)
     multipliers = multipliers if shape == "unimodal" else lifted(multipliers, costs)
@@ -120,8 +112,17 @@ def proving_multipliers(promise: Promise, sensitivity: int, costs: Costs) -> tup
         return costs(n * factor)[::factor]
 
     program = _program(points, coarse, coarser, "any", Reference.of(points, coarse))
-    found = lifted(_promised(_wide_enough(program, coarser), promise), coarser)
+    found = _proving(wide_enough(program, coarser), promise, coarser)
     return found if factor == 1 else tuple(m.stretched(factor) for m in found)
+
+
+def _proving(searched: Window, promise: Promise, costs: Costs) -> tuple[Multiplier, ...]:
+    """The multipliers of the optimum, or those of the program that leaves open what is outside: what proves more."""
+    closed = lifted(_promised(searched.solution, promise), costs)
+    if searched.all_inside:
+        return closed
+    opened = _promised(solve(searched.opened(costs)), promise)
+    return max(closed, opened, key=lambda found: proven_least(found, costs, "any"))
 
 
 def _factor(points: Points, sensitivity: int) -> int:
@@ -140,41 +141,6 @@ def _factor(points: Points, sensitivity: int) -> int:
 
     possible = [f for f in range(1, sensitivity + 1) if rows(sensitivity // f) <= MOST_PROGRAM_ROWS]
     return 1 if possible[0] == 1 else min(possible, key=loss)
-
-
-def _wide_enough(program: Program, costs: Costs) -> Solution:
-    """The solution on a window outside which nothing can cost less: the promise costs c_k − ½ Σ (e^ε − 1) w there."""
-    for _ in range(WIDENINGS):
-        solution = _nearly_kept(program)
-        least = float(np.dot(program.costs, solution.weights)) * 2
-        lifting = sum(math.expm1(m.epsilon) * m.left for m in solution.multipliers) / 2
-        if program.costs[-1] >= least + lifting:
-            break
-        wider = costs(min(2 * program.cells, MOST_PROGRAM_CELLS))
-        enough = int(np.searchsorted(wider, least + lifting)) + program.sensitivity
-        cells = min(max(enough, program.cells + 1), len(wider) - 1)
-        padded = np.pad(program.reference, (0, cells - program.cells))
-        wide = replace(program, costs=wider[: cells + 1], reference=reference(padded))
-        if wide.size > MOST_PROGRAM_ROWS:
-            break
-        program = wide
-    return solution
-
-
-def _nearly_kept(program: Program) -> Solution:
-    """The optimum of a promise a little stricter, so that what the solver overshoots is within the one asked for."""
-    both = False
-    for margin in MARGINS:
-        points = tuple((e, d - min(d / 4, d * RELATIVE + margin)) for e, d in program.points)
-        solution = solve(replace(program, points=points, both=both))
-        over = excess(solution.weights, program.points, program.sensitivity)
-        if over > OUTWARD and program.shape == "any" and not both:
-            both = True
-            solution = solve(replace(program, points=points, both=both))
-            over = excess(solution.weights, program.points, program.sensitivity)
-        if over == 0:
-            break
-    return solution
 
 
 def searched(promise: Promise) -> Points:

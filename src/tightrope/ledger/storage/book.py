@@ -59,6 +59,10 @@ class Book:
         """All entries, or those of one dataset, in their order; not checked."""
         return self.read(lambda connection: list(chain.entries(connection, dataset)))
 
+    def of_kind(self, kind: str) -> list[Entry]:
+        """All entries of a kind, in their order; not checked."""
+        return self.read(lambda connection: chain.of_kind(connection, kind))
+
     def each(self, dataset: str | None = None) -> Iterator[Entry]:
         """The same, a few at a time, within one moment of the ledger."""
         with self._store.reading() as connection:

@@ -59,6 +59,12 @@ def entries(connection: Connection, dataset: str | None = None) -> Iterator[Entr
         yield Entry(*row)
 
 
+def of_kind(connection: Connection, kind: str) -> list[Entry]:
+    """All entries of a kind, in their order; not checked."""
+    chosen = select(ENTRIES).where(ENTRIES.c.kind == kind).order_by(ENTRIES.c.number)
+    return [Entry(*row) for row in connection.execute(chosen)]
+
+
 def document(connection: Connection, name: str) -> str:
     """A longer text by its hash; ``LedgerError`` where it is not what it was."""
     found = connection.execute(select(DOCUMENTS.c.content).where(DOCUMENTS.c.hash == name)).scalar()

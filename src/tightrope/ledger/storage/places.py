@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
+from contextlib import suppress
 from pathlib import Path
 
-from tightrope.errors import InputError, LedgerError
+from tightrope.errors import InputError, LedgerError, LedgerWarning
 
 MOUNTS = Path("/proc/self/mounts")
 REMOTE = (
@@ -84,21 +86,40 @@ class Witness:
         self._ledger, self.path = ledger, ledger.with_name(f"{ledger.name}.head")
 
     def read(self) -> tuple[int, str] | None:
-        """The number and the hash of the last entry that was seen; None where nothing says so."""
+        """The number and the hash of the last entry that was seen; None where nothing says so.
+
+        Raises ``LedgerError`` for a witness that is there and may not be read.
+        """
         try:
             number, _, found = self.path.read_text(encoding="ascii").strip().partition(" ")
             return int(number), found
-        except (OSError, ValueError):
+        except (FileNotFoundError, ValueError):
             return None
+        except OSError as error:
+            raise LedgerError(
+                f"{self.path} cannot be read ({error.strerror}), so an older copy of the ledger could not be told from "
+                f"it; let this user read and write it, or remove it if the ledger is the newest copy"
+            ) from None
 
     def write(self, number: int, found: str) -> None:
-        """Say how far the ledger has come; a disk that is full keeps the older word."""
+        """Say how far the ledger has come; on a full disk the older word stays, and a ``LedgerWarning`` says so."""
         part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         try:
             part.write_text(f"{number} {found}\n", encoding="ascii")
             part.replace(self.path)
-        except OSError:
-            part.unlink(missing_ok=True)
+        except OSError as error:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            self._warn(str(error.strerror))
+
+    def _warn(self, why: str) -> None:
+        warnings.warn(
+            LedgerWarning(
+                f"{self.path} cannot be written ({why}): what was charged is in the ledger, but an older copy put in "
+                f"its place would not be noticed; let this user write to the folder and to this file"
+            ),
+            stacklevel=2,
+        )
 
     def refuse_gone(self) -> None:
         """``LedgerError`` where the ledger is not there any more, or was cut off to nothing."""

@@ -32,6 +32,7 @@ from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream
 
 MOST_HASHED_CATEGORIES = 1 << 22
+MOST_SMALL = 1 << 31
 MOST_WORK = 1 << 32
 """Additions that counting the supports of all values may take: some seconds."""
 
@@ -67,19 +68,21 @@ class LinearHash:
 
         Digit by digit: T_j[v_j, rest, y] = Σ_s T_{j−1}[s, rest, y + s v_j], and C_v = T_m[v, 0].
         """
-        table, done = field(self.order), histogram.astype(np.int64)
+        table = field(self.order)
+        small = np.int32 if histogram.sum() < MOST_SMALL else np.int64  # no sum exceeds that of all
+        done: Integers = np.ascontiguousarray(histogram.T, dtype=small)  # answers first: moving them moves whole rows
         for place in range(self.length):
-            block = done.reshape(self.order ** (self.length - place - 1), self.order, -1, self.order)
+            block: Integers = done.reshape(self.order, self.order ** (self.length - place - 1), self.order, -1)
             shifted = [_summed(block, table.sums[table.products[:, digit]]) for digit in range(self.order)]
-            done = np.stack(shifted, axis=1)
-        return np.ascontiguousarray(done.reshape(self.seeds, self.order)[:, 0])
+            done = np.stack(shifted, axis=2)
+        return np.asarray(done.reshape(self.order, self.seeds)[0], dtype=np.int64)
 
 
-def _summed(block: NDArray[np.int64], moved: NDArray[np.uint16]) -> NDArray[np.int64]:
-    """Σ_s block[:, s, :, moved[s]]."""
-    out = np.zeros((block.shape[0], *block.shape[2:]), dtype=np.int64)
+def _summed(block: Integers, moved: NDArray[np.uint16]) -> Integers:
+    """Σ_s block[moved[s], :, s]."""
+    out = np.zeros((*block.shape[:2], block.shape[3]), dtype=block.dtype)
     for digit, places in enumerate(moved):
-        out += block[:, digit][..., places]
+        out += block[:, :, digit][places]
     return out
 
 

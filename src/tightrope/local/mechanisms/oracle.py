@@ -158,8 +158,11 @@ class FrequencyOracle(Declared):
         lower[few], upper[few] = self.exact_ends(replace(tally, counts=tally.counts[few]), confidence, 1)
         return lower, upper
 
-    def exact_ends(self, tally: Tally, confidence: float, of: int) -> tuple[Floats, Floats]:
-        """Ends of intervals that all hold, for ``of`` values that were looked at: from the chances of support."""
+    def exact_ends(self, tally: Tally, confidence: float, of: int | Floats) -> tuple[Floats, Floats]:
+        """Ends of intervals that all hold, for ``of`` values that were looked at: from the chances of support.
+
+        An array says of each interval which part 1 / of the errors it may make.
+        """
         low, high = tail_interval(tally.counts, tally.people, confidence, of)
         other, width = float(self.other), float(self.keep - self.other)
         return (low - other) / width, (high - other) / width

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri
+from scipy.special import betainc, betaincinv, ndtri
 
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import inner_probability
@@ -42,7 +42,7 @@ def deviations(confidence: float, of: int = 1) -> float:
     return float(-ndtri(missed / 2))
 
 
-def tail_interval(counts: NDArray[np.int64], people: int, confidence: float, of: int) -> tuple[Floats, Floats]:
+def tail_interval(counts: NDArray[np.int64], people: int, confidence: float, of: int | Floats) -> tuple[Floats, Floats]:
     """Chances of being counted whose intervals all ``of`` hold: Clopper and Pearson's, no approximation (Bonferroni).
 
     ``counts`` of so many ``people``, shape [k]. They are right for independent people with equal chances, and a sum
@@ -56,6 +56,16 @@ def tail_interval(counts: NDArray[np.int64], people: int, confidence: float, of:
     lower = np.where(counts > 0, betaincinv(some, people - some + 1, missed), 0.0)
     upper = np.where(counts < people, betaincinv(not_all + 1, people - not_all, 1 - missed), 1.0)
     return lower, upper
+
+
+def tail_chance(counts: NDArray[np.int64], people: int, chance: float) -> Floats:
+    """P(Bin(people, chance) ≥ count), shape [k]: below what a lower end of ``tail_interval`` misses, the end is above.
+
+    >>> tail_chance(np.array([0, 1, 2]), 2, 0.5).tolist()
+    [1.0, 0.75, 0.25]
+    """
+    some = np.maximum(counts, 1)
+    return np.asarray(np.where(counts > 0, betainc(some, people - some + 1, chance), 1.0))
 
 
 def score_interval(value: Floats, people: int, variances: tuple[float, float], width: float) -> tuple[Floats, Floats]:

@@ -12,17 +12,19 @@ from functools import partial
 from typing import TypeVar
 
 from tightrope.local.mechanisms.duchi import duchi
-from tightrope.local.mechanisms.known import DISTRIBUTION, MEAN, Oracle
+from tightrope.local.mechanisms.known import DISTRIBUTION, MEAN
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.mechanisms.response import response_with_erasure
+from tightrope.local.parts.losses import Declared
 from tightrope.local.studies.comparison import Option
+from tightrope.local.vectors.ball import ball_mean
 from tightrope.numerics.checks import whole
 from tightrope.numerics.search import crossing
 
 SMALLER = 1 - 1e-12
 EPSILON_WITHIN = 1e-9
-Made = TypeVar("Made", bound=Oracle)
+Made = TypeVar("Made", bound=Declared)
 
 
 def capped(make: Callable[[float], Made], epsilon: float, total_variation: float) -> Made:
@@ -58,6 +60,19 @@ def options_within(question: str, epsilon: float, total_variation: float, k: int
         "response_with_erasure": response_with_erasure(epsilon, total_variation, size)
     }
     return [Option(name, one, one.mean_variance, one.report_bits) for name, one in made.items()]
+
+
+def of_vectors(epsilon: float, dimension: int, total_variation: float | None) -> Option:
+    """``ball_mean`` in the unit ball; by its squared error, which is that of drawing people, too: E|z − mean|² of a
+    report z is the square of its length less |mean|². A cap in (0, 1) is kept by a smaller ε.
+
+    >>> option = of_vectors(1.0, 100, None)
+    >>> option.name, option.people(0.1), option.bits
+    ('ball_mean', 64566, 69)
+    """
+    make = partial(ball_mean, dimension=dimension)
+    one = make(epsilon) if total_variation is None else capped(make, epsilon, total_variation)
+    return Option("ball_mean", one, one.worst_squared_error, one.report_bits)
 
 
 def _sized(name: str, k: int, epsilon: float) -> FrequencyOracle:

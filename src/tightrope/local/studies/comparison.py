@@ -9,6 +9,7 @@ from tightrope.errors import InputError
 from tightrope.local.mechanisms.known import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
+from tightrope.local.vectors.ball import BallMean
 from tightrope.numerics.checks import positive, whole
 
 SMALLEST_ERROR = 1e-100
@@ -20,7 +21,7 @@ class Option:
     """One mechanism for a question: ``variance`` is one person's, ``bits`` a report's size."""
 
     name: str
-    mechanism: Oracle
+    mechanism: Oracle | BallMean
     variance: float
     bits: int
 
@@ -39,7 +40,7 @@ def compare(question: str, *, epsilon: float, k: int | None = None) -> list[Opti
     """All mechanisms for "distribution" (of k categories: mean variance over all of them) or "mean" (of a number in
     [−1, 1]: worst variance), the least variance first, the smaller report first where they are equal.
 
-    Raises ``InputError`` for other questions, for a distribution without k, and where a mechanism does.
+    Raises ``InputError`` for other questions, a distribution without k or a mean with one, and where a mechanism does.
 
     >>> [option.name for option in compare("distribution", epsilon=1.0, k=1024)][:2]
     ['subset_selection', 'unary_encoding']
@@ -49,6 +50,8 @@ def compare(question: str, *, epsilon: float, k: int | None = None) -> list[Opti
     if question == "distribution":
         options = [_of_categories(name, make(epsilon, whole("k", k, 2))) for name, make in DISTRIBUTION.items()]
     elif question == "mean":
+        if k is not None:
+            raise InputError("k", k, "left out for a mean", "k is the number of categories of a distribution")
         options = [_of_number(name, make(epsilon)) for name, make in MEAN.items()]
     else:
         raise InputError("question", question, "'distribution' or 'mean'")

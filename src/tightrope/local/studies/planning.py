@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.errors import InputError
-from tightrope.local.limits import frequencies, mean
+from tightrope.local.limits import ball_mean, frequencies, mean
 from tightrope.local.limits.limit import Limit
 from tightrope.local.mechanisms.means import MeanOracle
-from tightrope.local.studies.capped import options_within
+from tightrope.local.studies.capped import of_vectors, options_within
 from tightrope.local.studies.comparison import Option, compare
 from tightrope.numerics.checks import positive, probability, whole
 
@@ -33,8 +33,9 @@ class Plan:
     """A study: the mechanism, how many people it takes for an error or what error it has, and the proven limits.
 
     People are drawn from a population, and its shares or its mean are asked for. ``error`` is the root mean squared
-    error of one share, averaged over the categories, or of the mean of numbers in [−1, 1], for the worst population:
-    what the mechanism adds and what drawing people adds. With fewer than ``least_people`` no mechanism whatsoever
+    error of one share, averaged over the categories, or of the mean of numbers in [−1, 1], or the length of the error
+    of a mean of vectors of length ≤ 1, for the worst population: what the mechanism adds and what drawing people adds.
+    With fewer than ``least_people`` no mechanism whatsoever
     reaches it; with ``people`` none has a smaller one than ``least_error``: no mechanism in which people do not
     see each other's reports, though each may run another one (non-interactive). ``in_turn``: the same for mechanisms in
     which people may see all reports before their own (sequentially interactive). ``guess``: the error of 1/k for every
@@ -87,14 +88,17 @@ def plan(
     people: int | None = None,
     error: float | None = None,
     k: int | None = None,
+    dimension: int | None = None,
     total_variation: float | None = None,
 ) -> Plan:
     """The study with the least variance: give ``people`` or ``error``, the other one follows.
 
-    ``question`` is "distribution" (shares of ``k`` categories) or "mean" (of numbers in [−1, 1]). A
+    ``question`` is "distribution" (shares of ``k`` categories), "mean" (of numbers in [−1, 1]) or "vector" (the mean of
+    vectors of ``dimension`` coordinates and length ≤ 1, by ``ball_mean``; their radius scales the error). A
     ``total_variation`` is kept by silence (response with erasure, ``duchi``) or by the largest ε that keeps it,
     whichever has less variance. Variances are exact, of what is sampled; limits as in ``local.limits``. Neighbours: one
-    person's whole value. Raises ``InputError`` unless exactly one of ``people`` and ``error`` is given.
+    person's whole value. Raises ``InputError`` unless exactly one of ``people`` and ``error`` is given, and for a ``k``
+    or a ``dimension`` that the question does not have.
 
     >>> print(plan("mean", epsilon=1.0, error=0.02))
     duchi: 11,707 people for an error of 0.02; no mechanism whatsoever can do it with fewer than
@@ -102,39 +106,70 @@ def plan(
     """
     if (people is None) == (error is None):
         raise InputError("people", people, "either people or error", "the other one follows")
-    option = chosen(question, epsilon=epsilon, k=k, total_variation=total_variation)
-    if people is None:
-        wanted = positive("error", error)
-        asked = option.people(wanted)
-    else:
-        asked = whole("people", people)
-        wanted = option.error(asked)
-    parts = 1 if question == "mean" else whole("k", k, 2)
-    alone, in_turn = _limits(question, epsilon, k, total_variation)
+    option = chosen(question, epsilon=epsilon, k=k, dimension=dimension, total_variation=total_variation)
+    asked, wanted = _sides(option, people, error)
+    parts = whole("k", k, 2) if question == "distribution" else 1
+    alone, in_turn = _limits(question, epsilon, k, dimension, total_variation)
     least, later = _least(alone, parts, asked, wanted), _least(in_turn, parts, asked, wanted)
     guess = math.sqrt(alone.guess / parts)
     return Plan(question, option, asked, wanted, least.people, least.error, later, guess)
 
 
-def chosen(question: str, *, epsilon: float, k: int | None = None, total_variation: float | None = None) -> Option:
+def chosen(
+    question: str,
+    *,
+    epsilon: float,
+    k: int | None = None,
+    dimension: int | None = None,
+    total_variation: float | None = None,
+) -> Option:
     """The mechanism with the least variance, that of drawing people included; see ``plan``.
 
     >>> chosen("distribution", epsilon=1.0, k=3).name
     'k_randomized_response'
     """
+    _check_sizes(question, k, dimension)
+    if total_variation is not None:
+        _checked_cap(total_variation)
+    if question == "vector":
+        return of_vectors(positive("epsilon", epsilon), whole("dimension", dimension), total_variation)
     options = _options(question, positive("epsilon", epsilon), k, total_variation)
     return min((_drawn(one, question, k) for one in options), key=lambda one: (one.variance, one.bits))
 
 
-def _limits(question: str, epsilon: float, k: int | None, total_variation: float | None) -> tuple[Limit, Limit]:
+def _check_sizes(question: str, k: int | None, dimension: int | None) -> None:
+    """Each question has the one size that it needs: one that is ignored would answer another question."""
+    if question not in ("distribution", "mean", "vector"):
+        raise InputError("question", question, "'distribution', 'mean' or 'vector'")
+    if k is not None and question != "distribution":
+        raise InputError("k", k, f"left out for a {question}", "k is the number of categories of a distribution")
+    if dimension is not None and question != "vector":
+        raise InputError("dimension", dimension, f"left out for a {question}", "it is for the mean of vectors")
+
+
+def _sides(option: Option, people: int | None, error: float | None) -> tuple[int, float]:
+    """People and error, of which one is given."""
+    if people is None:
+        wanted = positive("error", error)
+        return option.people(wanted), wanted
+    asked = whole("people", people)
+    return asked, option.error(asked)
+
+
+def _limits(
+    question: str, epsilon: float, k: int | None, dimension: int | None, total_variation: float | None
+) -> tuple[Limit, Limit]:
     """For people on their own, and in turn. That of a mean is both."""
     eta = 1.0 if total_variation is None else total_variation
     privacy = Guarantee(epsilon, 0.0, min(eta, math.tanh(epsilon / 2)))
+    if question == "distribution":
+        size = whole("k", k, 2)
+        return frequencies(privacy, k=size), frequencies(privacy, k=size, interactive=True)
     if question == "mean":
-        limit = mean(privacy, between=(-1.0, 1.0))
-        return limit, limit
-    size = whole("k", k, 2)
-    return frequencies(privacy, k=size), frequencies(privacy, k=size, interactive=True)
+        of_mean = mean(privacy, between=(-1.0, 1.0))
+        return of_mean, of_mean
+    of_ball = ball_mean(privacy, dimension=whole("dimension", dimension))
+    return of_ball, of_ball
 
 
 def _least(limit: Limit, parts: int, asked: int, wanted: float) -> Least:
@@ -145,12 +180,12 @@ def _options(question: str, epsilon: float, k: int | None, total_variation: floa
     """All mechanisms that keep both promises."""
     if total_variation is None:
         return compare(question, epsilon=epsilon, k=k)
-    eta = probability("total_variation", total_variation)
-    if not 0 < eta < 1:
+    return options_within(question, epsilon, total_variation, k)
+
+
+def _checked_cap(total_variation: float) -> None:
+    if not 0 < probability("total_variation", total_variation) < 1:
         raise InputError("total_variation", total_variation, "between 0 and 1, both excluded", "leave it out for none")
-    if question not in ("distribution", "mean"):
-        raise InputError("question", question, "'distribution' or 'mean'")
-    return options_within(question, epsilon, eta, k)
 
 
 def _drawn(option: Option, question: str, k: int | None) -> Option:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.budget import Number
 from tightrope.certificates.places import Names, placed
@@ -18,10 +19,13 @@ from tightrope.certificates.release import About
 from tightrope.engines import Lookup, Table, is_there, lookup_in, open_on_spark, open_source
 from tightrope.errors import PlanError
 from tightrope.release.documents.plan_document import PlanDocument
-from tightrope.release.documents.sections import BudgetSection, FurtherLimit, LookupSection
+from tightrope.release.documents.sections import LEDGER, BudgetSection, FurtherLimit, LookupSection
 from tightrope.release.plan import Plan
 from tightrope.release.session import Session
 from tightrope.release.stated.settings import Settings
+
+if TYPE_CHECKING:
+    from tightrope.ledger import Account, Limit
 
 PLAN_FILE = Reader(
     "the plan", "write a plan for your data with: tightrope init DATA --person COLUMN", PlanError, by_hand=True
@@ -118,7 +122,19 @@ class PlanFile:
 
         Reads the schema only, spends nothing, and opens no ledger.
         """
-        return self._planned(self.session(), within=within)
+        if all(one.rule == "basic" for one in self.document.ledger.limit):
+            return self._planned(self.session(), within=within)
+        with TemporaryDirectory() as folder:  # noise on a limit by moments is planned as its ledger would have it
+            return self._planned(self.recorded(ledger=str(Path(folder) / LEDGER)), within=within)
+
+    def account(self) -> Account | None:
+        """The dataset in the ledger; None where nobody declared it yet. Makes nothing."""
+        if "://" not in self.ledger and not Path(self.ledger).exists():
+            return None
+        from tightrope.ledger import Ledger
+
+        ledger = Ledger(self.ledger)
+        return ledger.account(self.dataset) if self.dataset in ledger.datasets() else None
 
     @property
     def ledger(self) -> str:
@@ -134,23 +150,27 @@ class PlanFile:
         last = place.resolve().name if isinstance(place, Path) else place.rstrip("/").rpartition("/")[2]
         return self.document.ledger.dataset or (last if table is None else f"{last}: {table}")
 
-    def recorded(self, note: str | None = None) -> Session:
+    def recorded(self, note: str | None = None, ledger: str | None = None) -> Session:
         """The session, charged in the ledger; makes the ledger and declares the dataset where they are not there.
 
-        ``note`` is what is written down then, instead of the plan's.
+        ``note`` is what is written down then, instead of the plan's; ``ledger`` another place than the plan's.
         """
-        from tightrope.ledger import Limit
-
         section = self.document.ledger
         with placed("", self._keys):
-            limits = [
-                Limit(one.name, BudgetSection(**_promised(one)).budget(), one.every, one.audience)
-                for one in section.limit
-            ]
             return Session.open(
-                self.table(), ledger=self.ledger, dataset=self.dataset, limits=limits, audience=section.audience,
+                self.table(), ledger=self.ledger if ledger is None else ledger, dataset=self.dataset,
+                limits=[self._limit(one) for one in section.limit], audience=section.audience,
                 note=note or section.note, **self._settings(),
             )  # fmt: skip
+
+    def _limit(self, one: FurtherLimit) -> Limit:
+        from tightrope.ledger import Limit
+        from tightrope.ledger.limits import TOTAL
+
+        said = _promised(one)
+        whole = one.name == TOTAL and not any(value is not None for value in said.values())
+        section = self.document.budget if whole else BudgetSection(**said)
+        return Limit(one.name, section.budget(), one.every, one.audience, one.rule, one.releases)
 
     def release_plan(self, key: str | None = None) -> Plan:
         """The plan of the next release, charged in the ledger: of the series, where there is one.

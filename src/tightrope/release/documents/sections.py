@@ -106,7 +106,10 @@ class BudgetSection(Part, frozen=True, kw_only=True):
 
 
 class FurtherLimit(Part, frozen=True, kw_only=True):
-    """A limit beside the whole budget: every year or month anew, or for what one audience sees."""
+    """A limit beside the whole budget: every year or month anew, or for what one audience sees.
+
+    One that is called "total" is the whole budget, and says by which rule releases add up.
+    """
 
     name: Text
     epsilon: Exact | None = None
@@ -115,6 +118,8 @@ class FurtherLimit(Part, frozen=True, kw_only=True):
     points: tuple[tuple[Exact, Exact], ...] | None = None
     every: Literal["year", "month"] | None = None
     audience: Text | None = None
+    rule: Literal["basic", "moments"] = "basic"
+    releases: Counted | None = None
 
 
 class LedgerSection(Part, frozen=True, kw_only=True):

@@ -31,6 +31,8 @@ NO_MOMENT = 1e290
 """In place of a log moment that is infinite or cannot be computed: no bound comes of it, and zero times it is zero."""
 NEGLIGIBLE, REST = 1e-12, 1e-6
 """Of a moment: what the end of an endless list may add to it; and what all that is beyond adds to all log moments."""
+AROUND, FAR_MORE, BEYOND_NOISE = 8, 4.0, 8.0
+"""A heap: a cell beside so many on either side, how many times their mean it must have, and how far above noise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +99,16 @@ class Edges:
     def at_most(self, rows: float) -> float:
         """A bound on P(the sum of the noises of all blocks ≤ −``rows``), ``rows`` > 0."""
         return min(1.0, float(np.exp((self.total - self.slopes * rows).min() + REST)))
+
+
+def heaped(cells: Floats, place: int, noise: float) -> bool:
+    """Whether a cell has far more rows than those around it, by noisy counts with this mean absolute noise.
+
+    Its values then lie at one number rather than all over it.
+    """
+    first, place = max(place - AROUND, 0), min(place, len(cells) - 1)
+    others = np.delete(cells[first : place + AROUND + 1], place - first)
+    return bool(cells[place] > FAR_MORE * max(float(others.mean()), 0.0) + BEYOND_NOISE * noise)
 
 
 def _variance(tails: Tails) -> float:

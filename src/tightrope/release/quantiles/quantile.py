@@ -17,7 +17,7 @@ from tightrope.engines.request import Measure
 from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError
 from tightrope.numerics.checks import finite
-from tightrope.release.quantiles.cumulative import Edges
+from tightrope.release.quantiles.cumulative import Edges, heaped
 from tightrope.release.questions.asked import Asked, Asking, Given, asking, spelled_out
 from tightrope.release.questions.node import Integers, Noises, Record
 from tightrope.release.questions.of_column import OfColumn, column_term, declared
@@ -49,7 +49,8 @@ class Quantile(OfColumn):
     notes = (
         f"values are counted in {BLOCKS * CELLS:,} equal parts of the range, and in blocks of them: both counts are "
         "paid for once, however many quantiles are read from them",
-        "a value between two edges of the grid is a guess; the interval reaches to the edges",
+        "a value between two edges of the grid is a guess: the round number of its cell where that has far more rows "
+        "than those around it; the interval reaches to the edges",
         "where the noisy count is below 1 the quantile is withheld and the interval is the whole range",
         "of the bounds on a person only that on all rows applies to groups of quantiles",
     )
@@ -88,10 +89,11 @@ class Quantile(OfColumn):
 
     @property
     def cell(self) -> Cell:
-        """The grid: cells of equal width all over the range."""
+        """The grid: cells of equal width around round numbers, where many values lie; the last reaches to the end."""
         (low, high), column = self.between, self.column
         part = Column(column) if isinstance(column, str) else column
-        return Cell(part, literal(low), literal(high), literal(BLOCKS * CELLS))
+        half = (high - low) / (2 * BLOCKS * CELLS)
+        return Cell(part, literal(low - half), literal(high - half), literal(BLOCKS * CELLS))
 
     @property
     def levels(self) -> tuple[str, str]:
@@ -115,8 +117,11 @@ class Quantile(OfColumn):
         excess = edges.excess(blocks, cells.reshape(BLOCKS, CELLS))
         first, last = edges.held(excess)
         lower, upper = self._edge(first, outwards=-SLACK), self._edge(last + 1, outwards=SLACK)
+        place = edges.place(excess)
+        alone = heaped(cells, int(place), noises[self.levels[1]].mean_absolute)
+        value = self._middle(int(place)) if alone else self._edge(place)
         return {
-            "value": min(max(self._edge(edges.place(excess)), lower), upper),
+            "value": min(max(value, lower), upper),
             "lower": lower,
             "upper": upper,
             "usable": usable,
@@ -139,9 +144,16 @@ class Quantile(OfColumn):
         return _shared(outer, inner, self.q)
 
     def _edge(self, cell: float, outwards: float = 0.0) -> float:
-        """The number at so many cells from the low end, inside the range."""
-        low, high = self.between
-        return min(max(low + (cell + outwards) / (BLOCKS * CELLS) * (high - low), low), high)
+        """The number at so many cells from the beginning of the grid, inside the range."""
+        (low, high), grid = self.between, self.cell
+        if cell >= grid.parts_of:
+            return high
+        return min(max(float(grid.lower.value) + (cell + outwards) * grid.width, low), high)
+
+    def _middle(self, cell: int) -> float:
+        """The round number of a cell; of the last, where all that is beyond the range lies, its end."""
+        (low, high), cells = self.between, BLOCKS * CELLS
+        return high if cell == cells - 1 else low + cell / cells * (high - low)
 
 
 def _counts(name: str, statistic: str, size: float, block: int) -> Vector:

@@ -16,6 +16,8 @@ Metric = Literal["W1", "Winf"]
 F_DIVERGENCES = tuple(NAMED)
 TRIANGLE = ("total_variation", "max")
 """Divergences that add up along a chain of laws."""
+ADDITIVE = ("kl", "reverse_kl", "total_variation", "hellinger", "max")
+"""Divergences that add up over two outputs, the second map chosen by the first output (``with_same_input``)."""
 BELOW: dict[str, tuple[str, ...]] = {
     "max": ("kl", "reverse_kl", "total_variation", "hellinger"),
     "chi_squared": ("kl", "reverse_kl", "hellinger"),
@@ -60,7 +62,11 @@ class DistributionGuarantee:
     def with_same_input(self, other: DistributionGuarantee) -> DistributionGuarantee:
         """⊙: ``other``, chosen by the first output, on the *same* input (KM Props. 3, 4): ε's add up, for KL.
 
-        For D_∞ too. It needs the guarantee at points: between laws alone it is false (theory §6, the coin).
+        And for D_∞, total variation and squared Hellinger distance. With outputs y₀ ~ P or Q and then y₁ ~ P_{y₀} or
+        Q_{y₀}: by the hybrid law, y₀ ~ P and y₁ ~ Q_{y₀}, TV ≤ TV(P, Q) + max TV(P_y, Q_y). And H² = 2 − 2B with
+        B = Σ √(p q) B(P_y, Q_y) ≥ (1 − H²(P, Q)/2) (1 − max H²/2) ≥ 1 − (H²(P, Q) + max H²)/2.
+
+        It needs the guarantee at points: between laws alone it is false (theory §6, the coin).
         Points carry D_∞ to laws by W_∞ only (``from_points``), so that W_1 becomes W_∞ there: two maps of a bit that
         answer ¾ and ½ for 1 need 1 each by W_1, and 3 together.
 
@@ -76,7 +82,8 @@ class DistributionGuarantee:
         return added.by_worst_distance() if (self.divergence, self.metric) == ("max", "W1") else added
 
     def with_fresh_input(self, other: DistributionGuarantee) -> DistributionGuarantee:
-        """•: ``other``, chosen by the first output, on an *independent* input (KM Props. 5, 6): ε's add up, for KL.
+        """•: ``other``, chosen by the first output, on an *independent* input (KM Props. 5, 6): ε's add up, for KL
+        and the others of ``with_same_input``.
 
         With a metric it is ε₀ W(λ₀, λ₀′) + ε₁ W(λ₁, λ₁′) for the two inputs, at most the sum of ε's times the larger.
         """
@@ -120,6 +127,6 @@ class DistributionGuarantee:
         if (self.divergence, self.metric) != (other.divergence, other.metric):
             shown = (other.divergence, other.metric)
             raise InputError("other", shown, f"of {(self.divergence, self.metric)}", "weaken both to a common one")
-        if self.divergence not in ("kl", "max"):
-            raise InputError("divergence", self.divergence, "'kl' or 'max'", "others do not add up adaptively")
+        if self.divergence not in ADDITIVE:
+            raise InputError("divergence", self.divergence, f"one of {list(ADDITIVE)}", "it does not add up")
         return replace(self, epsilon=to_float(Fraction(self.epsilon) + Fraction(other.epsilon), "up"))

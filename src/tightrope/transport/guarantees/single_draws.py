@@ -71,7 +71,7 @@ def one_draw(
     total_variations: tuple[float, float] = (1.0, 1.0),
     deltas: tuple[float, float] = (0.0, 0.0),
 ) -> OneDraw:
-    """(2ε, δ⁺ + e^ε δ⁻, η) with η = min{largest of a (2ε, δ) pair, TV₀ + TV₁} (theory §6).
+    """(2ε, δ, η) with η = min{largest of a (2ε, δ) pair, TV₀ + TV₁}, δ = min{δ⁺ + e^ε δ⁻, η} (theory §6).
 
     For every group, the law λ̂ that the mechanism was fitted with and the true λ satisfy P(λ ∈ A) ≤ e^ε P(λ̂ ∈ A) + δ⁺
     and the reverse with δ⁻ (``deltas``; 0 where D_∞ ≤ ε both ways). ``total_variations``: TV(λ_s, λ̂_s) of the two
@@ -85,7 +85,8 @@ def one_draw(
     up, down = (probability("deltas", value) for value in deltas)
     delta = _chained(up, epsilon, down)
     ceiling = delta + (1 - delta) * math.tanh(epsilon)
-    return OneDraw(2 * epsilon, delta, min(1.0, raised(min(ceiling, first + second))))
+    eta = min(1.0, raised(min(ceiling, first + second)))
+    return OneDraw(2 * epsilon, min(delta, eta), eta)  # at any ε no set differs by more than the total variation
 
 
 def _chained(up: float, epsilon: float, down: float) -> float:
@@ -144,7 +145,7 @@ def _with_rounding(
         ratio, down = 0.0, min(1.0, raised(down + apart))
     bound = one_draw(epsilon=epsilon, total_variations=two, deltas=(up, down))
     eta = _chained(bound.total_variation, epsilon, min(1.0, 2 * apart))
-    return OneDraw(_sum_up(bound.epsilon, ratio), _chained(up, epsilon + ratio, down), eta)
+    return OneDraw(_sum_up(bound.epsilon, ratio), min(_chained(up, epsilon + ratio, down), eta), eta)
 
 
 def _sum_up(first: float, second: float) -> float:

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.local_hashing import Hashing, LinearHash, digits_for, hashing, of_digits
 from tightrope.local.parts.counting import occurrences
-from tightrope.local.parts.estimates import Shares
+from tightrope.local.parts.estimates import Shares, tail_chance
 from tightrope.local.parts.finite_field import field
 from tightrope.local.parts.odds import checked_epsilon
 from tightrope.local.parts.tally import Tally
 from tightrope.local.parts.values import Integers, categories, report_rows
-from tightrope.numerics.checks import whole
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import inner_probability, whole
 from tightrope.randomness.integers import below
 from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream
@@ -26,8 +27,14 @@ if TYPE_CHECKING:
     from tightrope.privacy.loss import PrivacyLoss
 
 MOST_BITS = 48
-GROWTH = 1 << 12
+ALONE = 20
+"""Bits of values that are all counted together: everybody tells of the whole value."""
+GROWTH = 1 << 15
 """Continuations of one prefix that are counted together."""
+WIDE = 32
+"""Prefixes that are kept at each level but the last."""
+ENOUGH = 4.0
+"""Standard deviations above which a prefix is frequent: more must not let all that begins so crowd out the others."""
 Numbers = NDArray[np.int64]
 
 
@@ -75,7 +82,8 @@ class PrefixTree:
         """Rows (level, report), shape [n, 2]; raises ``InputError`` unless values are whole, in 0..2^size − 1."""
         truth, randomness = categories("values", values, 1 << self.size).astype(np.int64), randomness or Stream()
         out = np.empty((len(truth), 2), dtype=np.uint64)
-        out[:, 0] = below(len(self.levels), len(truth), randomness)
+        last = len(self.levels) - 1
+        out[:, 0] = np.minimum(below(len(self.levels) + 1, len(truth), randomness), last)
         for level, oracle in enumerate(self.levels):
             chosen = out[:, 0] == level
             out[chosen, 1] = oracle.perturb(truth[chosen] // self._below(level), randomness)
@@ -86,30 +94,52 @@ class PrefixTree:
         return int(self.order ** (self.levels[-1].linear.length - self.levels[level].linear.length))
 
     def find(self, reports: ArrayLike, *, most: int = 32, confidence: float = 0.95) -> Found:
-        """At most ``most`` values, from as many prefixes a level.
+        """At most ``most`` values, the most frequent first.
 
-        At every level those are kept that are above 0 by more than noise explains, all candidates considered, and the
-        most frequent of these. Shares come from the people of the last level, who had no part in choosing its
-        candidates. Raises ``InputError`` for reports of another shape, or where a level has none.
+        Search levels keep ``WIDE`` prefixes each: those whose own share and whose ancestors' are largest, all in
+        standard deviations and none counted above ``ENOUGH`` of them. The people of the last level had no part in
+        that; of the candidates that are left those are found whose interval lies above 0 when the intervals of all
+        candidates hold together. So **the chance that any value is found that nobody has is at most
+        (1 − confidence) / 2**, whatever the population. Raises ``InputError`` for reports of another shape, or where a
+        level has none.
         """
         rows, limit = self._rows(reports), whole("most", most)
-        kept = np.zeros(1, dtype=np.int64)
-        for level in range(len(self.levels)):
-            heard = rows[rows[:, 0] == level, 1].astype(np.int64)
-            found = self._extended(level, heard, kept, limit, confidence)
-            kept = found.values
-        return found
+        inner_probability("confidence", confidence)
+        kept, score = np.zeros(1, dtype=np.int64), np.zeros(1)
+        for level in range(len(self.levels) - 1):
+            kept, score = self._searched(level, _heard(rows, level), kept, score)
+        return self._told(_heard(rows, len(self.levels) - 1), kept, _trust(score), limit, confidence)
 
-    def _extended(self, level: int, heard: Numbers, prefixes: Numbers, limit: int, confidence: float) -> Found:
-        """The frequent ones among the continuations of the prefixes; none of none."""
+    def _searched(self, level: int, heard: Numbers, prefixes: Numbers, score: Floats) -> tuple[Numbers, Floats]:
+        """The continuations that look most frequent, and their scores."""
         candidates, counts = self._candidates(level, heard, prefixes)
-        oracle, tally = self.levels[level], Tally(len(heard), len(heard), counts)
-        lower, upper = oracle.exact_ends(tally, confidence, max(1, len(candidates)))
-        real = np.flatnonzero((lower > 0) & (candidates < -(-(1 << self.size) // self._below(level))))
+        other, people = float(self.levels[level].other), len(heard)
+        deviations = (counts - people * other) / np.sqrt(people * other * (1 - other))
+        total = np.repeat(score, len(candidates) // len(prefixes)) + np.minimum(deviations, ENOUGH)
+        real = np.flatnonzero(self._is_real(level, candidates))
+        best = real[np.lexsort((-counts[real], -total[real]))[:WIDE]]
+        return candidates[best], total[best]
+
+    def _is_real(self, level: int, candidates: Numbers) -> NDArray[np.bool_]:
+        """Whether numbers below 2^size begin so."""
+        return np.asarray(candidates < -(-(1 << self.size) // self._below(level)))
+
+    def _told(self, heard: Numbers, prefixes: Numbers, trust: Floats, limit: int, confidence: float) -> Found:
+        """The frequent ones among the values that continue the prefixes, each of which has a part of the errors."""
+        last = len(self.levels) - 1
+        candidates, counts = self._candidates(last, heard, prefixes)
+        oracle = self.levels[last]
+        is_real = self._is_real(last, candidates)
+        own = is_real.reshape(len(prefixes), -1).sum(axis=1)
+        of = np.repeat(np.maximum(own, 1) / trust, len(candidates) // len(prefixes))
+        likely = np.flatnonzero(is_real & (counts > len(heard) * float(oracle.other)))
+        missed = (1 - confidence) / (2 * of[likely])
+        real = likely[tail_chance(counts[likely], len(heard), float(oracle.other)) < missed]
         best = real[np.argsort(-counts[real], kind="stable")[:limit]]
+        lower, upper = oracle.exact_ends(Tally(len(heard), len(heard), counts[best]), confidence, of[best])
         value = (counts[best] / len(heard) - float(oracle.other)) / float(oracle.keep - oracle.other)
-        told = Shares(value, lower[best], upper[best], len(heard), confidence, simultaneous=True)
-        return Found(candidates[best], told, len(candidates))
+        told = Shares(value, lower, upper, len(heard), confidence, simultaneous=True)
+        return Found(candidates[best], told, int(np.count_nonzero(is_real)))
 
     def _candidates(self, level: int, heard: Numbers, prefixes: Numbers) -> tuple[Numbers, Numbers]:
         """All continuations of the prefixes to this level, and how many reports support each, shape [c] each."""
@@ -132,6 +162,20 @@ class PrefixTree:
         return rows
 
 
+def _trust(score: Floats) -> Floats:
+    """The part of all errors that the candidates of each prefix may make: more where earlier people spoke for it.
+
+    By the likelihood of ``ENOUGH`` deviations against none. Whatever the parts are, they add up to 1, and the people
+    who are asked next know nothing of them.
+    """
+    likely = np.exp(ENOUGH * (score - score.max()))
+    return np.asarray(likely / likely.sum())
+
+
+def _heard(rows: NDArray[np.uint64], level: int) -> Numbers:
+    return np.asarray(rows[rows[:, 0] == level, 1], dtype=np.int64)
+
+
 def _continued(tail: LinearHash, last: Integers, answers: Numbers, head: Integers) -> Numbers:
     """Supports of all continuations of one prefix: the hash of a value is that of its head plus that of its tail."""
     wanted = _differences(tail.order)[answers, head]
@@ -151,8 +195,9 @@ def _differences(order: int) -> Numbers:
 def heavy_hitters(epsilon: float, bits: int, *, hashes: int | None = None) -> PrefixTree:
     """Frequent values among all numbers of so many bits, ε-LDP in one report a person.
 
-    Each person reports, by local hashing, a random prefix of the value (Wang, Li, Jha 2021, prefix extending); prefixes
-    grow by some 12 bits a level. Texts are numbers of their bytes: six letters are 48 bits.
+    Up to 20 bits everybody reports the value by local hashing. Else each person so reports a random prefix of it (Wang,
+    Li, Jha 2021, prefix extending); prefixes grow by some 15 bits a level, and the last one has twice the people of
+    another. Fewer bits find rarer values: ``spelling`` makes short numbers of texts.
     Raises ``InputError`` unless ε > 0 is finite, 1 ≤ bits ≤ 48, and ``hashes`` is as for ``hashing``.
 
     >>> mechanism = heavy_hitters(4.0, 20)
@@ -166,6 +211,6 @@ def heavy_hitters(epsilon: float, bits: int, *, hashes: int | None = None) -> Pr
         raise InputError("bits", bits, f"at most {MOST_BITS}", "report a hash of the value, and look the value up")
     order = hashing(epsilon, min(1 << size, GROWTH), hashes=hashes).linear.order
     length = digits_for(order, 1 << size)
-    step = max(1, digits_for(order, GROWTH + 1) - 1)
-    grown = sorted({*range(step, length, step), length})
+    parts = 1 if size <= ALONE else -(-length // max(1, digits_for(order, GROWTH + 1) - 1))
+    grown = [length * part // parts for part in range(1, parts + 1)]
     return PrefixTree(epsilon, size, tuple(of_digits(epsilon, order, digits) for digits in grown))

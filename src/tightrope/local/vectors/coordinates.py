@@ -1,4 +1,4 @@
-"""Means of vectors: each person reports a few neighbouring coordinates, beginning at a random one."""
+"""Means of vectors in a cube: each person reports a few neighbouring coordinates, beginning at a random one."""
 
 from __future__ import annotations
 
@@ -107,7 +107,10 @@ def _means(where: NDArray[Any], decoded: Floats, dimension: int) -> tuple[Floats
 def vector_mean(
     epsilon: float, dimension: int, *, between: tuple[float, float] = (-1.0, 1.0), count: int | None = None
 ) -> VectorMean:
-    """The mean of vectors whose coordinates lie in ``between``, ε-LDP for any two vectors.
+    """The mean of vectors in a cube, all of whose coordinates lie in ``between``, ε-LDP for any two of them.
+
+    For vectors of bounded length there is ``ball_mean``: its squared error grows with the dimension, this one with the
+    dimension's square (at ε = 1 and 100 coordinates it is 66 times as large, on unit vectors).
 
     ``count`` coordinates a person, by default ε / 2.5 of them but one at least, each by ``hybrid`` with ε / count.
     Raises ``InputError`` unless ε > 0 is finite, dimension ≥ 1 and 1 ≤ count ≤ dimension.

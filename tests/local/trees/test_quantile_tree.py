@@ -1,15 +1,19 @@
 """Quantiles from a tree of bins."""
 
 import math
+import os
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
 from tightrope.errors import InputError
 
 PEOPLE = 20_000
+STUDIES = int(os.environ.get("TIGHTROPE_STUDIES", "60"))
+"""Simulated studies of each population; 2000 take some minutes."""
 AT = [0.1, 0.25, 0.5, 0.9]
 
 
@@ -35,6 +39,62 @@ def test_intervals_cover(epsilon, levels):
     assert np.mean([s.upper - s.lower for s in found]) < 6
     error = np.mean([s.value for s in found], axis=0) - truth
     assert np.all(np.abs(error) < 0.8)
+
+
+POPULATIONS = {
+    "even": np.linspace(0, 1, PEOPLE),
+    "one end": np.linspace(0, 1, PEOPLE) ** 4,
+    "narrow": np.linspace(-1, 1, PEOPLE) ** 3 / 50 + 0.4,
+    "two points": np.repeat([0.2, 0.7], PEOPLE // 2),
+    "few": np.linspace(0, 1, 300),
+}
+
+
+def ranks(values, ends):
+    return np.searchsorted(np.sort(values), ends) / len(values)
+
+
+@pytest.mark.parametrize(("epsilon", "levels"), [(1.0, 10), (4.0, 6)])
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_every_quantile_is_covered(name, epsilon, levels):
+    m, source, values = local.quantiles(epsilon, between=(0.0, 1.0), levels=levels), InsecureKeyed(3), POPULATIONS[name]
+    truth = np.quantile(values, AT, method="inverted_cdf")
+    found = [m.estimate(m.perturb(values, source), AT) for _ in range(STUDIES)]
+    held = np.sum([(s.lower <= truth) & (truth <= s.upper) for s in found], axis=0)
+    assert np.all(held >= stats.binom.ppf(1e-10, STUDIES, 0.95))
+
+
+@pytest.mark.parametrize("name", ["even", "one end"])
+def test_intervals_are_of_the_size_of_the_error(name):
+    """Seven standard deviations of the error in ranks at most; ends at any noisy edge made it 14."""
+    m, source, values = local.quantiles(1.0, between=(0.0, 1.0)), InsecureKeyed(4), POPULATIONS[name]
+    found = [m.estimate(m.perturb(values, source), AT) for _ in range(40)]
+    error = np.sqrt(np.mean([(ranks(values, s.value) - AT) ** 2 for s in found], axis=0))
+    width = np.mean([ranks(values, s.upper) - ranks(values, s.lower) for s in found], axis=0)
+    assert np.all(width < 0.25)
+    assert np.all(error < 0.07)
+    assert np.mean(width) < 7 * np.mean(error)
+
+
+def test_the_distribution_rises():
+    m = local.quantiles(0.5, between=(0.0, 1.0), levels=8)
+    reports = m.perturb(POPULATIONS["even"], InsecureKeyed(5))
+    raw, error = m.below_edges(reports)
+    rising, same = m.cumulative(reports)
+    assert np.any(np.diff(raw) < 0)
+    assert np.all(np.diff(rising) >= 0)
+    assert 0 <= rising[0] <= rising[-1] <= 1
+    truth = np.arange(1, m.bins) / m.bins
+    assert np.sum((rising - truth) ** 2) <= np.sum((raw - truth) ** 2)
+    assert np.array_equal(error, same)
+
+
+def test_one_report_a_level_is_enough_to_know_nothing():
+    m = local.quantiles(1.0, between=(0.0, 1.0), levels=3)
+    rows = np.concatenate([np.array([[level, 0]]) for level in range(3)])
+    found = m.estimate(rows, AT)
+    assert np.all(found.lower == 0)
+    assert np.all(found.upper == 1)
 
 
 def test_sure_ends():

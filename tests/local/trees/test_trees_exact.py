@@ -11,17 +11,17 @@ from tests.local.mechanisms.channel_definitions import profile, rows_of
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
 from tightrope.local.mechanisms.local_hashing import of_digits
-from tightrope.local.mechanisms.prefix_tree import PrefixTree
+from tightrope.local.trees.prefix_tree import PrefixTree
 
 LEVELS = [Fraction(1), Fraction(5, 4), Fraction(2), Fraction(5, 2)]
 
 
-def tree_rows(oracles, shown):
-    """Row of each value: a uniform level, and that level's report of what ``shown`` says of the value there."""
+def tree_rows(oracles, shown, parts):
+    """Row of each value: a level with its part of the people, and its report of what ``shown`` says of the value."""
     rows = [rows_of(oracle) for oracle in oracles]
-    share = Fraction(1, len(oracles))
+    shares = [Fraction(part, sum(parts)) for part in parts]
     return [
-        {(level, y): share * p for level, own in enumerate(rows) for y, p in own[shown(value, level)].items()}
+        {(level, y): shares[level] * p for level, own in enumerate(rows) for y, p in own[shown(value, level)].items()}
         for value in range(len(rows[-1]))
     ]
 
@@ -48,7 +48,7 @@ def draws(m, value, rows):
 @pytest.mark.parametrize("epsilon", [0.4, 1.0])
 def test_a_quantile_tree(epsilon):
     m = local.quantiles(epsilon, between=(0.0, 8.0), levels=3)
-    rows = tree_rows(m.levels, lambda bin_, level: bin_ >> (2 - level))
+    rows = tree_rows(m.levels, lambda bin_, level: bin_ >> (2 - level), (1, 1, 1))
     check(m, rows)
     draws(m, 5.5, rows[5])
 
@@ -56,6 +56,6 @@ def test_a_quantile_tree(epsilon):
 @pytest.mark.parametrize("order", [2, 3])
 def test_a_prefix_tree(order):
     m = PrefixTree(1.0, 2, (of_digits(1.0, order, 1), of_digits(1.0, order, 2)))
-    rows = tree_rows(m.levels, lambda value, level: value // order ** (1 - level))
+    rows = tree_rows(m.levels, lambda value, level: value // order ** (1 - level), (1, 2))
     check(m, rows)
     draws(m, 3, rows[3])

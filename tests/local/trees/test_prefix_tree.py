@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tests.local.mechanisms.channel_definitions import hashed
 from tests.randomness.keyed import InsecureKeyed
@@ -62,17 +63,28 @@ def test_candidates_are_counted_as_hashing_every_one_would():
             assert counts[place] == by_hand
 
 
-def test_nothing_frequent_gives_nothing():
-    m = local.heavy_hitters(1.0, 40)
-    spread = scattered(3000, 40)
-    found = [m.find(m.perturb(spread, InsecureKeyed(seed))) for seed in range(20)]
-    assert sum(len(f.values) for f in found) <= 3
+@pytest.mark.parametrize(("bits", "studies"), [(12, 60), (24, 20)])
+def test_what_nobody_has_is_rarely_found(bits, studies):
+    """At most (1 − confidence) / 2 of the studies find a value that nobody has; frequent beginnings do not mislead."""
+    m, top = local.heavy_hitters(1.0, bits), 1 << bits - 1
+    spread = top + np.arange(3000) % (top // 8) * 2  # a few frequent prefixes, and even values alone
+    found = [m.find(m.perturb(spread, InsecureKeyed(seed)), confidence=0.8) for seed in range(studies)]
+    wrong = sum(bool(np.any(np.isin(f.values, spread, invert=True))) for f in found)
+    assert wrong <= stats.binom.isf(1e-10, studies, 0.1)
     assert found[0].values.dtype == np.int64
 
 
+def test_the_last_level_has_twice_the_people_of_another():
+    m = local.heavy_hitters(1.0, 48)
+    levels = m.perturb(np.zeros(60_000, dtype=np.int64), InsecureKeyed(9))[:, 0]
+    rates = np.bincount(levels.astype(int)) / 60_000
+    parts = np.array([1] * (len(m.levels) - 1) + [2]) / (len(m.levels) + 1)
+    assert np.all(np.abs(rates - parts) < 7 * np.sqrt(parts * (1 - parts) / 60_000))
+
+
 def test_most_limits_what_is_kept():
-    m = local.heavy_hitters(3.0, 48)
-    assert len(m.find(m.perturb(people(40_000)), most=1).values) <= 1
+    m = local.heavy_hitters(3.0, 30)
+    assert len(m.find(m.perturb(people(40_000, 30)), most=1).values) <= 1
 
 
 def test_values_beyond_the_domain_are_never_found():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
 
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.local_hashing import Hashing, hashing
@@ -17,6 +18,7 @@ from tightrope.local.parts.losses import Change, Declared, joined
 from tightrope.local.parts.odds import checked_epsilon
 from tightrope.local.parts.values import between as checked_between
 from tightrope.local.parts.values import categories, reals, report_rows
+from tightrope.local.trees.consistent import Noise, below_edges, variances
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import inner_probability, whole
 from tightrope.randomness.integers import below
@@ -65,25 +67,31 @@ class QuantileTree(Declared):
         return out
 
     def below_edges(self, reports: ArrayLike) -> tuple[Floats, Floats]:
-        """Shares of the people below each inner edge 1..bins − 1, and their standard deviations, shape [bins − 1] each.
-
-        An edge is the sum of the nodes that end there, one a level at most; people of different levels are different,
-        so variances add up: that of the reports, and f (1 − f) a person for who happens to be asked for which level.
-        They are taken at the estimated shares, within [0, 1].
+        """Shares of the people below each inner edge 1..bins − 1, unbiased, and their standard deviations, shape
+        [bins − 1] each. All levels are joined (``consistent``); the deviations are those of people from a population.
         """
+        share, noises = self._joined(reports)
+        return share, self._errors(_rising(share), noises)
+
+    def cumulative(self, reports: ArrayLike) -> tuple[Floats, Floats]:
+        """The same shares as a distribution has them: rising from 0 to 1 (the nearest such, least squares).
+
+        Rising shares are no further from the truth than unbiased ones are, all together, but each may be biased.
+        """
+        share, noises = self._joined(reports)
+        rising = _rising(share)
+        return rising, self._errors(rising, noises)
+
+    def _joined(self, reports: ArrayLike) -> tuple[Floats, list[Noise]]:
         rows = self._rows(reports)
-        edges = np.arange(1, self.bins)
-        share, variance = np.zeros(len(edges)), np.zeros(len(edges))
-        for level, oracle in enumerate(self.levels):
-            node = edges >> (len(self.levels) - level - 1)
-            left = np.flatnonzero(node & 1)
-            found = oracle.estimate(rows[rows[:, 0] == level, 1])
-            values = found.value[node[left] - 1]
-            other, own = (float(v) for v in oracle.variances)
-            share[left] += values
-            likely = np.clip(values, 0.0, 1.0)
-            variance[left] += (other + (own - other) * likely + likely * (1 - likely)) / found.people
-        return share, np.sqrt(variance)
+        heard = [rows[rows[:, 0] == level, 1] for level in range(len(self.levels))]
+        noises = [_noise(oracle, len(part)) for oracle, part in zip(self.levels, heard, strict=True)]
+        found = [oracle.estimate(part).value for oracle, part in zip(self.levels, heard, strict=True)]
+        return below_edges(found, noises), noises
+
+    @staticmethod
+    def _errors(rising: Floats, noises: list[Noise]) -> Floats:
+        return np.asarray(np.sqrt(variances(np.diff(rising, prepend=0.0, append=1.0), noises)))
 
     def _rows(self, reports: ArrayLike) -> NDArray[np.int64]:
         rows = report_rows(reports, 2)
@@ -95,12 +103,12 @@ class QuantileTree(Declared):
     def estimate(self, reports: ArrayLike, at: ArrayLike = 0.5, *, confidence: float = 0.95) -> Shares:
         """The quantiles ``at``, shape of ``at``, with intervals.
 
-        The lower end begins the last bin before which every edge is surely too low, that is has an upper bound below
-        p; the upper end likewise: so a quantile is missed at either side with probability (1 − confidence) / 2.
-        The value is the middle between the first edge that is estimated at p or above and the last one below.
-        Raises ``InputError`` unless every p is strictly between 0 and 1.
+        The value is the middle of the bin in which ``cumulative`` passes p. The ends are the first edge that may be at
+        p or above and the last one that may be below, by its shares and their deviations: so a quantile is missed at
+        either side with probability (1 − confidence) / 2. Raises ``InputError`` unless every p is strictly between 0
+        and 1.
         """
-        share, error = self.below_edges(reports)
+        share, error = self.cumulative(reports)
         half = deviations(confidence) * error
         wanted = [inner_probability("at", p) for p in np.asarray(at).ravel().tolist()]
         found = np.array([self._quantile(p, share, half) for p in wanted]).reshape(-1, 3)
@@ -112,8 +120,8 @@ class QuantileTree(Declared):
         middle, low, high = (np.concatenate([[0.0], part, [1.0]]) for part in (share, share - half, share + half))
         high[0], low[-1] = 0.0, 1.0
         first, last = int(np.argmax(high >= p)) - 1, int(np.flatnonzero(low < p)[-1]) + 1
-        estimate = (int(np.argmax(middle >= p)) + int(np.flatnonzero(middle < p)[-1])) / 2
-        return self._edge(estimate), self._edge(max(first, 0)), self._edge(min(last, self.bins))
+        passed = int(np.argmax(middle >= p))
+        return self._edge(passed - 0.5), self._edge(first), self._edge(last)
 
     def _edge(self, number: float) -> float:
         return self.lower + (self.upper - self.lower) * number / self.bins
@@ -137,6 +145,25 @@ def quantiles(epsilon: float, *, between: tuple[float, float], levels: int = 10)
     return QuantileTree(
         epsilon, *checked_between(between), tuple(_level(epsilon, 2 << level) for level in range(depth))
     )
+
+
+def _rising(share: Floats) -> Floats:
+    """The nearest rising sequence within [0, 1]."""
+    return np.asarray(np.clip(isotonic_regression(share).x, 0.0, 1.0))
+
+
+def _noise(oracle: Oracle, people: int) -> Noise:
+    """Of a level's estimates, for people from a population: r (1 − r) a report, r = q + (p − q) f the chance of
+    support.
+
+    The categories of a response exclude each other: Var Σ w_v [report is v] = Σ w² r − (Σ w r)². Supports by hashing
+    are taken as independent of each other.
+    """
+    keep, other = float(oracle.keep), float(oracle.other)
+    gain = keep - other
+    if isinstance(oracle, Response):
+        return Noise(other / gain**2 / people, 1 / gain / people)
+    return Noise(other * (1 - other) / gain**2 / people, (1 - 2 * other) / gain / people)
 
 
 def _level(epsilon: float, k: int) -> Oracle:

@@ -1,0 +1,146 @@
+"""The sixteen jobs of ``examples/jobs`` in words that every tool understands: rows of a person, a group and values.
+
+A peer runs in an environment of its own, so that this file needs pandas alone. Every table is bounded before anybody
+sees it – no person has more rows than the job allows, picked at random – so that all tools answer the same question
+about the same rows, and what is compared is noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+SEED = 20_130_101
+AIRPORTS = ("EWR", "JFK", "LGA")
+CARRIERS = ("9E", "AA", "B6", "DL", "EV", "MQ", "UA", "US", "WN")
+DELAY, DISTANCE = (-60, 180), (0, 3000)
+Frame = pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Task:
+    """One job. ``table`` is bounded to ``rows`` rows of a person; ``of_rows`` makes person, group, x and y of it.
+
+    ``keys``: the groups, where they are listed; None where they are discovered; ``("",)`` where there is but one.
+    ``times``: releases that share the budget.
+    """
+
+    table: str
+    kind: str
+    of_rows: Callable[[Frame], dict[str, Any]]
+    keys: tuple[str, ...] | None = ("",)
+    rows: int = 12
+    between: tuple[float, float] | None = None
+    of: tuple[float, float] | None = None
+    q: float | None = None
+    k: int | None = None
+    times: int = 1
+
+    def bounded(self, table: Frame) -> Frame:
+        """The rows that may count, and no person with more than ``rows`` of them."""
+        if self.table != "flights":
+            return table
+        mixed = table.sample(frac=1, random_state=SEED)
+        if self.kind == "count_distinct":
+            mixed = mixed.drop_duplicates(["tail", "dest"])
+        return mixed[mixed.groupby("tail").cumcount() < self.rows].sort_index()
+
+    def neutral(self, bounded: Frame) -> Frame:
+        """Columns ``person`` (whole numbers), ``group`` (text), and ``x`` and ``y`` where there are values."""
+        person = bounded["tail"].factorize()[0] if "tail" in bounded else np.arange(len(bounded))
+        found = pd.DataFrame({"person": person, "group": "", **self.of_rows(bounded)}, index=bounded.index)
+        found = found[found["group"].notna()].dropna()
+        return found if self.keys is None else found[found["group"].isin(self.keys)]
+
+
+def _joined(*columns: Any) -> Any:
+    return [" ".join(map(str, row)) for row in zip(*columns, strict=True)]
+
+
+def _late(table: Frame) -> Any:
+    return (table["delay"] > 15).astype(float).where(table["delay"].notna())
+
+
+def _young_couples(table: Frame) -> Any:
+    return table["income"].where((table["married"] == 1) & (table["age"] < 40))
+
+
+TASKS = {
+    "flights_by_carrier_and_month": Task(
+        "flights", "count", lambda t: {"group": _joined(t["carrier"], t["departed"].dt.month)}, None
+    ),
+    "delay_by_airport": Task(
+        "flights", "mean", lambda t: {"group": t["origin"], "x": t["delay"]}, AIRPORTS, between=DELAY
+    ),
+    "ages": Task(
+        "savers", "histogram", lambda t: {"group": (t["age"] // 5 * 5).clip(25).astype(str)},
+        tuple(map(str, range(25, 70, 5))), rows=1,
+    ),
+    "median_income": Task("census", "quantile", lambda t: {"x": t["income"]}, rows=1, between=(0, 200_000), q=0.5),
+    "share_delayed": Task(
+        "flights", "share", lambda t: {"group": t["carrier"], "x": _late(t)}, CARRIERS, between=(0, 1)
+    ),
+    "planes_by_destination": Task("flights", "count_distinct", lambda t: {"group": t["dest"]}, None),
+    "two_discovered_keys": Task(
+        "census", "count", lambda t: {"group": _joined(t["state"], t["educ"])}, None, rows=1
+    ),
+    "filtered": Task("savers", "mean", lambda t: {"x": _young_couples(t)}, rows=1, between=(0, 200)),
+    "delay_by_month": Task(
+        "flights", "mean", lambda t: {"group": t["departed"].dt.month.astype(str), "x": t["delay"]},
+        tuple(map(str, range(1, 13))), between=DELAY,
+    ),
+    "delay_a_mile": Task(
+        "flights", "ratio", lambda t: {"x": t["delay"], "y": t["distance"]}, between=DELAY, of=DISTANCE
+    ),
+    "return_to_education": Task(
+        "census", "regression", lambda t: {"x": t["log_income"], "y": t["educ"]}, rows=1, between=(4, 9), of=(9, 16)
+    ),
+    "ten_destinations": Task("flights", "top", lambda t: {"group": t["dest"]}, None, k=10),
+    "spread_of_experience": Task(
+        "census", "standard_deviation", lambda t: {"group": t["educ"].astype(str), "x": t["exper"]}, ("12", "16"),
+        rows=1, between=(0, 50),
+    ),
+    "late_tenth": Task("flights", "quantile", lambda t: {"x": t["delay"]}, between=DELAY, q=0.9),
+    "twelve_releases": Task("flights", "count", lambda t: {"group": t["origin"]}, AIRPORTS, times=12),
+}  # fmt: skip
+
+
+def _slope(x: Any, y: Any) -> float:
+    return float(np.cov(x, y, ddof=0)[0, 1] / np.var(y))
+
+
+TRUTHS: dict[str, Callable[[Task, Frame], float]] = {
+    "count": lambda _, rows: len(rows),
+    "histogram": lambda _, rows: len(rows),
+    "top": lambda _, rows: len(rows),
+    "count_distinct": lambda _, rows: rows["person"].nunique(),
+    "mean": lambda _, rows: rows["x"].mean(),
+    "share": lambda _, rows: rows["x"].mean(),
+    "standard_deviation": lambda _, rows: rows["x"].std(ddof=0),
+    "ratio": lambda _, rows: rows["x"].sum() / rows["y"].sum(),
+    "regression": lambda _, rows: _slope(rows["x"], rows["y"]),
+    "quantile": lambda task, rows: np.quantile(rows["x"], task.q, method="inverted_cdf"),
+}
+
+
+def truths(task: Task, neutral: Frame) -> dict[str, float]:
+    """What each group's answer would be without noise, after clamping; discovered and listed groups alike."""
+    clamped = neutral.copy()
+    for column, limits in (("x", task.between), ("y", task.of)):
+        if limits is not None:
+            clamped[column] = clamped[column].clip(*limits)
+    found = {str(key): float(TRUTHS[task.kind](task, rows)) for key, rows in clamped.groupby("group")}
+    return {key: found.get(key, 0.0) for key in task.keys or found}
+
+
+def errors(task: Task, truth: dict[str, float], answer: dict[str, float]) -> Iterator[float]:
+    """|error| of each group; a count that is withheld is taken for 0. Of the largest groups: those that are."""
+    asked = sorted(truth, key=lambda key: -truth[key])[: task.k]
+    for key in asked:
+        value = answer.get(key)
+        if value is not None or task.kind in ("count", "count_distinct", "top"):
+            yield abs((value or 0.0) - truth[key])

@@ -1,0 +1,16 @@
+"""How late do flights arrive, by the airport they left?"""
+
+from pathlib import Path
+
+import tightrope as tr
+
+session = tr.Session(
+    Path(__file__).with_name("flights.parquet"),
+    person=("tail", "an aircraft"),
+    rows_per_person=12,
+    budget=tr.Budget(epsilon=1, delta=1e-8),
+)
+plan = session.plan([tr.mean("delay", between=(-60, 180), by="origin", keys=["EWR", "JFK", "LGA"])])
+print(plan)
+answers = plan.release()
+print(answers[0].frame)

@@ -1,0 +1,16 @@
+"""How many flights has each carrier in each month?"""
+
+from pathlib import Path
+
+import tightrope as tr
+
+session = tr.Session(
+    Path(__file__).with_name("flights.parquet"),
+    person=("tail", "an aircraft"),
+    rows_per_person=12,
+    budget=tr.Budget(epsilon=1, delta=1e-8),
+)
+plan = session.plan([tr.count(by=["carrier", {"month": "month(departed)"}])])
+print(plan)
+answers = plan.release()
+print(answers[0].frame)

@@ -1,0 +1,15 @@
+"""What does the person in the middle earn in a year?"""
+
+from pathlib import Path
+
+import tightrope as tr
+
+session = tr.Session(
+    Path(__file__).with_name("census.parquet"),
+    person=None,
+    budget=tr.Budget(epsilon=1, delta=1e-8),
+)
+plan = session.plan([tr.median("income", between=(0, 200_000))])
+print(plan)
+answers = plan.release()
+print(answers[0].frame)

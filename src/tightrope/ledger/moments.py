@@ -1,0 +1,168 @@
+"""A limit on one moment of the loss: what is chosen after seeing answers costs little more than what was planned.
+
+Theory §2, F3; proofs: ``docs/proofs/composition.md`` and ``docs/proofs/filters.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from scipy import optimize
+
+from tightrope.certificates.budget import Budget, at_most, product
+from tightrope.errors import InputError
+from tightrope.privacy.filters.log_moments import log_moments
+from tightrope.privacy.filters.moments import MomentBound, log_peak
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.laws.composition import Composition
+from tightrope.privacy.laws.law import LossLaw
+from tightrope.privacy.loss import PrivacyLoss
+
+CERTAIN = Decimal("0.25")
+"""The part of δ for certain failure: it costs 2 % of the noise, and noise that ends may end four times less rarely."""
+ORDERS = tuple(round(2 ** (eighth / 8) * 16) / 16 for eighth in range(-32, 137))
+"""Orders that are looked at, from 1/16 to 2^17, all of them exact as floats."""
+WIDTHS = (1.96, 3.0)
+"""95 % half-widths of Gaussian noise over its deviation, and of Laplace noise over its scale."""
+GRAIN = 1024
+"""Parts of a nat that a budget of moments is rounded down to."""
+CLOSE = 1e-6
+"""Nats that stay between a budget and what would just do: every machine's rounding agrees that it does."""
+CUTS = tuple(2.0**-power for power in range(0, 34, 2))
+"""Parts of δ_∞ that a release's largest losses may be moved to, where that takes less."""
+SHARE_DIGITS = 10**12
+MARGIN = Fraction(1, 10**9)
+"""How much more is charged than was computed: whoever computes it again, elsewhere, finds no more than was charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """All releases together: log moments of order z add up to at most B, masses of infinite loss to at most δ_∞.
+
+    Exact decimals, fixed when the limit is declared. A share s of the limit is sB and sδ_∞, in both directions.
+    """
+
+    order: Decimal
+    budget: Decimal
+    infinite_mass: Decimal
+
+    @classmethod
+    def chosen(cls, budget: Budget, releases: int) -> Self:
+        """What keeps every point of the budget, best for about so many equal releases.
+
+        Best is the least 95 % half-width of the noise with log moment B/n, Gaussian or Laplace: a planner finds what
+        lies between. Raises ``InputError`` where some δ is 0: no bound on moments reaches it.
+        """
+        least = min(delta for _, delta in budget.stated)
+        if not least > 0:
+            remedy = "say a delta such as 1e-8, or rule='basic'"
+            raise InputError("rule", "moments", f"'basic' for a promise with delta = 0 ({budget})", remedy)
+        infinite = min(budget.delta, product(least, CERTAIN))
+        errors = {z: _error(z, _room(z, budget, infinite) / releases) for z in ORDERS}
+        order = min(ORDERS, key=lambda z: errors[z])
+        if not math.isfinite(errors[order]):
+            remedy = "raise epsilon or delta, or say rule='basic'"
+            raise InputError("rule", "moments", f"'basic' for so strict a promise ({budget})", remedy)
+        nats = Fraction(math.floor((_room(order, budget, infinite) - CLOSE) * GRAIN), GRAIN)
+        return cls(Decimal(order), Decimal(nats.numerator) / Decimal(nats.denominator), infinite)
+
+    def keeps(self, budget: Budget) -> bool:
+        """Whether every point of the budget follows: δ_∞ + e^{B − zε} z^z/(1+z)^{1+z} ≤ δ, computed upwards."""
+        if not (self.order > 0 and self.budget > 0 and 0 <= self.infinite_mass <= budget.delta):
+            return False
+        bound = MomentBound(float(self.order), float(self.budget), _at_least(self.infinite_mass))
+        exact = Fraction(bound.order) == Fraction(self.order) and Fraction(bound.budget) == Fraction(self.budget)
+        return exact and all(bound.delta(epsilon) <= delta for epsilon, delta in budget.rounded)
+
+    def needed(self, loss: PrivacyLoss) -> Fraction | None:
+        """The share that a loss takes, as it was computed, upwards; None where no share holds it.
+
+        The largest losses, which a moment weighs most and which are rare, may be counted as infinite instead: for each
+        direction by itself the pair that does so, and takes least, dominates the block as well.
+        """
+        found = [self._direction(direction) for direction in (loss.remove, loss.add)]
+        known = [share for share in found if share is not None]
+        return max(known) if len(known) == len(found) else None
+
+    def _direction(self, total: Composition) -> Fraction | None:
+        parts = CUTS if self.infinite_mass > 0 else ()
+        cut = (_cut(total, float(self.infinite_mass) * part / max(1, sum(total.counts))) for part in parts)
+        found = [self._of(law) for law in (total, *cut)]
+        return min((share for share in found if share is not None), default=None)
+
+    def _of(self, total: Composition) -> Fraction | None:
+        """The share of one pair of laws."""
+        found = log_moments(total, (float(self.order),))
+        nats, infinite = float(found.values[0]), found.infinite_mass
+        if not math.isfinite(nats) or (infinite > 0 and not self.infinite_mass > 0):
+            return None
+        part = Fraction(infinite) / Fraction(self.infinite_mass) if infinite > 0 else Fraction(0)
+        return max(Fraction(nats) / Fraction(self.budget), part)
+
+    def share(self, loss: PrivacyLoss) -> Fraction | None:
+        """The share that a loss is charged: a little more than ``needed``, to twelve digits."""
+        needed = self.needed(loss)
+        return None if needed is None else Fraction(math.ceil(needed * (1 + MARGIN) * SHARE_DIGITS), SHARE_DIGITS)
+
+    def to_data(self) -> dict[str, str]:
+        """As JSON can hold it."""
+        return {name: str(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """The numbers that ``to_data`` wrote."""
+        return cls(**{name: Decimal(value) for name, value in data.items()})
+
+
+def _cut(total: Composition, mass: float) -> Composition:
+    """The composition with at most this mass of the largest losses of every law counted as infinite."""
+    return Composition(tuple(_without_top(law, mass) for law in total.laws), total.counts)
+
+
+def _without_top(law: LossLaw, mass: float) -> LossLaw:
+    """A pair that dominates the law's: what is told is told with certainty. Laws without atoms stay as they are."""
+    if not isinstance(law, Atoms) or len(law.losses) == 0:
+        return law
+    kept = max(1, len(law.losses) - int(np.searchsorted(np.cumsum(law.masses[::-1]), mass, side="right")))
+    moved = law.masses[kept:]
+    infinite = min(1.0, (law.infinite_mass + math.fsum(moved)) * (1 + 1e-15))
+    opposite = min(1.0, law.opposite_mass + math.fsum(moved * np.exp(-law.losses[kept:])))
+    return Atoms(law.losses[:kept], law.masses[:kept], infinite, opposite, law.slack, law.inexact)
+
+
+def _room(order: float, budget: Budget, infinite: Decimal) -> float:
+    """The largest B that keeps every point: log(δ − δ_∞) + zε − log(z^z/(1+z)^{1+z})."""
+    left = [(epsilon, delta - float(infinite)) for epsilon, delta in budget.rounded]
+    rooms = [math.log(delta) + order * epsilon if delta > 0 else -math.inf for epsilon, delta in left]
+    return min(rooms) - log_peak(order)
+
+
+def _error(order: float, moment: float) -> float:
+    """The least half-width, per row of a person, of noise with this log moment; ∞ where none has it."""
+    if not moment > 0:
+        return math.inf
+    scales = (math.sqrt(order * (order + 1) / (2 * moment)), 1 / _laplace_epsilon(order, moment))
+    return min(width * scale for width, scale in zip(WIDTHS, scales, strict=True))
+
+
+def _laplace_epsilon(order: float, moment: float) -> float:
+    """The ε of the Laplace noise whose log moment of this order is this."""
+
+    def excess(log_epsilon: float) -> float:
+        epsilon = math.exp(log_epsilon)
+        low = order * math.exp(-(2 * order + 1) * epsilon)
+        return order * epsilon + math.log((order + 1 + low) / (2 * order + 1)) - moment
+
+    return math.exp(optimize.brentq(excess, -30.0, math.log(1 + 2 * moment / order + 2 / order), xtol=1e-9))
+
+
+def _at_least(exact: Decimal) -> float:
+    """The least float that is not below the decimal."""
+    low = at_most(exact)
+    return low if Fraction(low) == Fraction(exact) else math.nextafter(low, math.inf)

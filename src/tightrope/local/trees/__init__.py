@@ -1,0 +1,1 @@
+"""Mechanisms that ask each person for one level of a tree: quantiles, frequent values."""

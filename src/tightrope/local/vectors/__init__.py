@@ -1,0 +1,1 @@
+"""Mechanisms for vectors: points of a cube, points of a ball."""

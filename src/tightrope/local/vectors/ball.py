@@ -1,0 +1,251 @@
+"""Means of vectors in a ball: each person names one of a few public directions, more often one that is near.
+
+The directions of a report come in pairs ±u from a public seed. Whatever they are, exactly M of the 2H are *near* a
+person's vector, and each near one is reported with one probability, each other one with another: the privacy is that of
+two whole numbers, and no float has a say in it. For many directions this is PrivUnit (Bhowmick et al. 2018) with its
+best cap (Asi, Feldman, Talwar 2022); one pair is the mechanism of Duchi, Jordan and Wainwright (2018).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.errors import InputError
+from tightrope.local.mechanisms.means import rounded
+from tightrope.local.parts.estimates import Shares, deviations
+from tightrope.local.parts.losses import Change, Declared
+from tightrope.local.parts.odds import WORD, checked_epsilon, favoured
+from tightrope.local.parts.values import categories, report_rows
+from tightrope.local.vectors.directions import axes_of
+from tightrope.local.vectors.directions import directions as made
+from tightrope.local.vectors.nearest import nearest
+from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP
+from tightrope.numerics.arrays import Floats, Integers
+from tightrope.numerics.checks import positive, whole
+from tightrope.randomness.integers import below
+from tightrope.randomness.source import Source, Words
+from tightrope.randomness.stream import Stream
+
+MOST_DIMENSIONS = 1 << 20
+MOST_PAIRS = 1 << 12
+NUMBERS_AT_ONCE = 1 << 20
+"""Coordinates of directions held at once."""
+SMALLEST_RADIUS = 1e-100
+"""Its square is still a float, and so is that of its inverse."""
+OUTSIDE = 1e-9
+"""By how much, relatively, a vector may be longer than the radius: unit vectors are not of length 1 in floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class BallMean(Declared):
+    """The mean of vectors of length ≤ ``radius``; ``near`` of 2 ``pairs`` directions, together with chance
+    ``inside`` / 2⁶⁴.
+
+    A report is a row (seed, direction): direction 2h is u_h of the seed, 2h + 1 is −u_h. It stands for the vector of
+    length ``length`` in that direction, which is the person's on average. A shorter vector is first replaced by one of
+    the two of length ``radius`` on its line, so that it is right on average.
+    """
+
+    epsilon: float
+    dimension: int
+    radius: float
+    pairs: int
+    near: int
+    inside: int
+    length: float
+    along: float
+
+    @property
+    def others(self) -> int:
+        """How many directions are not near."""
+        return 2 * self.pairs - self.near
+
+    @property
+    def changed(self) -> Change:
+        """The near directions of −x are among the others of x: two vectors may have none in common."""
+        chance = Fraction(self.inside, WORD)
+        return chance, (1 - chance) * self.near / self.others
+
+    @property
+    def report_bits(self) -> int:
+        """How many bits a report needs."""
+        return 64 + (2 * self.pairs - 1).bit_length()
+
+    @property
+    def worst_squared_error(self) -> float:
+        """E |estimate − mean|² of one person: ``length``² − |mean|², and so largest where the mean is 0.
+
+        Of n people who are drawn from a population it is the n-th part, exactly.
+        """
+        return self.length**2
+
+    def variance_at(self, vector: ArrayLike) -> Floats:
+        """Variance of each coordinate of what a report of somebody with this vector stands for, shape [dimension].
+
+        ``length``² (a + (s − a) v²) − x², v = x / |x| and a = (1 − s) / (d − 1), where s = ``along`` is the mean square
+        of a report's direction along x, over ``length``². They add up to ``length``² − |x|².
+        """
+        scaled = self._scaled(np.asarray(vector)[None])
+        second = self.length**2 * self._spread(axes_of(scaled) ** 2)
+        return np.asarray(second[0] - (self.radius * scaled[0]) ** 2)
+
+    def _spread(self, square: Floats) -> Floats:
+        """E of a squared coordinate of a report's direction, from that of the person's."""
+        across = (1 - self.along) / (self.dimension - 1) if self.dimension > 1 else self.along
+        return np.asarray(across + (self.along - across) * square)
+
+    def perturb(self, values: ArrayLike, randomness: Source | None = None) -> Words:
+        """Rows (seed, direction), shape [n, 2], for vectors of shape [n, dimension].
+
+        Raises ``InputError`` for other shapes, and unless all are numbers and no vector is longer than the radius.
+        """
+        vectors, randomness = self._scaled(values), randomness or Stream()
+        out = np.empty((len(vectors), 2), dtype=np.uint64)
+        step = max(1, NUMBERS_AT_ONCE // (self.pairs * self.dimension))
+        for start in range(0, len(vectors), step):
+            out[start : start + step] = self._reported(vectors[start : start + step], randomness)
+        return out
+
+    def _reported(self, vectors: Floats, randomness: Source) -> Words:
+        people = len(vectors)
+        towards = np.minimum(np.linalg.norm(vectors, axis=1), 1.0) / 2 + 0.5
+        side = 2.0 * rounded(towards, randomness.words(people)) - 1
+        seeds = randomness.words(people)
+        order = self._order(axes_of(vectors) * side[:, None], seeds)
+        near, far = below(self.near, people, randomness), below(self.others, people, randomness)
+        is_inside = randomness.words(people) < np.uint64(self.inside)
+        place = np.where(is_inside, near, self.near + far)
+        return np.stack([seeds, order[np.arange(people), place].astype(np.uint64)], axis=1)
+
+    def _order(self, axes: Floats, seeds: Words) -> Integers:
+        """All directions of each seed, the ``near`` nearest to the person's axis first, shape [n, 2 pairs].
+
+        Each row is a permutation, whatever floats do: that is all that privacy asks of it.
+        """
+        people = len(seeds)
+        numbers = np.tile(np.arange(self.pairs), people)
+        vectors = made(np.repeat(seeds, self.pairs), numbers, self.dimension)
+        shadows = np.einsum("nhd,nd->nh", vectors.reshape(people, self.pairs, self.dimension), axes)
+        pairs = np.argsort(-np.abs(shadows), axis=1, kind="stable")
+        nearer = 2 * pairs + (np.take_along_axis(shadows, pairs, axis=1) < 0)
+        return np.concatenate([nearer, nearer ^ 1], axis=1)
+
+    def _scaled(self, values: ArrayLike) -> Floats:
+        """Vectors over the radius, shape [n, dimension]."""
+        array = np.asarray(values)
+        if array.ndim != 2 or array.shape[1] != self.dimension or array.dtype.kind not in "iuf":
+            expected = f"real numbers of shape [n, {self.dimension}]"
+            raise InputError("type and shape of values", (str(array.dtype), array.shape), expected)
+        with np.errstate(over="ignore"):  # too long is too long
+            scaled = array.astype(np.float64) / self.radius
+            long = int(np.count_nonzero(~(np.linalg.norm(scaled, axis=1) <= 1 + OUTSIDE)))
+        if long:
+            remedy = "shorten them, or widen the radius before anybody reports"
+            raise InputError(f"vectors longer than {self.radius:g}", long, f"0 of {len(array)}", remedy)
+        return scaled
+
+    def decode(self, reports: ArrayLike) -> Floats:
+        """Vectors whose expectation is the vector of the person who reported, shape [n, dimension]."""
+        rows = self._rows(reports)
+        direction = rows[:, 1].astype(np.int64)
+        sign = np.where(direction & 1, -self.length, self.length)
+        return made(rows[:, 0], direction >> 1, self.dimension) * sign[:, None]
+
+    def estimate(self, reports: ArrayLike, *, confidence: float = 0.95, simultaneous: bool = False) -> Shares:
+        """The mean, without bias, with an interval for each coordinate, shape [dimension].
+
+        The intervals speak of the population that people come from; for the people themselves they are a little too
+        wide. Normal: they need some hundred reports. The variance is taken to be at least what the mechanism adds.
+        Raises ``InputError`` for fewer than two reports, and for some that nobody can have made.
+        """
+        rows = self._rows(reports)
+        if len(rows) < 2:
+            raise InputError("number of reports", len(rows), "at least 2", "one report has no spread")
+        width = deviations(confidence, of=self.dimension if simultaneous else 1)
+        value, square = self._moments(rows)
+        variance = np.maximum((square - value**2) * len(rows) / (len(rows) - 1), self.least_spread(value))
+        half = width * np.sqrt(variance / len(rows))
+        return Shares(value, value - half, value + half, len(rows), confidence, simultaneous)
+
+    def least_spread(self, value: Floats) -> Floats:
+        """The least variance of a coordinate of a report in any population with this mean, or the end next to it.
+
+        E[v²] ≥ E[|x|]² ≥ mean² for a coordinate x = |x| v of the people's vectors, in units of the radius.
+        """
+        mean = np.clip(value, -self.radius, self.radius)
+        return self.length**2 * self._spread((mean / self.radius) ** 2) - mean**2
+
+    def _moments(self, rows: Words) -> tuple[Floats, Floats]:
+        """Means of the decoded reports and of their squares."""
+        total, square = np.zeros(self.dimension), np.zeros(self.dimension)
+        for part in self._parts(rows):
+            total += part.sum(axis=0)
+            square += np.sum(part**2, axis=0)
+        return total / len(rows), square / len(rows)
+
+    def _parts(self, rows: Words) -> Iterator[Floats]:
+        step = max(1, NUMBERS_AT_ONCE // self.dimension)
+        for start in range(0, len(rows), step):
+            yield self.decode(rows[start : start + step])
+
+    def _rows(self, reports: ArrayLike) -> Words:
+        rows = report_rows(reports, 2)
+        categories("directions of reports", rows[:, 1], 2 * self.pairs)
+        if rows.dtype.kind == "i" and len(rows) and int(rows[:, 0].min()) < 0:
+            raise InputError("seeds of reports below 0", int(np.count_nonzero(rows[:, 0] < 0)), "0")
+        return rows.astype(np.uint64)
+
+
+def ball_mean(epsilon: float, dimension: int, *, radius: float = 1.0, directions: int = 16) -> BallMean:
+    """The mean of vectors in a Euclidean ball around 0, ε-LDP for any two of them.
+
+    A person looks at so many pairs of ``directions`` and reports one direction of them, in 64 bits and a few. More
+    take the device longer and have a smaller error: at ε = 1 that of 16 is 2 % above the least, at ε = 4 11 %, at ε = 6
+    25 % (that of 100 is 5 %). How many are *near* is chosen for the least error. ε above 40 is taken as 40.
+    Unbiased, and with exactly the error that it states, for uniform directions (``directions.directions`` says in what
+    sense they are). For a cube, where each coordinate has its own bounds, there is ``vector_mean``.
+
+    Raises ``InputError`` unless ε > 0 is finite, 1 ≤ dimension ≤ 2²⁰, 1e−100 ≤ radius ≤ 1e100 and
+    1 ≤ directions ≤ 4096.
+
+    >>> import numpy as np
+    >>> mechanism = ball_mean(1.0, 3)
+    >>> rows = mechanism.perturb(np.tile([0.6, 0.0, -0.8], (9000, 1)))
+    >>> mechanism.estimate(rows).value.shape, mechanism.loss.delta(1.0)
+    ((3,), 0.0)
+    >>> round(mechanism.worst_squared_error, 2)
+    17.07
+    """
+    epsilon, size, ball = checked_epsilon(epsilon), whole("dimension", dimension), positive("radius", radius)
+    if not size <= MOST_DIMENSIONS:
+        raise InputError("dimension", dimension, f"at most {MOST_DIMENSIONS}", "project the vectors first")
+    if not whole("directions", directions) <= MOST_PAIRS:
+        raise InputError("directions", directions, f"at most {MOST_PAIRS}", "more hardly lower the error")
+    if not SMALLEST_RADIUS <= ball <= 1 / SMALLEST_RADIUS:
+        raise InputError("radius", radius, "between 1e-100 and 1e100", "change the unit of the vectors")
+    near, inside, projection, along = _best(epsilon, size, directions)
+    return BallMean(epsilon, size, ball, directions, near, inside, ball / projection, along)
+
+
+def _best(epsilon: float, dimension: int, pairs: int) -> tuple[int, int, float, float]:
+    """How many are near and with what chance; a report's mean and mean square along the person's axis.
+
+    All directions add up to 0, so the others are −c M / (2H − M) along the axis where the near ones are c.
+    """
+    found, sizes = nearest(dimension, pairs), np.arange(1, pairs + 1)
+    odds = math.exp(min(epsilon, LARGEST_STEP))
+    gains = found.mean * sizes / (sizes * odds + 2 * pairs - sizes)
+    near = int(np.argmax(gains)) + 1
+    others = 2 * pairs - near
+    inside = favoured(epsilon, Fraction(others, near))
+    chance, mean = Fraction(inside, WORD), float(found.mean[near - 1])
+    square, every = float(found.square[near - 1]), 1 / dimension
+    rest = (2 * pairs * every - near * square) / others
+    projection = mean * float(chance - (1 - chance) * near / others)
+    return near, inside, projection, float(chance) * square + float(1 - chance) * rest

@@ -1,0 +1,109 @@
+"""The sixteen jobs of examples/jobs: scripts run, plan files say the same, and intervals hold the truth.
+
+The truth is computed by pandas, of a table in which no aircraft has more rows than may count. Noise is that of the
+operating system; a test fails by luck less than once in 1e9 runs.
+"""
+
+from __future__ import annotations
+
+import io
+import runpy
+import shutil
+from contextlib import redirect_stdout
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+from benchmarks.peers.tasks import TASKS, Task, truths
+from tightrope.design.allocation.allocation import allocate
+from tightrope.engines import open_source
+from tightrope.release.answering import answering
+from tightrope.release.answers import Answer
+from tightrope.release.certificate import certificate_of
+from tightrope.release.documents.plan_file import load
+from tightrope.release.draft import Draft
+
+pytestmark = pytest.mark.slow
+EXAMPLES = Path(__file__).parents[2] / "examples"
+JOBS = sorted(place.stem for place in (EXAMPLES / "jobs").glob("*.py"))
+RELEASES = 60
+BY_LUCK = 1e-11
+"""Of one job; all together stay below 1e-9."""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of the jobs."""
+    folder = tmp_path_factory.mktemp("data")
+    tables = runpy.run_path(str(EXAMPLES / "make_data.py"))
+    for name in tables["TABLES"]:
+        if name.startswith("jobs/"):
+            tables["TABLES"][name]().to_parquet(folder / f"{Path(name).name}.parquet", index=False)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a script and a plan file plan alike is computed once: it takes a second or two."""
+    monkeypatch.setattr("tightrope.release.session.allocate", lambda units, budget, **k: kept(tuple(units), budget))
+
+
+kept = cache(allocate)
+
+
+@pytest.fixture
+def folder(data: Path, tmp_path: Path) -> Path:
+    """A folder with the jobs' files and tables."""
+    for place in [*data.iterdir(), *(EXAMPLES / "jobs").glob("*.py"), *(EXAMPLES / "jobs").glob("*.toml")]:
+        (tmp_path / place.name).symlink_to(place) if place.suffix == ".parquet" else shutil.copy(place, tmp_path)
+    return tmp_path
+
+
+def test_there_are_a_script_a_plan_and_a_truth_for_each_job() -> None:
+    assert JOBS == sorted(place.stem for place in (EXAMPLES / "jobs").glob("*.toml")) == sorted(TASKS)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_the_script_runs_the_plan_file_says_the_same_and_intervals_hold_the_truth(job: str, folder: Path) -> None:
+    with redirect_stdout(io.StringIO()) as shown:
+        names = runpy.run_path(str(folder / f"{job}.py"))
+    assert "Nothing has been spent" in shown.getvalue() and len(names["answers"][0].rows) > 0
+    file = load(folder / f"{job}.toml")
+    plan, draft = file.release_plan(), names["plan"].draft
+    assert plan.draft.to_data() == draft.to_data()
+    requests = [task.request for task in draft.tasks]
+    assert [task.request for task in plan.draft.tasks] == requests
+    assert plan.release()[0].name == names["answers"][0].name
+    assert file.source == folder / f"{TASKS[job].table}.parquet"
+    held, asked = covered(TASKS[job], draft, folder)
+    assert stats.binom.cdf(held, asked, 0.95) > BY_LUCK, held / asked
+
+
+def covered(task: Task, draft: Draft, folder: Path) -> tuple[int, int]:
+    """How many intervals hold the truth, and of how many: drawn anew without a charge, for this is a test of noise.
+
+    Groups have noise of their own, so that each holds or not by itself.
+    """
+    bounded = task.bounded(pd.read_parquet(folder / f"{task.table}.parquet"))
+    truth = truths(task, task.neutral(bounded))
+    table = open_source(bounded)
+    exact = [table.collect(asked.request) for asked in draft.tasks]
+    draw = answering(draft, certificate_of(draft))
+    rows = [(row, key_of(answer, row)) for answer in (draw(exact)[0] for _ in range(RELEASES)) for row in answer.rows]
+    known = [inside(row, truth[key]) for row, key in rows if key in truth]
+    return sum(known), len(known)
+
+
+def key_of(answer: Answer, row: dict[str, Any]) -> str:
+    """The group of a row, as ``tasks`` names it."""
+    return " ".join(str(row[name]) for name in answer.question.by)
+
+
+def inside(row: dict[str, Any], truth: float) -> bool:
+    """Whether the interval holds it; an end that is missing has no limit."""
+    lower, upper = row["lower"], row["upper"]
+    return (lower is None or lower <= truth) and (upper is None or truth <= upper)

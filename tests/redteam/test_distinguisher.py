@@ -1,0 +1,243 @@
+"""The best attack on neighbouring tables, thousands of times: what it reaches stays under the certified curve.
+
+Two tables that differ by one hostile person go the way of every release: they are bounded and counted by the engine,
+and `answering` adds noise and withholds groups. A release draws once for each group; here each group that the person
+changes stands there thousands of times, under keys of their own, so that one call is as many releases. What the person
+does not change has the same law in both tables and tells nothing. The attacker knows both tables and all noise, and
+looks at everything that is drawn, of which answers are computed: no test of answers sees more.
+
+The attack is that of Neyman and Pearson: the log-likelihood ratio of what is seen, above ε. Its success in T less e^ε
+times that in the other is at most δ(ε), for any event; Clopper and Pearson bound both frequencies, each beyond its
+bound with probability ``BY_LUCK``: together, over all checks, less than 1e-9.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import tightrope as tr
+from tightrope.engines import open_source
+from tightrope.engines.request import Grouped
+from tightrope.engines.snapshot import bounding
+from tightrope.release import answering
+from tightrope.release.draft import Draft
+from tightrope.release.questions.node import Question
+from tightrope.release.questions.tasks import Task
+from tightrope.release.questions.vector import Noise
+
+pytestmark = pytest.mark.slow
+RELEASES = int(os.environ.get("TIGHTROPE_RELEASES", "10000"))
+AT_ONCE = 20_000
+BY_LUCK = 1e-13
+BUDGETS = {"narrow": tr.Budget(epsilon=0.3, delta=1e-3), "wide": tr.Budget(epsilon=0.5, delta=1e-2)}
+EPSILONS = (0.0, 0.25, 0.5, 0.8, 1.0)
+"""In parts of the budget's."""
+RANGES = {"between": (-2, 10), "of": (0, 3)}
+LISTED = {"by": "key", "keys": ["a", "b"]}
+KINDS: dict[str, list[Question]] = {
+    "count": [tr.count(**LISTED)],
+    "count_distinct": [tr.count_distinct(**LISTED)],
+    "sum": [tr.sum("x", between=(-2, 10), **LISTED)],
+    "mean": [tr.mean("x", between=(-2, 10), **LISTED)],
+    "share": [tr.share("x > 3", **LISTED)],
+    "ratio": [tr.ratio("x", "y", **RANGES, **LISTED)],
+    "standard_deviation": [tr.standard_deviation("x", between=(-2, 10), **LISTED)],
+    "covariance": [tr.covariance("x", "y", **RANGES, **LISTED)],
+    "correlation": [tr.correlation("x", "y", **RANGES, **LISTED)],
+    "regression": [tr.regression("x", on="y", **RANGES, **LISTED)],
+    "histogram": [tr.histogram("x", between=(-2, 10), width=4)],
+    "median": [tr.median("x", between=(-2, 10))],
+    "top": [tr.top(1, by="key")],
+    "discovered": [tr.count(by="key"), tr.mean("x", between=(-2, 10), by="key")],
+    "several": [tr.count(**LISTED), tr.median("x", between=(-2, 10)), tr.sum("y", between=(0, 3))],
+}
+PERSONS = {"one group": ["a"] * 9, "two groups": ["a", "b"] * 5, "a group of their own": ["new"] * 9}
+"""The keys of a hostile person's rows: many more than may count, all at the end of every range."""
+
+
+def persons(kind: str) -> list[list[str]]:
+    """Those whom the questions tell apart."""
+    alike, discovered = kind in ("histogram", "median", "several"), kind in ("top", "discovered")
+    return list(PERSONS.values())[: 1 if alike else 3 if discovered else 2]
+
+
+def table(newcomer: Sequence[str]) -> pd.DataFrame:
+    """Sixty people with two rows each, and the newcomer."""
+    draw = np.random.default_rng(14)
+    rows = {
+        "person": np.repeat(np.arange(60), 2),
+        "key": np.tile(["a", "b"], 60),
+        "x": draw.normal(4, 2, 120),
+        "y": draw.uniform(0, 3, 120),
+    }
+    own = {"person": 99, "key": list(newcomer), "x": 1e9, "y": 1e9}
+    return pd.concat([pd.DataFrame(rows), pd.DataFrame(own)]) if newcomer else pd.DataFrame(rows)
+
+
+@cache
+def drafted(kind: str, budget: str) -> Draft:
+    session = tr.Session(table([]), person="person", rows_per_person=2, budget=BUDGETS[budget])
+    return session.plan(KINDS[kind]).draft
+
+
+Place = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What releases show at one place, a group or a block of one: exact integers and noisy ones by vector.
+
+    ``shown[i]``: whether release i shows the place. ``exact`` is None where the table has no such group.
+    """
+
+    exact: Mapping[str, tuple[int, ...]] | None
+    noisy: Mapping[str, np.ndarray[Any, Any]]
+    shown: np.ndarray[Any, Any]
+
+
+def changed(task: Task, tables: Sequence[Grouped]) -> list[tuple[Place, list[dict[str, tuple[int, ...]] | None]]]:
+    """The places that differ, and what each table has there: cells are taken block by block."""
+    size = max([noise.block or 1 for noise in task.vectors]) if task.cells else 1
+    found: list[dict[Place, dict[str, tuple[int, ...]]]] = []
+    for one in tables:
+        parts = range(0, len(one.keys), size)
+        found.append({one.keys[i]: {name: v[i : i + size] for name, v in one.values.items()} for i in parts})
+    places = dict.fromkeys([*found[0], *found[1]])
+    return [(p, [f.get(p) for f in found]) for p in places if found[0].get(p) != found[1].get(p)]
+
+
+def released(task: Task, noises: tuple[Noise, ...], exact: Mapping[str, tuple[int, ...]] | None, times: int) -> Seen:
+    """So many releases of one place, by what releases whole tables."""
+    if exact is None:
+        return Seen(None, {}, np.zeros(times, dtype=bool))
+    size = len(next(iter(exact.values())))
+    keys = tuple((release, cell) for release in range(times) for cell in range(size))
+    grouped = Grouped(keys, {name: values * times for name, values in exact.items()})
+    groups = answering._in_cells(size, noises, grouped) if task.cells else answering._noisy(task, noises, grouped)
+    places = np.array([key[0] for key, _ in groups], dtype=np.int64)
+    shown = np.zeros(times, dtype=bool)
+    shown[places] = True
+    noisy = {}
+    for noise in noises:
+        width = size // (noise.vector.block or 1)
+        noisy[noise.vector.name] = np.zeros((times, width))
+        drawn = [found[noise.vector] for _, found in groups]
+        noisy[noise.vector.name][places] = np.array(drawn, dtype=np.float64).reshape(len(groups), width)
+    return Seen(exact, noisy, shown)
+
+
+def log_chance(noise: Noise, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """log P(X = x): linear between the points of the table (``Widened``); −∞ beyond its end or its first 4 000."""
+    law = points(noise)
+    y, s = np.divmod(np.abs(x), noise.mechanism.factor)
+    y = np.minimum(y, len(law) - 2).astype(np.int64)
+    part = s / noise.mechanism.factor
+    with np.errstate(divide="ignore"):
+        found: np.ndarray[Any, Any] = np.log((1 - part) * law[y] + part * law[y + 1])
+    return found
+
+
+@cache
+def points(noise: Noise) -> np.ndarray[Any, Any]:
+    """P(Y = 0), P(Y = 1), … of the table."""
+    inner = noise.table
+    survival = [inner.survival(y) for y in range(min(4_000, len(inner.half) + 1_000) + 1)]
+    chances = [1 - 2 * survival[0], *(a - b for a, b in itertools.pairwise(survival))]
+    return np.array([float(p) for p in chances] + [0.0, 0.0])
+
+
+def log_likelihood(task: Task, noises: tuple[Noise, ...], seen: Seen, exact: Any) -> np.ndarray[Any, Any]:
+    """Of each release at one place, were it made from ``exact``."""
+    hidden = (~seen.shown).astype(float)
+    with np.errstate(divide="ignore"):
+        if exact is None:
+            return np.log(hidden)
+        found = np.zeros(len(hidden))
+        for noise in noises:
+            block = noise.vector.block or 1
+            counts = np.array(exact[noise.vector.name], dtype=np.float64).reshape(-1, block).sum(axis=1)
+            if seen.noisy:
+                found += log_chance(noise, seen.noisy[noise.vector.name] - counts).sum(axis=1)
+        withheld = [
+            np.log(noise.at_most(int(noise.threshold) - exact[noise.vector.name][0]))
+            for noise in noises
+            if noise.vector == task.key_count and noise.threshold is not None
+        ]
+        return np.where(seen.shown, found, withheld[0] if withheld else -np.inf)
+
+
+def counted(draft: Draft, newcomer: Sequence[str]) -> list[tuple[Grouped, ...]]:
+    """What the engine counts for each task, without the newcomer and with them."""
+    opened = [open_source(one) for one in (table([]), table(newcomer))]
+    return [tuple(one.collect(task.request) for one in opened) for task in draft.tasks]
+
+
+def losses(draft: Draft, integers: Sequence[tuple[Grouped, ...]], times: int) -> np.ndarray[Any, Any]:
+    """log P(seen | its own table) − log P(seen | the other), of so many releases of each, shape [2, times]."""
+    total = np.zeros((2, times))
+    for task, noises, tables in zip(draft.tasks, draft.noises(), integers, strict=True):
+        for _, exact in changed(task, tables):
+            for own in (0, 1):
+                seen = released(task, noises, exact[own], times)
+                both = [log_likelihood(task, noises, seen, one) for one in (exact[own], exact[1 - own])]
+                total[own] += np.where(np.isneginf(both[1]), np.inf, both[0] - both[1])
+    return total
+
+
+def proven(above: int, beyond: int, times: int, epsilon: float) -> float:
+    """A lower bound on P(event) − e^ε P'(event), from how often it was seen in either."""
+    at_least = stats.beta.ppf(BY_LUCK, above, times - above + 1) if above else 0.0
+    at_most = stats.beta.isf(BY_LUCK, beyond + 1, times - beyond) if beyond < times else 1.0
+    return float(at_least - np.exp(epsilon) * at_most)
+
+
+def excesses(draft: Draft, integers: Sequence[tuple[Grouped, ...]], times: int) -> Iterator[float]:
+    """By how much each attack is proven to reach beyond the certified curve: above 0, the promise is broken."""
+    parts = [losses(draft, integers, min(AT_ONCE, times - done)) for done in range(0, times, AT_ONCE)]
+    found = np.concatenate(parts, axis=1)
+    for part in EPSILONS:
+        epsilon = part * float(draft.budget.epsilon or 0)
+        for own in (0, 1):
+            above, beyond = int((found[own] > epsilon).sum()), int((-found[1 - own] > epsilon).sum())
+            yield proven(above, beyond, times, epsilon) - draft.loss.delta(epsilon)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_attack_reaches_beyond_the_certified_curve(kind: str) -> None:
+    assert len(BUDGETS) * len(KINDS) * len(PERSONS) * len(EPSILONS) * 4 * BY_LUCK < 1e-9
+    drafts = [drafted(kind, budget) for budget in BUDGETS]
+    for newcomer in persons(kind):
+        integers = counted(drafts[0], newcomer)
+        assert all(max(excesses(draft, integers, RELEASES)) <= 0 for draft in drafts)
+
+
+def too_little(noise: Noise, exact: tuple[int, ...]) -> list[int]:
+    """0.8 of the noise, rounded up or down by chance: rounded to the nearest, small noise would stay what it is."""
+    draws = np.asarray(noise.mechanism.sample(len(exact)), dtype=np.float64)
+    less = np.floor(0.8 * draws + np.random.default_rng().random(len(draws))).astype(np.int64)
+    return [value + draw for value, draw in zip(exact, less.tolist(), strict=True)]
+
+
+@pytest.mark.parametrize("kind", ["count", "sum", "mean"])
+def test_too_little_noise_is_caught(kind: str, monkeypatch: pytest.MonkeyPatch, times: int = 200_000) -> None:
+    """The promise is broken by so much that chance hides it once in 1e9 runs at most: six standard deviations."""
+    monkeypatch.setattr(answering, "_add", too_little)
+    draft = drafted(kind, "wide")
+    assert max(excesses(draft, counted(draft, PERSONS["one group"]), times)) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_are_not_bounded_are_caught(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounding, "over_bound", lambda narrow, _: narrow.table.filter(False).select("person"))
+    draft = drafted(kind, "wide")
+    assert max(excesses(draft, counted(draft, PERSONS["one group"]), 2_000)) > 0
