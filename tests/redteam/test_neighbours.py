@@ -13,6 +13,7 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ import pytest
 import tightrope as tr
 from tests.engines.every_engine import postgres_database, spark_frame
 from tests.postgres_server import server
-from tightrope.engines import PersonBounds, Request, Table, open_source
+from tightrope.engines import Column, PersonBounds, Request, Schema, Table, attached, lookup, open_source
 from tightrope.engines.snapshot import bounding, rows
+from tightrope.release.costs.tallies import with_tallies
+from tightrope.release.questions.tasks import Person, tasks_of
 
 TABLES = int(os.environ.get("TIGHTROPE_TABLES", "2000"))
 A_BATCH = 60
@@ -43,8 +46,7 @@ QUESTIONS = (
     tr.correlation("x", "y", **RANGES),
 )
 """Kinds that have no vector of their own here: theirs are among these."""
-VECTORS = tuple(v.named(f"{q.kind} {v.name}") for q in QUESTIONS for v in q.vectors())
-MEASURES = tuple(vector.measure for vector in VECTORS)
+PLAIN = tuple(v.named(f"{q.kind} {v.name}") for q in QUESTIONS for v in q.vectors())
 NAMES = ("table", "person", "key", "x", "y", "day")
 KINDS = {"table": "integer", "person": "text", "key": "text", "x": "number", "y": "number", "day": "date"}
 ARROW = pa.schema(
@@ -53,7 +55,17 @@ ARROW = pa.schema(
         for name in NAMES
     ]
 )
+SCHEMA = Schema(tuple(Column(name, KINDS[name]) for name in NAMES))
+ONE_ROW = tasks_of([tr.mean("x", between=(-2, 10))], Person("person", 1, 1, 1), SCHEMA)
+VECTORS = (*PLAIN, *with_tallies(ONE_ROW, Decimal("0.1"))[0].tallies)
+"""Those of the kinds, and the counts of rows and of values beyond each end."""
+MEASURES = tuple(vector.measure for vector in VECTORS)
 HOSTILE_KEYS = ("a", "A", "á", "a\u0301", " a", "", None, "a\x00", 'a"b', "a,b", "ﬁ", "null", "NaN", "1", "a" * 300)
+REGIONS = pa.table({
+    "named": [key for key in HOSTILE_KEYS if key != "a"] + [None],
+    "region": [f"r{place % 3}" if place % 4 else None for place in range(len(HOSTILE_KEYS))],
+})  # fmt: skip
+"""A public table with keys that are nearly alike, and some that are missing; nobody finds ``a``."""
 HOSTILE_VALUES = (None, math.nan, -math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0, 0.25, -2.0, 10.0, 1e6)
 HOSTILE_DAYS = (None, dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2024, 2, 29))
 
@@ -181,14 +193,15 @@ def collected(draw: np.random.Generator, source: str, chosen: list[Row], request
     place = folder / f"{source}-{draw.integers(2**60)}"
     place.mkdir()
     shuffled = [chosen[i] for i in draw.permutation(len(chosen))]
-    answer = SOURCES[source](shuffled, place).collect(request)
+    table = attached(SOURCES[source](shuffled, place), lookup(REGIONS, on={"key": "named"}))
+    answer = table.collect(request)
     return dict(zip(answer.keys, zip(*answer.values.values(), strict=True), strict=True))
 
 
 def check(draw: np.random.Generator, source: str, folder: Path, seen: Counter[str]) -> None:
     there, new = batch(draw)
     bounds = PersonBounds("person", *(int(draw.integers(1, most)) for most in (7, 4, 4)))
-    by = ("table", *(("key",), ("key", "day"), ("day",))[draw.integers(3)])
+    by = ("table", *(("key",), ("key", "day"), ("day",), ("region",), ("region", "day"))[draw.integers(5)])
     keys = None
     if draw.random() < 0.4 and "key" in by and "day" not in by:
         keys = tuple((table, key) for table in range(A_BATCH) for key in ("a", "A", None, "á"))
@@ -203,7 +216,9 @@ def check(draw: np.random.Generator, source: str, folder: Path, seen: Counter[st
         assert change == own, "one person changed what others add"
         assert 0 <= own[0] <= bounds.rows_per_group
         assert all(abs(one) <= vector.sensitivity * own[0] for one, vector in zip(own, VECTORS, strict=True))
-        exclusive = [abs(one) for one, vector in zip(own, VECTORS, strict=True) if vector.exclusive is not None]
+        exclusive = [
+            abs(one) for one, vector in zip(own, VECTORS, strict=True) if vector.exclusive and not vector.whole
+        ]
         assert len(exclusive) == 2 and sum(exclusive) <= own[0]
         used[key[0]] += own[0]  # type: ignore[index]
         groups[key[0]] += own[0] > 0  # type: ignore[index]

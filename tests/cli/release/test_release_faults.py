@@ -75,7 +75,8 @@ def complete(found: dict[str, Any]) -> bool:
     result = json.loads((folder / FILES[0]).read_text(encoding="utf-8"))
     assert json.loads((folder / FILES[1]).read_text(encoding="utf-8")) == result["certificate"]
     assert len((folder / FILES[2]).read_text(encoding="utf-8").splitlines()) > len(result["answers"])
-    assert (folder / FILES[3]).read_text(encoding="utf-8").endswith("</html>\n")
+    assert (folder / FILES[3]).read_bytes().endswith(b"PAR1")
+    assert (folder / FILES[-1]).read_text(encoding="utf-8").endswith("</html>\n")
     return True
 
 
