@@ -25,7 +25,7 @@ from tightrope.release.answering import answering
 from tightrope.release.answers import Answer
 from tightrope.release.certificate import certificate_of
 from tightrope.release.documents.plan_file import load
-from tightrope.release.draft import Draft
+from tightrope.release.drafting.draft import Draft
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[2] / "examples"

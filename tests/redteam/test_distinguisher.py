@@ -30,7 +30,7 @@ from tightrope.engines import open_source
 from tightrope.engines.request import Grouped
 from tightrope.engines.snapshot import bounding
 from tightrope.release import answering
-from tightrope.release.draft import Draft
+from tightrope.release.drafting.draft import Draft
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import Task
 from tightrope.release.questions.vector import Noise

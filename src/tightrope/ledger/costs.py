@@ -12,7 +12,7 @@ from tightrope.ledger.moments import Moments
 from tightrope.ledger.recipe import Recipe
 from tightrope.privacy.loss import PrivacyLoss
 
-KEPT = 64
+RECIPES_KEPT = 64
 """Different recipes whose losses and shares are kept at hand: a charge asks twice, a check many times."""
 
 
@@ -38,11 +38,11 @@ def _charged(moments: Moments, recipe: str, times: int) -> str | None:
     return None if share is None else str(share)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=RECIPES_KEPT)
 def _share(moments: Moments, recipe: str, times: int) -> Fraction | None:
     return moments.share(_loss(recipe, times))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=RECIPES_KEPT)
 def _loss(recipe: str, times: int) -> PrivacyLoss:
     return Recipe.read(recipe).releases(times)

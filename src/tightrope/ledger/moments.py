@@ -32,7 +32,7 @@ WIDTHS = (1.96, 3.0)
 """95 % half-widths of Gaussian noise over its deviation, and of Laplace noise over its scale."""
 GRAIN = 1024
 """Parts of a nat that a budget of moments is rounded down to."""
-CLOSE = 1e-6
+CLOSE_NATS = 1e-6
 """Nats that stay between a budget and what would just do: every machine's rounding agrees that it does."""
 CUTS = tuple(2.0**-power for power in range(0, 34, 2))
 """Parts of δ_∞ that a release's largest losses may be moved to, where that takes less."""
@@ -69,7 +69,7 @@ class Moments:
         if not math.isfinite(errors[order]):
             remedy = "raise epsilon or delta, or say rule='basic'"
             raise InputError("rule", "moments", f"'basic' for so strict a promise ({budget})", remedy)
-        nats = Fraction(math.floor((_room(order, budget, infinite) - CLOSE) * GRAIN), GRAIN)
+        nats = Fraction(math.floor((_room(order, budget, infinite) - CLOSE_NATS) * GRAIN), GRAIN)
         return cls(Decimal(order), Decimal(nats.numerator) / Decimal(nats.denominator), infinite)
 
     def keeps(self, budget: Budget) -> bool:

@@ -23,7 +23,7 @@ from tightrope.privacy.neighbours import Neighbours
 BY_ADDITION, BY_MOMENTS = "addition", "odometer of moments"
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Orders of the odometer over that of the limit: fixed with it, before anything is released."""
-STATEMENT = (
+RUNNING_STATEMENT = (
     "Holds at all times at once, whatever was chosen after seeing answers: with a reading u after each release, every "
     "set A of histories that end with a reading of at most epsilon has P(A) <= e^epsilon Q(A) + delta, for all epsilon "
     "together. It speaks of what was charged so far, reserved series whole, and is no promise: that is the limit's."
@@ -45,7 +45,7 @@ def running(
         reading, rule = _at_least((balance.spent + balance.reserved) * Fraction(epsilon)), BY_ADDITION
     else:
         reading, rule = _odometer(limit.moments, delta, counted, texts), BY_MOMENTS
-    return {"rule": rule, "epsilon": reading, "delta": str(delta), "statement": STATEMENT}
+    return {"rule": rule, "epsilon": reading, "delta": str(delta), "statement": RUNNING_STATEMENT}
 
 
 def _odometer(moments: Moments, delta: Decimal, counted: Mapping[str, int], texts: Mapping[str, str]) -> float:

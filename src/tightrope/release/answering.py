@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tightrope.certificates.release import ReleaseCertificate
     from tightrope.engines import Table
     from tightrope.engines.request import Grouped
-    from tightrope.release.draft import Draft
+    from tightrope.release.drafting.draft import Draft
     from tightrope.release.questions.accuracy import Accuracy
     from tightrope.release.questions.tasks import Task
     from tightrope.release.questions.vector import Noise, Vector

@@ -21,7 +21,7 @@ from tightrope.release.stated.guarantee import guarantee_data, neighbours_data
 
 if TYPE_CHECKING:
     from tightrope.engines import PublicTable
-    from tightrope.release.draft import Draft
+    from tightrope.release.drafting.draft import Draft
     from tightrope.release.questions.tasks import Task
 
 EPSILONS = 25

@@ -15,7 +15,7 @@ from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.shares import shown
 from tightrope.ledger.state import left_by_addition
 from tightrope.ledger.storage.entry import canonical, digest
-from tightrope.release.draft import units_of
+from tightrope.release.drafting.draft import units_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tightrope.ledger import Account
     from tightrope.ledger.state import State
     from tightrope.ledger.storage.entry import Entry
-    from tightrope.release.draft import Draft
+    from tightrope.release.drafting.draft import Draft
     from tightrope.release.questions.tasks import Person, Task
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tightrope.design.allocation.allocation import Allocation
     from tightrope.privacy.loss import PrivacyLoss
     from tightrope.release.answers import Answers
-    from tightrope.release.draft import Draft
+    from tightrope.release.drafting.draft import Draft
     from tightrope.release.questions.accuracy import Accuracy
     from tightrope.release.questions.node import Question
     from tightrope.release.questions.vector import Noise

@@ -16,7 +16,7 @@ from tightrope.release.stored import restored, stored_text
 if TYPE_CHECKING:
     from tightrope.ledger import Account, Claim
     from tightrope.release.answers import Answers
-    from tightrope.release.draft import Draft
+    from tightrope.release.drafting.draft import Draft
 
 Prepared = Callable[[], AbstractContextManager[Callable[[], "Answers"]]]
 

@@ -14,8 +14,8 @@ from tightrope.ledger.claim import SeriesClaim
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.storage.entry import digest
 from tightrope.release.claims import asked, claim_of
-from tightrope.release.draft import units_of
-from tightrope.release.moments import allocation_of, fitted, kept, limit_by_moments
+from tightrope.release.drafting.draft import units_of
+from tightrope.release.drafting.moments import allocation_of, fitted, kept, limit_by_moments
 from tightrope.release.plan import Plan
 from tightrope.release.recorded import recorded
 from tightrope.release.sealed import Sealed
@@ -23,7 +23,7 @@ from tightrope.release.sealed import Sealed
 if TYPE_CHECKING:
     from tightrope.ledger import Account, Limit
     from tightrope.release.answers import Answers
-    from tightrope.release.draft import Draft
+    from tightrope.release.drafting.draft import Draft
 
 Answering = Callable[["Draft"], Callable[[], AbstractContextManager[Callable[[], "Answers"]]]]
 How = tuple[str | None, Answering]

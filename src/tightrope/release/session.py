@@ -17,7 +17,8 @@ from tightrope.release.answering import prepared
 from tightrope.release.costs.rows_of_person import refuse_each_row, rows_question, suggested_rows
 from tightrope.release.costs.suggested import bounds_question, suggested_bounds
 from tightrope.release.costs.tallies import sliver, with_tallies
-from tightrope.release.draft import Draft, group_sizes, units_of
+from tightrope.release.drafting.draft import Draft, group_sizes, units_of
+from tightrope.release.drafting.wanted import accurate, wanted
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import unwrapped
 from tightrope.release.questions.tasks import Person, tasks_of
@@ -26,7 +27,6 @@ from tightrope.release.sealed import Sealed
 from tightrope.release.stated.extremes import usable_delta
 from tightrope.release.stated.people import person_of
 from tightrope.release.stated.settings import Settings, signature, spelled_out
-from tightrope.release.wanted import accurate, wanted
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -191,7 +191,7 @@ class Session(Sealed):
             return Draft(tasks, allocation, kept, part, self._person, sizes, public, sliver(costs))
 
         if self._account is not None:
-            from tightrope.release import moments
+            from tightrope.release.drafting import moments
 
             limit = moments.limit_by_moments(self._account)
             if limit is not None:

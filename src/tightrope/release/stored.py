@@ -12,7 +12,7 @@ from typing import Any
 from tightrope.certificates.document import plain
 from tightrope.certificates.release import RELEASES, Cost, ReleaseCertificate
 from tightrope.release.answers import Answer, Answers
-from tightrope.release.draft import Draft
+from tightrope.release.drafting.draft import Draft
 
 
 def _nanoseconds(text: str) -> Any:

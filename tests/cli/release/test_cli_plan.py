@@ -35,7 +35,7 @@ def test_it_reads_no_data(run, folder):
 
 
 def test_the_table_of_budgets(run, folder, monkeypatch):
-    monkeypatch.setattr("tightrope.release.draft.EPSILONS", ("0.5", "2"))
+    monkeypatch.setattr("tightrope.release.drafting.draft.EPSILONS", ("0.5", "2"))
     shown = run("plan", folder / "plan.toml", "--table")
     assert shown.code == 0
     line = next(line for line in shown.out.splitlines() if line.startswith("epsilon") and "0.5" in line)
@@ -48,7 +48,7 @@ def test_the_table_of_budgets(run, folder, monkeypatch):
 
 def test_the_words_agree_with_the_report(run, folder, monkeypatch):
     """How much worse other noise is: as on the page, never × 1.01 for × 1.0000003."""
-    monkeypatch.setattr("tightrope.release.draft.EPSILONS", ("1",))
+    monkeypatch.setattr("tightrope.release.drafting.draft.EPSILONS", ("1",))
     shown = run("plan", folder / "plan.toml", "--table").out
     assert "chosen" in shown
     assert "% more error" in shown

@@ -16,7 +16,7 @@ Ask = Callable[[str, Sequence[str], str], str]
 """Shows words, what may be chosen (anything, where that is empty) and the default; gives what was said."""
 Entry = Mapping[str, str | tuple[float, float]]
 NONE = ""
-MOST = 20
+COLUMNS_SHOWN = 20
 """So many columns are shown to choose from; others can be typed."""
 TRIES = 5
 
@@ -71,7 +71,7 @@ def _column(schema: Schema, ask: Ask, words: str, kinds: Sequence[str], but: str
     names = [column.name for column in usual if column.name != but]
     if not names:
         return NONE
-    return _tried(ask, words, names[:MOST], NONE, lambda said: said if said in (NONE, *names) else None)
+    return _tried(ask, words, names[:COLUMNS_SHOWN], NONE, lambda said: said if said in (NONE, *names) else None)
 
 
 def _whole(ask: Ask, words: str) -> int:

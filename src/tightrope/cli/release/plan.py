@@ -64,7 +64,7 @@ def _wanted(within: Sequence[str]) -> dict[str, str]:
 def _budgets(chosen: Plan) -> list[Budget]:
     """Every usual epsilon at the plan's delta."""
     from tightrope.certificates import Budget
-    from tightrope.release.draft import EPSILONS
+    from tightrope.release.drafting.draft import EPSILONS
 
     return [Budget(epsilon=epsilon, delta=chosen.budget.delta) for epsilon in EPSILONS]
 

@@ -16,7 +16,7 @@ from tightrope.design.program.noise_expense import expense
 from tightrope.mechanisms.tables.integer_weights import ONE
 from tightrope.mechanisms.tables.table import NoiseTable
 
-MOST_COUNTED = 200
+MOST_RELEASES_COUNTED = 200
 """More releases are counted in groups, or the rest is left out."""
 COUNTED = (
     "Of `count` answers, each the sum of `together` releases and changed by a person by width = sensitivity times "
@@ -37,12 +37,12 @@ class ComposedBound:
     @property
     def together(self) -> int:
         """Releases that are added up before they are counted: variances add up, other costs do not."""
-        return -(-self.releases // MOST_COUNTED) if self.one.cost.power == 2 else 1
+        return -(-self.releases // MOST_RELEASES_COUNTED) if self.one.cost.power == 2 else 1
 
     @property
     def count(self) -> int:
         """How many of these sums are counted."""
-        return min(self.releases // self.together, MOST_COUNTED)
+        return min(self.releases // self.together, MOST_RELEASES_COUNTED)
 
     @cached_property
     def tails(self) -> tuple[list[float], list[float]]:

@@ -23,10 +23,10 @@ UNDERFLOWN = 1e-290
 """More than underflow takes from a sum."""
 LARGEST_EPSILON = 300.0
 """Beyond, e^ε is too large a factor: such points say nothing here."""
-HALVINGS = 44
+THRESHOLD_HALVINGS = 44
 LEAST_TAIL = 1e-30
 """Tails below this are not followed."""
-MOST_TAILS = 20_000
+MOST_COUNTED_TAILS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class CountedTails:
 
     def _followed(self, first: float) -> list[float]:
         tails = [first]
-        while tails[-1] > LEAST_TAIL and len(tails) < MOST_TAILS:
+        while tails[-1] > LEAST_TAIL and len(tails) < MOST_COUNTED_TAILS:
             tails.append(self.following(tails[-1]))
         return tails[:-1] if tails[-1] <= 0 else tails
 
@@ -116,7 +116,7 @@ class _Counts:
 def _largest(proven: Callable[[float], bool], above: float) -> float:
     """The largest number found below ``above`` for which something is proven; 0, which needs no proof, at least."""
     low, high = 0.0, above
-    for _ in range(HALVINGS):
+    for _ in range(THRESHOLD_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if proven(middle) else (low, middle)
     return low

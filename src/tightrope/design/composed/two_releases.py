@@ -27,13 +27,13 @@ MOST_STEPS = 20
 WIDEST, NARROWEST = 0.5, 1e-5
 """Sides of the box, in parts of the weights."""
 FIRST, WIDER, NARROWER = 0.3, 1.5, 3.0
-TOO_LITTLE_GAINED = 1e-6
+LEAST_GAIN = 1e-6
 FRESH = 1e-3
 """Weights may also grow by this part of the least δ, however small they are."""
 FAINT = 1e-30
 POWERS = (1.6, 1.3, 1.15, 1.07, 1.03, 1.01, 1.003, 1.001, 1.0, 0.999, 0.997, 0.99, 0.97, 0.93, 0.87, 0.8, 0.7, 0.6)
 HALVINGS = 40
-KEPT = 1 - 1e-12
+KEPT_OF_DELTA = 1 - 1e-12
 """This part of every δ is kept in floats."""
 
 
@@ -46,7 +46,7 @@ def paired(question: Question, half: Floats) -> Floats | None:
     for _ in range(MOST_STEPS):
         tried = _stepped(question, law, box)
         cost = math.inf if tried is None else question.expected(tried)
-        if tried is None or not cost < best * (1 - TOO_LITTLE_GAINED):
+        if tried is None or not cost < best * (1 - LEAST_GAIN):
             box /= NARROWER
         else:
             law, best, box = tried, cost, min(box * WIDER, WIDEST)
@@ -80,7 +80,7 @@ def _keeps(question: Question, half: Floats) -> bool:
     p, q = shifted(half, question.shift)
     both, other = np.outer(p, p), np.outer(q, q)
     return all(
-        float(np.maximum(both - math.exp(epsilon) * other, 0).sum()) <= delta * KEPT
+        float(np.maximum(both - math.exp(epsilon) * other, 0).sum()) <= delta * KEPT_OF_DELTA
         for epsilon, delta in question.points
     )
 

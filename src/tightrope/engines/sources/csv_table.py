@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 FIELDS = "fields"
-MOST_DIGITS = 18
+MOST_INTEGER_DIGITS = 18
 _TO_18_PLACES = "decimal(38, 18)"
 """Holds every integer of 64 bits, and what stands behind its point: a cast to an integer rounds that away."""
 _OTHER_DELIMITERS = (";", "\t", "|")
@@ -160,7 +160,7 @@ def _broken(text: ir.Column) -> ir.Column:
 
     A digit stands behind its point, or it has an exponent that is negative or follows more digits than a double holds.
     """
-    long = text.re_search("[eE]") & (text.length() > MOST_DIGITS)
+    long = text.re_search("[eE]") & (text.length() > MOST_INTEGER_DIGITS)
     return text.re_search(r"\.[0-9]*[1-9][0-9]*\s*$") | text.re_search("[eE]-") | long
 
 

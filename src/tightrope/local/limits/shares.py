@@ -21,7 +21,7 @@ from tightrope.numerics.checks import positive, whole
 
 TRIED = 10
 """Numbers of categories m ≤ k that are tried first; then as many around the best."""
-CLOSE = 1.1
+CLOSE_NEIGHBOURS = 1.1
 """Neighbours within this ratio are not parted further: the bound hardly changes between them."""
 NARROWER = (1.0, 1.4, 2.0)
 FEWER = (1.0, 0.7)
@@ -117,7 +117,7 @@ def _sizes(k: int, tried: dict[int, tuple[float, float]]) -> Iterator[list[int]]
         known = sorted(tried)
         at = known.index(max(tried, key=lambda m: tried[m]))
         low, high = known[max(0, at - 1)], known[min(len(known) - 1, at + 1)]
-        if high <= low * CLOSE:
+        if high <= low * CLOSE_NEIGHBOURS:
             return
 
 

@@ -22,7 +22,7 @@ HEIGHTS = np.linspace(0.05, 1.0, 20)
 """θ: any of them gives a valid bound."""
 CELLS = 400
 BLOCKS = 40
-ROUNDING = 1 + 1e-9
+QUADRATURE_ROUNDING = 1 + 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,13 @@ def surest(epsilon: float, people: int, blocks: Floats, sizes: Floats) -> Floats
     share = HEIGHTS / blocks
     large = epsilon + np.log(share + (1 - share) * math.exp(-epsilon))
     changed = large if epsilon > 1 else np.log1p(share * math.expm1(epsilon))
-    return np.asarray(expit(people * changed * ROUNDING - np.log(sizes - 1)))
+    return np.asarray(expit(people * changed * QUADRATURE_ROUNDING - np.log(sizes - 1)))
 
 
 @lru_cache(maxsize=256)
 def told(guarantee: Guarantee, k: int) -> Floats:
     """What one report says of all L places, nats: KL to the report of uniform shares, at total variation θ or less."""
-    return np.array([suprema.kl(guarantee, height * (1 - 1 / k)) for height in HEIGHTS.tolist()]) * ROUNDING
+    return np.array([suprema.kl(guarantee, height * (1 - 1 / k)) for height in HEIGHTS.tolist()]) * QUADRATURE_ROUNDING
 
 
 @lru_cache(maxsize=256)
@@ -81,7 +81,7 @@ def apart(epsilon: float, k: int) -> Floats:
     growth = ends * grown / (shrunk + ends * grown)
     spread = (1 - ends[:-1]) / ends[:-1] * growth[1:] ** 2
     bent = curvature(1 - HEIGHTS[:, None] * growth[1:])
-    return np.asarray(np.max(bent * spread, axis=1) * HEIGHTS**2 * ROUNDING)
+    return np.asarray(np.max(bent * spread, axis=1) * HEIGHTS**2 * QUADRATURE_ROUNDING)
 
 
 def curvature(ratio: Floats) -> Floats:
@@ -94,4 +94,4 @@ def curvature(ratio: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = (np.where(ratio > 0, ratio * np.log(ratio), 0.0) + gap) / gap**2
     series = 0.5 + gap / 6 + gap**2 / 6
-    return np.asarray(np.where(gap < 1e-2, series, exact * ROUNDING))
+    return np.asarray(np.where(gap < 1e-2, series, exact * QUADRATURE_ROUNDING))

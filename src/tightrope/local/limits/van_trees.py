@@ -17,7 +17,7 @@ from tightrope.local.limits.limit import COSTS, Limit, falls_to, fewest_people, 
 from tightrope.local.limits.two_point import LeCam
 from tightrope.numerics.checks import positive, whole
 
-FEW = 64
+FEW_PEOPLE = 64
 """Beyond so many people two points far apart say less than the prior."""
 
 
@@ -45,7 +45,7 @@ class ProportionLimit(Limit):
     def risk(self, people: int) -> float:
         count = whole("people", people)
         near = falls_to(self.width**2 * best_concentration(lambda a: 1 / (count * self._told(a) + _known(a))))
-        return max(near, self._ends().risk(count)) if count <= FEW else near
+        return max(near, self._ends().risk(count)) if count <= FEW_PEOPLE else near
 
     def people(self, risk: float) -> int:
         target = positive("risk", risk) / self.width**2
@@ -54,7 +54,7 @@ class ProportionLimit(Limit):
         if self.guarantee.total_variation == 0:
             return fewest_people(self.risk, risk)
         least = people_beyond(best_concentration(lambda a: (1 / target - _known(a)) / self._told(a)), risk)
-        return least if least > FEW else max(least, fewest_people(self._ends().risk, risk))
+        return least if least > FEW_PEOPLE else max(least, fewest_people(self._ends().risk, risk))
 
     def _ends(self) -> LeCam:
         """Everybody has the least value, or everybody the largest."""

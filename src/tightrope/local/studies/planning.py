@@ -14,7 +14,7 @@ from tightrope.local.studies.capped import of_vectors, options_within
 from tightrope.local.studies.comparison import Option, compare
 from tightrope.numerics.checks import positive, probability, whole
 
-OPEN = 1.5
+OPEN_FACTOR = 1.5
 """From this ratio of people on, what lies between the best known mechanism and a limit is said to be open."""
 ON_THEIR_OWN = "people who do not see each other's reports (non-interactive limit)"
 IN_TURN = "people who may see earlier reports (sequentially interactive limit)"
@@ -74,7 +74,7 @@ class Plan:
 
     def _limit(self, least: int, who: str) -> str:
         open_factor = self.people / least
-        left = f": a factor of {open_factor:.2g} is open" if open_factor >= OPEN else ""
+        left = f": a factor of {open_factor:.2g} is open" if open_factor >= OPEN_FACTOR else ""
         return f"{least:,} {who}{left}"
 
     def __str__(self) -> str:

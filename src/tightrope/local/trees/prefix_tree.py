@@ -31,9 +31,9 @@ ALONE = 20
 """Bits of values that are all counted together: everybody tells of the whole value."""
 GROWTH = 1 << 15
 """Continuations of one prefix that are counted together."""
-WIDE = 32
+KEPT_PREFIXES = 32
 """Prefixes that are kept at each level but the last."""
-ENOUGH = 4.0
+FREQUENT_DEVIATIONS = 4.0
 """Standard deviations above which a prefix is frequent: more must not let all that begins so crowd out the others."""
 Numbers = NDArray[np.int64]
 
@@ -96,9 +96,9 @@ class PrefixTree:
     def find(self, reports: ArrayLike, *, most: int = 32, confidence: float = 0.95) -> Found:
         """At most ``most`` values, the most frequent first.
 
-        Search levels keep ``WIDE`` prefixes each: those whose own share and whose ancestors' are largest, all in
-        standard deviations and none counted above ``ENOUGH`` of them. The people of the last level had no part in
-        that; of the candidates that are left those are found whose interval lies above 0 when the intervals of all
+        Search levels keep ``KEPT_PREFIXES`` prefixes each: those whose own share and whose ancestors' are largest, all
+        in standard deviations and none counted above ``FREQUENT_DEVIATIONS`` of them. The people of the last level had
+        no part in that; of the candidates that are left those are found whose interval lies above 0 when the intervals of all
         candidates hold together. So **the chance that any value is found that nobody has is at most
         (1 − confidence) / 2**, whatever the population. Raises ``InputError`` for reports of another shape, or where a
         level has none.
@@ -115,9 +115,9 @@ class PrefixTree:
         candidates, counts = self._candidates(level, heard, prefixes)
         other, people = float(self.levels[level].other), len(heard)
         deviations = (counts - people * other) / np.sqrt(people * other * (1 - other))
-        total = np.repeat(score, len(candidates) // len(prefixes)) + np.minimum(deviations, ENOUGH)
+        total = np.repeat(score, len(candidates) // len(prefixes)) + np.minimum(deviations, FREQUENT_DEVIATIONS)
         real = np.flatnonzero(self._is_real(level, candidates))
-        best = real[np.lexsort((-counts[real], -total[real]))[:WIDE]]
+        best = real[np.lexsort((-counts[real], -total[real]))[:KEPT_PREFIXES]]
         return candidates[best], total[best]
 
     def _is_real(self, level: int, candidates: Numbers) -> NDArray[np.bool_]:
@@ -165,10 +165,10 @@ class PrefixTree:
 def _trust(score: Floats) -> Floats:
     """The part of all errors that the candidates of each prefix may make: more where earlier people spoke for it.
 
-    By the likelihood of ``ENOUGH`` deviations against none. Whatever the parts are, they add up to 1, and the people
-    who are asked next know nothing of them.
+    By the likelihood of ``FREQUENT_DEVIATIONS`` deviations against none. Whatever the parts are, they add up to 1, and
+    the people who are asked next know nothing of them.
     """
-    likely = np.exp(ENOUGH * (score - score.max()))
+    likely = np.exp(FREQUENT_DEVIATIONS * (score - score.max()))
     return np.asarray(likely / likely.sum())
 
 

@@ -38,7 +38,7 @@ NUMBERS_AT_ONCE = 1 << 20
 """Coordinates of directions held at once."""
 SMALLEST_RADIUS = 1e-100
 """Its square is still a float, and so is that of its inverse."""
-OUTSIDE = 1e-9
+LONGER = 1e-9
 """By how much, relatively, a vector may be longer than the radius: unit vectors are not of length 1 in floats."""
 
 
@@ -144,7 +144,7 @@ class BallMean(Declared):
             raise InputError("type and shape of values", (str(array.dtype), array.shape), expected)
         with np.errstate(over="ignore"):  # too long is too long
             scaled = array.astype(np.float64) / self.radius
-            long = int(np.count_nonzero(~(np.linalg.norm(scaled, axis=1) <= 1 + OUTSIDE)))
+            long = int(np.count_nonzero(~(np.linalg.norm(scaled, axis=1) <= 1 + LONGER)))
         if long:
             remedy = "shorten them, or widen the radius before anybody reports"
             raise InputError(f"vectors longer than {self.radius:g}", long, f"0 of {len(array)}", remedy)

@@ -11,7 +11,7 @@ from scipy.special import bdtr, betainc, betaln
 from tightrope.numerics.arrays import Floats
 
 NODES = 512
-REACH = 10.0
+FARTHEST_ANGLE = 10.0
 """The angle from the equator, in units of 1 / √(d − 1), beyond which a coordinate is taken as 0: chance e⁻⁵⁰."""
 
 
@@ -48,7 +48,7 @@ def nearest(dimension: int, of: int) -> Nearest:
 def _angles(dimension: int) -> tuple[Floats, Floats]:
     """Nodes and weights of E over |angle from the equator|, whose density is proportional to cos^(d − 2)."""
     points, weights = np.polynomial.legendre.leggauss(NODES)
-    half = min(math.pi / 2, REACH / math.sqrt(dimension - 1)) / 2
+    half = min(math.pi / 2, FARTHEST_ANGLE / math.sqrt(dimension - 1)) / 2
     angle = (points + 1) * half
     log_density = (dimension - 2) * np.log(np.cos(angle)) - betaln(0.5, (dimension - 1) / 2) + math.log(2)
     return angle, np.exp(log_density) * weights * half

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tightrope.certificates.printable import printable
 from tightrope.certificates.release import Cost
-from tightrope.release.costs.tallies import MANY, Tally, What, every_row, name_of, rows_of, tallies_of
+from tightrope.release.costs.tallies import MANY_TIMES, Tally, What, every_row, name_of, rows_of, tallies_of
 from tightrope.release.questions.of_column import shown_end
 from tightrope.release.questions.tasks import Person, Task
 from tightrope.release.questions.vector import Noise, Vector
@@ -106,7 +106,7 @@ def _statement(shares: Shares | None, what: str, found: Counted | None) -> str:
 
 def _left_out(task: Task, person: Person) -> str:
     rows, noun = task.bounds.rows, person.noun
-    beyond = f"rows of one {noun} beyond {rows * MANY:,} are not counted here"
+    beyond = f"rows of one {noun} beyond {rows * MANY_TIMES:,} are not counted here"
     return f"the rows were not used, for at most {rows:,} of one {noun} count; {beyond}"
 
 

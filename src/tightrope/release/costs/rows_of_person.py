@@ -8,7 +8,7 @@ from typing import Any, Self, final
 
 from tightrope.errors import PlanError
 from tightrope.release.answers import Answers
-from tightrope.release.costs.suggested import NOTHING, TAIL
+from tightrope.release.costs.suggested import SHARE_TOO_SMALL, TAIL_SHARE
 from tightrope.release.questions.asked import Asked, Given
 from tightrope.release.questions.asking.keys import Keys
 from tightrope.release.questions.count import NOT_CLIPPED, RowCounting
@@ -89,10 +89,10 @@ def suggested_rows(answers: Answers, noise: Noise) -> SuggestedRows:
     """The least bound under which ``ENOUGH`` of the persons have all their rows used."""
     (answer,) = answers
     counts = [int(row["value"]) for row in answer.rows]
-    reach = noise.half_width(1 - TAIL / len(counts))
+    reach = noise.half_width(1 - TAIL_SHARE / len(counts))
     found = enough([count if count > reach else 0 for count in counts])
     if found is None:
-        return SuggestedRows(None, f"{NOTHING}, or persons have more than {BOUNDS[-1]:,} rows", answers)
+        return SuggestedRows(None, f"{SHARE_TOO_SMALL}, or persons have more than {BOUNDS[-1]:,} rows", answers)
     return SuggestedRows(found[0], WARNING.format(share=found[1]), answers)
 
 

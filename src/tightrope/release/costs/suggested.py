@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from tightrope.release.questions.vector import Noise
 
 DECADES = range(-3, 10)
-TAIL = 0.01
+TAIL_SHARE = 0.01
 """About so much of all values may lie beyond each end of a suggested range."""
 WARNING = (
     "read from the data, at a price: it was charged, and is as private as any answer. It is rough: its ends are 1, 2 "
     "or 5 times a power of ten, and about {tail:.0%} of the values may lie beyond each. Write it down and keep it: a "
     "range that is suggested anew for each release costs anew. What is publicly known is better and costs nothing"
 )
-NOTHING = "the share was too small for so few rows: no part of the axis could be told from an empty one"
+SHARE_TOO_SMALL = "the share was too small for so few rows: no part of the axis could be told from an empty one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +51,18 @@ def bounds_question(column: Given, where: Given | None) -> Histogram:
 
 
 def suggested_bounds(question: Histogram, answers: Answers, noise: Noise) -> SuggestedBounds:
-    """The parts that are certainly not empty, without the outermost ``TAIL`` of what lies in them on each side."""
+    """The parts that are certainly not empty, less the outermost ``TAIL_SHARE`` of what lies in them on each side."""
     (answer,) = answers
     counts = [int(row["value"]) for row in answer.rows]
-    reach = noise.half_width(1 - TAIL / len(counts))
+    reach = noise.half_width(1 - TAIL_SHARE / len(counts))
     # the first is what is missing or below the first edge, and has no end of its own
     between = covering(edges(), [count if count > reach else 0 for count in counts[1:]])
-    warning = NOTHING if between is None else WARNING.format(tail=TAIL)
+    warning = SHARE_TOO_SMALL if between is None else WARNING.format(tail=TAIL_SHARE)
     return SuggestedBounds(str(question.column), between, warning, answers)
 
 
 def covering(ends: Sequence[float], counts: Sequence[int]) -> tuple[float, float] | None:
-    """The narrowest range of edges with at most ``TAIL`` of the counts on each side; counts are of [edge, next edge).
+    """The narrowest range of edges with at most ``TAIL_SHARE`` of the counts on each side; each is of [edge, next).
 
     >>> covering([0, 1, 2, 5], [0, 1, 989, 10]), covering([0, 1], [0, 0])
     ((1, 5), None)
@@ -70,7 +70,7 @@ def covering(ends: Sequence[float], counts: Sequence[int]) -> tuple[float, float
     total = sum(counts)
     if not total:
         return None
-    low, high = _first(counts, TAIL * total), len(counts) - _first(counts[::-1], TAIL * total)
+    low, high = _first(counts, TAIL_SHARE * total), len(counts) - _first(counts[::-1], TAIL_SHARE * total)
     return ends[low], ends[min(high, len(ends) - 1)]
 
 

@@ -23,11 +23,11 @@ from tightrope.release.questions.tasks import Task
 from tightrope.release.questions.vector import Vector
 
 What = Literal["used", "all", "below", "above", "missing"]
-MANY = 16
+MANY_TIMES = 16
 """All rows of a person are counted up to so many times the bound: beyond it even this count needs one."""
-MOST = Decimal("0.5")
+MOST_OF_BUDGET = Decimal("0.5")
 """The part of the budget that they may take stays below it."""
-SIZES = tuple(sorted({factor * 2**power for power in range(3, 12) for factor in (2, 3)}))
+NOISE_SIZES = tuple(sorted({factor * 2**power for power in range(3, 12) for factor in (2, 3)}))
 """Relative sizes of their noise, in eighths: they share a lattice, and larger ones would make all tables long."""
 MORE = 4
 """So many times as much is spent on a count of all rows."""
@@ -47,8 +47,8 @@ def with_tallies(tasks: Sequence[Task], part: Decimal) -> tuple[Task, ...]:
     """The tasks with tallies that take at most this part of the budget, by the loss of a person's rows.
 
     A tally is one integer over all groups. A person adds to it at most the rows that the engine keeps of them:
-    ``bounds.rows``, or ``MANY`` times as many where all are counted. Where that is one row, it is in one tally of a
-    column only. Raises ``PlanError`` for a part that is too small for so many tallies.
+    ``bounds.rows``, or ``MANY_TIMES`` times as many where all are counted. Where that is one row, it is in one tally
+    of a column only. Raises ``PlanError`` for a part that is too small for so many tallies.
     """
     if not part:
         return tuple(tasks)
@@ -65,8 +65,8 @@ def bounded(tasks: Sequence[Task]) -> list[Task]:
 def sliver(costs: Number) -> Decimal:
     """The part of the budget as it was asked for; raises ``InputError`` unless it is from 0 on and below a half."""
     part = decimal("costs", costs)
-    if not 0 <= part < MOST:
-        raise InputError("costs", costs, f"from 0, which counts nothing, to below {MOST}", "0.02 is usual")
+    if not 0 <= part < MOST_OF_BUDGET:
+        raise InputError("costs", costs, f"from 0, which counts nothing, to below {MOST_OF_BUDGET}", "0.02 is usual")
     return part
 
 
@@ -115,7 +115,7 @@ def _groups(task: Task) -> object:
 
 def every_row(task: Task) -> Task:
     """The rows of the same groups under a bound so many times as large, and nothing but their number."""
-    most = task.bounds.rows * MANY
+    most = task.bounds.rows * MANY_TIMES
     listed = task.keys is not None and bool(task.by)
     by, keys, cells = (task.by, task.keys, task.cells) if listed else ((), ((),), None)
     bounds = PersonBounds(task.bounds.person, most, most, most if listed else 1)
@@ -132,7 +132,7 @@ def rows_of(task: Task) -> object:
 def _vector(tally: Tally, rows: int) -> Vector:
     """The count; those of one column share the noise of one where a person has one row, which is in one of them."""
     column = "" if tally.column is None else f" of {printable(str(tally.column))}"
-    spend = Spend(f"rows, {tally.what}{column}, over all groups", SIZES[-1], True)
+    spend = Spend(f"rows, {tally.what}{column}, over all groups", NOISE_SIZES[-1], True)
     alone = tally.column is None or rows > 1
     label = name_of(tally) if alone else f"values{column} {tally.limits or ''}".strip()
     return Vector(Measure(name_of(tally), _counted(tally), None), spend, rows, exclusive=label, whole=True)
@@ -176,9 +176,9 @@ def _with_noise(task: Task, size: float) -> Task:
 
 def _with_size(vector: Vector, wanted: float) -> Vector:
     """Relative noise of the next size that is used, in eighths."""
-    found = next((size for size in SIZES if size >= wanted), None)
+    found = next((size for size in NOISE_SIZES if size >= wanted), None)
     if found is None:
-        times = math.ceil(10 * wanted / SIZES[-1]) / 10
+        times = math.ceil(10 * wanted / NOISE_SIZES[-1]) / 10
         expected = "large enough for the counts of so many questions"
         raise PlanError("costs", "too little", expected, f"say {times:g} times as much, or ask fewer questions")
     return replace(vector, spend=replace(vector.spend, eighths=found))

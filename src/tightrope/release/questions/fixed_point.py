@@ -12,7 +12,7 @@ RANGE_DIGITS = 8
 """Decimal digits of half the range that a value keeps: rounding to the grid is below 1e−8 of it."""
 NARROWEST_RANGE = 1e-250
 """Below it, a step that is fine enough is too small for a double."""
-WIDEST = 1e290
+WIDEST_VALUE = 1e290
 """Beyond it, sums of many rows and their errors are too large for a double."""
 WIDEST_GRID = 2.0**60
 """Grid points from zero to the farther bound, at most."""
@@ -25,8 +25,8 @@ def grid(between: tuple[float, float], *, centred: bool) -> FixedPoint:
     """
     low, high = between
     reach = (high - low) / 2 if centred else max(abs(low), abs(high))
-    if not max(abs(low), abs(high)) <= WIDEST:
-        expected = f"a range within {WIDEST:g} of zero"
+    if not max(abs(low), abs(high)) <= WIDEST_VALUE:
+        expected = f"a range within {WIDEST_VALUE:g} of zero"
         raise PlanError("between", between, expected, "measure in larger units, so that the numbers are smaller")
     if not reach >= NARROWEST_RANGE:
         expected = f"a range that reaches to {NARROWEST_RANGE:g} at least"

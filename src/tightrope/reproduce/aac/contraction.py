@@ -55,13 +55,15 @@ def two_points(effort: Effort) -> list[float]:
     for _ in range(effort.some(0.5)):
         channel, laws, gamma = instances.any_channel(3, 4), instances.laws(2, 3), instances.between(1.0, 2.0)
         most, apart = channel.contraction(gamma), by_definition(lambda t, g=gamma: max(0.0, t - g), *laws)  # type: ignore[misc]
-        found.append(channel.divergence(hockey_stick(gamma), *laws) / (most * apart) if most * apart > FAINT else 0.0)
+        found.append(
+            channel.divergence(hockey_stick(gamma), *laws) / (most * apart) if most * apart > NEGLIGIBLE else 0.0
+        )
         pairs = [over_sets(channel.matrix[x], channel.matrix[y], gamma) for x, y in product(range(3), repeat=2)]
         reached.append(abs(max(pairs) - most))
     return [instances.worst_of(found), 1 + instances.worst_of(reached)]
 
 
-FAINT = 1e-9
+NEGLIGIBLE = 1e-9
 
 
 def theorem_1(effort: Effort) -> float:
@@ -71,7 +73,7 @@ def theorem_1(effort: Effort) -> float:
         channel, laws, epsilon = instances.any_channel(3, 4), instances.laws(2, 3), instances.between(0.0, 1.0)
         delta, f = float(channel.profile(epsilon)), hockey_stick(math.exp(epsilon))
         apart = Channel(np.eye(3)).divergence(f, *laws)
-        if delta * apart > FAINT:
+        if delta * apart > NEGLIGIBLE:
             found.append(channel.divergence(f, *laws) / (delta * apart))
     return instances.worst_of(found)
 

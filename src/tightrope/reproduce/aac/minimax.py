@@ -20,7 +20,7 @@ from tightrope.reproduce.judges import agrees, at_most, sharper, within, wrong
 
 OPEN = Guarantee(math.inf, 0.0, 1.0)
 """No privacy at all."""
-ONE = Guarantee(1.0, 0.01)
+ONE_NAT = Guarantee(1.0, 0.01)
 P0, P1 = np.array([0.55, 0.45]), np.array([0.45, 0.55])
 PURE = Guarantee(1.0)
 PEOPLE = (1, 10, 50)
@@ -52,13 +52,15 @@ def corollary_1(people: int, moment: float) -> float:
     """(37)–(41) with its own constants: the best over ω of ½ ω^(2(k−1)/k) (1 − √(1 − (1 − φω)^(2n)))."""
     omega = np.geomspace(1e-9, 1.0, 4001)
     power = 2 * (1 - 1 / moment)
-    told = np.sqrt(-np.expm1(2 * people * np.log1p(-suprema.printed_contraction(ONE) * np.minimum(omega, 0.999999))))
+    told = np.sqrt(
+        -np.expm1(2 * people * np.log1p(-suprema.printed_contraction(ONE_NAT) * np.minimum(omega, 0.999999)))
+    )
     return float(np.max(omega**power * (1 - told))) / 2
 
 
 def revealing(effort: Effort) -> list[float]:
     """ε at δ of a report that is the value with probability δ and silence else; exponent of its risk 1/(δn)."""
-    shown = Channel(np.eye(5)).erase(1 - ONE.delta)
+    shown = Channel(np.eye(5)).erase(1 - ONE_NAT.delta)
     first, second = (1 / (shown.total_variation * n) for n in MANY)
     return [
         shown.guarantee(shown.total_variation * (1 + 1e-9)).epsilon,
@@ -110,8 +112,8 @@ def draw(effort: Effort) -> list[Drawing]:
     people = np.unique(np.geomspace(1, 3000, 4 * effort.grid).astype(int)).tolist()
     pair = limits.Hypotheses.of(P0, P1)
     lines = [
-        Line("ours", people, [le_cam_risk(ONE, n) for n in people]),
-        Line("Lemma 3", people, [published_bounds.by_two_points(pair, n, ONE, separation=0.1) for n in people]),
+        Line("ours", people, [le_cam_risk(ONE_NAT, n) for n in people]),
+        Line("Lemma 3", people, [published_bounds.by_two_points(pair, n, ONE_NAT, separation=0.1) for n in people]),
         Line("(7), no privacy", people, [lemma_3(n, 1.0) for n in people]),
     ]
     return [Panel("AAC Lemma 3: least risk, ε = 1, δ = 0.01", "people", "squared error, at least", lines, log_x=True)]
@@ -133,7 +135,7 @@ items = (
         "the printed bound itself, for 1, 10 and 50 people",
         "local.limits.published_bounds.by_two_points",
         lambda effort: [
-            published_bounds.by_two_points(limits.Hypotheses.of(P0, P1), n, ONE, separation=0.1) for n in PEOPLE
+            published_bounds.by_two_points(limits.Hypotheses.of(P0, P1), n, ONE_NAT, separation=0.1) for n in PEOPLE
         ],
         lambda effort: [lemma_3(n, 1 - 0.99 * math.exp(-1)) for n in PEOPLE],
         agrees(9),
@@ -144,7 +146,7 @@ items = (
         "Lemma 3, sharper",
         "least risk under (1, 0.01)-LDP, for 1, 10 and 50 people",
         "local.limits.le_cam(Guarantee(1, .01), ...)",
-        lambda effort: [le_cam_risk(ONE, n) for n in PEOPLE],
+        lambda effort: [le_cam_risk(ONE_NAT, n) for n in PEOPLE],
         lambda effort: [lemma_3(n, 1 - 0.99 * math.exp(-1)) for n in PEOPLE],
         sharper("higher"),
     ),
@@ -182,7 +184,7 @@ items = (
         "Corollary 1, sharper",
         "least risk at n = 1000 beside Le Cam by Hellinger with Lemma 1 as in (37)-(39), best ω; k = 1.5, 2 and 5",
         "local.limits.moment_mean(Guarantee(1, .01), moment=k)",
-        lambda effort: [limits.moment_mean(ONE, moment=k).risk(1000) for k in (1.5, 2.0, 5.0)],
+        lambda effort: [limits.moment_mean(ONE_NAT, moment=k).risk(1000) for k in (1.5, 2.0, 5.0)],
         lambda effort: [corollary_1(1000, k) for k in (1.5, 2.0, 5.0)],
         sharper("higher"),
     ),
@@ -247,8 +249,8 @@ items = (
         "Example 3",
         "a mean in the ball: the limit grows with the square of its radius",
         "local.limits.ball_mean(..., radius=3)",
-        lambda effort: limits.ball_mean(ONE, dimension=8, radius=3.0).risk(1000)
-        / limits.ball_mean(ONE, dimension=8).risk(1000),
+        lambda effort: limits.ball_mean(ONE_NAT, dimension=8, radius=3.0).risk(1000)
+        / limits.ball_mean(ONE_NAT, dimension=8).risk(1000),
         number(9.0),
         agrees(6),
     ),
@@ -266,8 +268,8 @@ items = (
         "Corollary 2, sharper",
         "least risk in d = 64 dimensions from 10⁵ reports: all methods beside Fano's alone, with its best constants",
         "local.limits.ball_mean(...).risk",
-        lambda effort: limits.ball_mean(ONE, dimension=64).risk(10**5),
-        lambda effort: limits.ball_mean(ONE, dimension=64).by_fano(10**5),
+        lambda effort: limits.ball_mean(ONE_NAT, dimension=64).risk(10**5),
+        lambda effort: limits.ball_mean(ONE_NAT, dimension=64).by_fano(10**5),
         sharper("higher"),
     ),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from tightrope.channels import Channel, SymmetricChannel, published, suprema
 from tightrope.local import limits
 from tightrope.reproduce import instances
 from tightrope.reproduce.aac.contraction import AAC, approximate_channel
-from tightrope.reproduce.aac.minimax import ONE, P0, P1, kl
+from tightrope.reproduce.aac.minimax import ONE_NAT, P0, P1, kl
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, sharper, within
 
@@ -81,7 +81,7 @@ items = (
         "Corollary 4, sharper",
         "largest exponent of any (1, 0.01)-LDP test of two coins",
         "local.limits.testing(Guarantee(1, .01), p0, p1).exponent",
-        lambda effort: limits.testing(ONE, P0, P1).exponent,
+        lambda effort: limits.testing(ONE_NAT, P0, P1).exponent,
         lambda effort: (1 - 0.99 * math.exp(-1)) * kl(P0, P1),
         sharper(),
     ),

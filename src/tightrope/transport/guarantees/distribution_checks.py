@@ -24,7 +24,7 @@ from tightrope.transport.solvers.optimal import coupling
 
 Shares = list[Fraction]
 Side = Any
-ROUNDED = 1e-10
+ROUNDED_SUMS = 1e-10
 """Relative: what the sums in a proven distance may be off; it is taken off before it divides."""
 UNIT = 2.0**-51
 """Twice what each probability of a law may be off, relatively, per point: laws in floats are no exact laws."""
@@ -161,7 +161,7 @@ def _distance(mechanism: Any, pair: tuple[Side, Side], cost: Cost, p: float) -> 
     first, second = (_input_law(mechanism, side, size) for side in pair)
     if first == second:
         return 0.0
-    proven = coupling(first.floats, second.floats, cost, p=p).at_least * (1 - ROUNDED)
+    proven = coupling(first.floats, second.floats, cost, p=p).at_least * (1 - ROUNDED_SUMS)
     return proven if p == math.inf else max(0.0, proven - cost.ceiling() * (size + 8) * UNIT)
 
 

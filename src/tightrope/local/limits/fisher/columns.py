@@ -15,8 +15,8 @@ import numpy as np
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.numerics.arrays import Floats
 
-SIZES = 256
-"""Sizes d that are looked at one by one; larger ones in blocks of a relative width of 1/SIZES."""
+SINGLE_SIZES = 256
+"""Sizes d that are looked at one by one; larger ones in blocks of a relative width of 1/SINGLE_SIZES."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Columns:
 
     @property
     def blocks(self) -> tuple[Floats, Floats]:
-        """First and last size of each block, shape [blocks]: all of 1 … m − 1, one by one up to ``SIZES``."""
+        """First and last size of each block, shape [blocks]: all of 1 … m − 1, one by one up to ``SINGLE_SIZES``."""
         first = [1]
         while first[-1] < self.m:
-            first.append(first[-1] + max(1, first[-1] // SIZES))
+            first.append(first[-1] + max(1, first[-1] // SINGLE_SIZES))
         starts = np.array(first[:-1], dtype=np.float64)
         return starts, np.append(starts[1:] - 1, float(self.m - 1))
 

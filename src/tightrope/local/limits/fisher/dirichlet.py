@@ -9,7 +9,7 @@ from scipy import optimize
 
 from tightrope.local.limits.fisher.columns import Columns
 
-ROUNDING = 1 + 1e-12
+CONTRACTED = 1 + 1e-12
 CONCENTRATIONS = (0.05, 1e9)
 """a − 2 of the priors that are tried: any of them gives a valid bound."""
 
@@ -38,7 +38,7 @@ def prior_information(m: int, a: float) -> float:
     >>> round(prior_information(2, 4.0), 6)
     21.0
     """
-    return (m - 1) * (m * a - 1) * (m * a - 2) / (a - 2) * ROUNDING
+    return (m - 1) * (m * a - 1) * (m * a - 2) / (a - 2) * CONTRACTED
 
 
 def of_open_answers(columns: Columns, a: float) -> float:
@@ -47,4 +47,4 @@ def of_open_answers(columns: Columns, a: float) -> float:
     >>> of_open_answers(Columns(3, 0.0, 1.0), 3.0)
     8.000000000008
     """
-    return (columns.m - 1) * (columns.m * a - 1) / (a - 1) * ROUNDING
+    return (columns.m - 1) * (columns.m * a - 1) / (a - 1) * CONTRACTED

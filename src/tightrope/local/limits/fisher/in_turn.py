@@ -17,7 +17,7 @@ import numpy as np
 from scipy import optimize
 
 from tightrope.local.limits.fisher.alone import alone
-from tightrope.local.limits.fisher.columns import SIZES, Columns
+from tightrope.local.limits.fisher.columns import SINGLE_SIZES, Columns
 from tightrope.local.limits.fisher.dirichlet import of_open_answers
 from tightrope.local.limits.fisher.stieltjes import mean_reciprocal
 from tightrope.numerics.arrays import Floats
@@ -35,7 +35,7 @@ BOXES = (1.0, 30.0, 1e4)
 FLATTEST = 1000.0
 """Prices are proposed for priors no narrower than this: else they bend more than cells can follow."""
 PROPOSED = 32
-ROUNDS = 12
+PRICE_ROUNDS = 12
 CORNERS = ((0, 0), (0, 1), (1, 0), (1, 1))
 """Of a cell: at its last size or not, at its right end or not."""
 SPARE = 1e-9
@@ -73,7 +73,7 @@ class Prices:
     def telling(self, sizes: Floats, shares: Floats) -> Floats:
         """1/(u + x) − ν/(m−1), convex in x; not below 0 for the sizes of blocks, whose bound needs that."""
         told = 1 / (self.columns.u + shares) - self.price / (self.columns.m - 1)
-        return np.asarray(np.where(sizes < 2 * SIZES, told, np.maximum(told, 0.0)))
+        return np.asarray(np.where(sizes < 2 * SINGLE_SIZES, told, np.maximum(told, 0.0)))
 
 
 @lru_cache(maxsize=4096)
@@ -126,7 +126,7 @@ def _proposed(prices: Prices, totals: Floats, box: float) -> Floats:
     rows, kept = rows / units, np.zeros(len(rows), dtype=bool)
     kept[:: max(1, len(rows) // 60)] = True
     found: Floats = np.zeros(3)
-    for _ in range(ROUNDS):
+    for _ in range(PRICE_ROUNDS):
         found = _least(totals / units, rows[kept], wanted[kept], box)
         missing = wanted - rows @ found
         if np.max(missing) <= SPARE:

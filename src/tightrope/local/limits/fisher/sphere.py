@@ -14,7 +14,7 @@ from tightrope.numerics.search import crossing
 
 RADII: list[float] = np.geomspace(1e-7, 0.9, 60).tolist()
 """Radii of the prior, in its largest."""
-ROUNDING = 1 + 1e-9
+QUADRATURE_ROUNDING = 1 + 1e-9
 
 
 def mean_on_sphere(epsilon: float, dimension: int, people: int) -> float:
@@ -51,7 +51,7 @@ def longest(epsilon: float, dimension: int) -> float:
     if u == 0:
         return 1.0
     found = crossing(lambda tau: above(tau, dimension) - u * tau, 0.0, 1.0, side="passes", relative=1e-12)
-    return min(1.0, found * ROUNDING)
+    return min(1.0, found * QUADRATURE_ROUNDING)
 
 
 def above(tau: float, dimension: int) -> float:

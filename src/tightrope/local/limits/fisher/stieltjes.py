@@ -11,9 +11,9 @@ import numpy as np
 
 from tightrope.numerics.arrays import Floats
 
-MOST_PAIRS = 80
+MOST_TERM_PAIRS = 80
 """Pairs of terms. Every number of them gives an upper bound; fewer will do unless u is tiny."""
-ROUNDING = 1 + 1e-12
+CONTRACTED = 1 + 1e-12
 """Additions, products and quotients of positive numbers, contracted at each step: a few hundred units of round-off."""
 
 
@@ -30,16 +30,16 @@ def mean_reciprocal(u: float, alpha: Floats | float, beta: Floats | float) -> Fl
     total = first + second
     outer = (total - 1) / (first - 1)
     if u in (0, math.inf):
-        return np.asarray(outer * ROUNDING if u == 0 else np.zeros_like(outer))
+        return np.asarray(outer * CONTRACTED if u == 0 else np.zeros_like(outer))
     tail = np.full_like(total, u)
     for pair in range(_pairs(u), 0, -1):
         tail = u + _odd(first, total, pair) / (1 + _even(second, total, pair) / tail)
-    return np.asarray(np.minimum(1 / tail, outer) * ROUNDING)
+    return np.asarray(np.minimum(1 / tail, outer) * CONTRACTED)
 
 
 def _pairs(u: float) -> int:
     """A pair shrinks what is left by ((√(1+1/u) − 1)/(√(1+1/u) + 1))² or more: to about 1e−13."""
-    return min(MOST_PAIRS, 2 + math.ceil(7.5 / math.atanh(math.sqrt(u / (1 + u)))))
+    return min(MOST_TERM_PAIRS, 2 + math.ceil(7.5 / math.atanh(math.sqrt(u / (1 + u)))))
 
 
 def _odd(alpha: Floats, total: Floats, pair: int) -> Floats:

@@ -15,15 +15,15 @@ from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.errors import BudgetRefused
 from tightrope.ledger.limits import TOTAL
 from tightrope.ledger.recipe import Recipe
-from tightrope.release.draft import Draft, units_of
+from tightrope.release.drafting.draft import Draft, units_of
 
 if TYPE_CHECKING:
     from tightrope.design.allocation.units import Unit
     from tightrope.ledger import Account, Limit
     from tightrope.ledger.moments import Moments
     from tightrope.privacy.loss import PrivacyLoss
+    from tightrope.release.drafting.wanted import Wanted
     from tightrope.release.questions.tasks import Task
-    from tightrope.release.wanted import Wanted
 
 MOST_TOGETHER = 1000
 """As if the plan were released so many times at most, noise is chosen."""

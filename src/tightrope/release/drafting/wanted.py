@@ -10,7 +10,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from tightrope.certificates.budget import Budget, Number
 from tightrope.certificates.printable import printable
 from tightrope.errors import BudgetRefused, PlanError, listed, nearest
-from tightrope.release.draft import Draft
+from tightrope.release.drafting.draft import Draft
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.within import Within
 
