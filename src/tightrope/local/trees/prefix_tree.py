@@ -98,8 +98,8 @@ class PrefixTree:
 
         Search levels keep ``KEPT_PREFIXES`` prefixes each: those whose own share and whose ancestors' are largest, all
         in standard deviations and none counted above ``FREQUENT_DEVIATIONS`` of them. The people of the last level had
-        no part in that; of the candidates that are left those are found whose interval lies above 0 when the intervals of all
-        candidates hold together. So **the chance that any value is found that nobody has is at most
+        no part in that; of the candidates that are left those are found whose interval lies above 0 when the intervals
+        of all candidates hold together. So **the chance that any value is found that nobody has is at most
         (1 − confidence) / 2**, whatever the population. Raises ``InputError`` for reports of another shape, or where a
         level has none.
         """

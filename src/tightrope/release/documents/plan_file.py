@@ -98,10 +98,10 @@ class PlanFile:
             "rows_per_person": person.rows,
             "rows_per_group": person.rows_per_group,
             "groups_per_person": person.groups,
-            "lookup": self._lookups(),
+            "lookup": self.lookups(),
         }
 
-    def _lookups(self) -> tuple[Lookup, ...]:
+    def lookups(self) -> tuple[Lookup, ...]:
         """The public tables; paths are relative to the plan."""
         tables = enumerate(self.document.lookup, start=1)
         return tuple(self._lookup(number, said) for number, said in tables)
