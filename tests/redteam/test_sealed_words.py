@@ -140,8 +140,11 @@ def test_no_error_quotes_a_column(ask):
         (lambda s: tr.count(by=["g", "k"], keys=[[["a"], 1]]), "none of them a list itself"),
         (lambda s: tr.count(by="g", keys=[(("a", [1]),)]), "none of them a list itself"),
         (lambda s: tr.count(by=["g", "k"], keys={"g": range(20_000), "k": range(20_000)}), "400,000,000 combinations"),
-        (lambda s: s.plan([tr.sum("x", between=(0, 1e-310))]), "between to be a range that reaches to 1e-250"),
-        (lambda s: s.plan([tr.mean("x", between=(0, 5e-324))]), "between to be a range that reaches to 1e-250"),
+        (lambda s: s.plan([tr.sum("x", between=(0, 1e-310))]), "between of sum_x to be a range that reaches to 1e-250"),
+        (
+            lambda s: s.plan([tr.mean("x", between=(0, 5e-324))]),
+            "between of mean_x to be a range that reaches to 1e-250",
+        ),
         (lambda s: s.plan([tr.count(name=str(i)) for i in range(300)]), "questions to be at most 100"),
         (lambda s: tr.Budget(), "budget to be an epsilon, a total_variation"),
     ],

@@ -12,7 +12,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from tightrope.errors import EngineError, MissingExtraError, TightropeError
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 def load(library: str, extra: str = "release") -> Any:
     """The library, imported now and not before; ``MissingExtraError`` names the extra to install."""
     try:
-        with _quiet():
+        with _QUIET:
             return importlib.import_module(library)
     except ImportError:
         raise MissingExtraError(library.partition(".")[0], extra) from None
@@ -61,7 +61,7 @@ def guarded(step: str, work: Callable[[], Result]) -> Result:
     it in ``__context__``, where error trackers look.
     """
     try:
-        with _quiet():
+        with _QUIET:
             return work()
     except TightropeError:
         raise
@@ -75,22 +75,46 @@ def guarded(step: str, work: Callable[[], Result]) -> Result:
     )
 
 
+class _Quiet:
+    """Without the warnings that ibis 12 and Spark cause by themselves with pandas 3 and DuckDB 2; all others pass.
+
+    Nor with the messages of Spark's logger, which repeats its errors and may quote a value. Filters and loggers are
+    the process's, not a thread's: the first who enters silences, the last who leaves restores.
+    """
+
+    def __init__(self) -> None:
+        self._turn, self._inside, self._restore = threading.Lock(), 0, ExitStack()
+
+    def __enter__(self) -> None:
+        with self._turn:
+            if not self._inside:
+                self._restore.enter_context(_without_warnings())
+                self._restore.enter_context(_unlogged("SQLQueryContextLogger"))
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._turn:
+            self._inside -= 1
+            if not self._inside:
+                self._restore.close()
+
+
+_QUIET = _Quiet()
+
+
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the warnings that ibis 12 and Spark cause by themselves with pandas 3 and DuckDB 2; all others pass."""
+def _without_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
         warnings.filterwarnings("ignore", message=".*Pandas4Warning.*")
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="ibis")
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
         warnings.filterwarnings("ignore", message="toPandas attempted Arrow", category=UserWarning)  # may quote a value
-        with _unlogged("SQLQueryContextLogger"):
-            yield
+        yield
 
 
 @contextmanager
 def _unlogged(name: str) -> Iterator[None]:
-    """Without the messages of a logger: Spark's repeats its errors there, and they may quote a value."""
     logger = logging.getLogger(name)
     before, logger.disabled = logger.disabled, True
     try:

@@ -44,7 +44,7 @@ def test_json_is_exactly_one_object(run, folder):
     assert (shown.code, shown.err) == (0, "")
     document = json.loads(shown.out, parse_constant=lambda name: 1 / 0)
     assert json.loads((folder / "result.json").read_text(encoding="utf-8")) == document
-    assert set(document) == {"document", "version", "title", "answers", "certificate", "costs"}
+    assert set(document) == {"document", "version", "title", "about", "answers", "certificate", "costs"}
     counts, ages = document["answers"]
     assert {"name", "question", "rows"} <= set(counts)
     assert [row["member"] for row in ages["rows"]] == [False, True]
@@ -230,7 +230,7 @@ def nothing_may_be_spent(monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("the budget was spent")
 
-    monkeypatch.setattr("tightrope.release.session.answering", refuse)
+    monkeypatch.setattr("tightrope.release.session.prepared", refuse)
 
 
 def test_a_folder_that_cannot_be_written_to_costs_nothing(run, folder, nothing_may_be_spent):
@@ -249,8 +249,8 @@ def test_refusals_end_with_three(run, folder, monkeypatch):
     def refuse(*_: object) -> None:
         raise BudgetRefused("0.5 of the budget is left; plan with share=0.5")
 
-    monkeypatch.setattr("tightrope.release.session.answering", refuse)
-    run("release", folder / "plan.toml").refused_with("share=0.5", code=3)
+    monkeypatch.setattr("tightrope.release.session.prepared", refuse)
+    run("release", folder / "plan.toml").refused_with("share = 0.5", code=3)
 
 
 def test_nonsense(run, folder):

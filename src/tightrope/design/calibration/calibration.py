@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from tightrope.certificates.budget import Budget
 from tightrope.design.composed.composed_question import Question
@@ -16,7 +17,7 @@ from tightrope.mechanisms.families.family import Family, Shaped
 from tightrope.mechanisms.families.registry import offered
 from tightrope.mechanisms.families.weights import LISTED_NATS, Need
 from tightrope.mechanisms.integer.integer_mechanism import IntegerMechanism, Tabulated
-from tightrope.mechanisms.tables.integer_optimum import keeps, optimal_table
+from tightrope.mechanisms.tables.integer_optimum import excess, keeps, optimal_table
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.numerics.checks import whole
 
@@ -24,8 +25,10 @@ SIZE_WITHIN = 1e-6
 """How near, relatively, the least size is approached."""
 MOST_HALVINGS = 120
 """Halvings tried at most: each search ends long before."""
-MOST_DOUBLINGS = 8
-"""Doublings tried at most: a guess is off by less, or tables of 128 bits keep no such δ, however wide."""
+USUAL_DOUBLINGS = 8
+"""Doublings tried whatever they bring: most guesses are off by less."""
+HELPS = 0.75
+"""What a doubling must leave at most of the excess from then on: tables of 128 bits keep no δ below, however wide."""
 CLOSED_FORM = "least noise (closed form)"
 Points = Sequence[tuple[float, float]]
 Build = Callable[[float], IntegerMechanism]
@@ -81,11 +84,16 @@ def least_size(build: Build, points: Points, guess: float) -> IntegerMechanism:
 
 def _first_kept(build: Build, points: Points, guess: float) -> float:
     """The first of guess, 2 guess, 4 guess, … that keeps the points; ``InputError`` of ``build`` ends it."""
-    for doublings in range(MOST_DOUBLINGS + 1):
-        size = guess * 2.0**doublings
-        if keeps_all(build(size), points):
-            return size
-    raise BudgetRefused(f"no size of this noise keeps {list(points)}; raise epsilon or delta")
+    size, before = guess, math.inf
+    for doublings in count():
+        noise = build(size)
+        left = excess(noise.table.atoms(noise.sensitivity), points)
+        if left <= 0:
+            break
+        if doublings >= USUAL_DOUBLINGS and not left <= HELPS * before:
+            raise BudgetRefused(f"no size of this noise keeps {list(points)}; raise epsilon or delta")
+        size, before = 2 * size, left
+    return size
 
 
 def _kept(build: Build, points: Points, size: float) -> IntegerMechanism | None:

@@ -82,9 +82,14 @@ def first_within(build: Callable[[float], NoiseTable], sensitivity: int, points:
 
 def keeps(atoms: Atoms, points: Points) -> bool:
     """Whether an upper bound on δ(ε_i), rounding included, is at most δ_i for every point."""
+    return excess(atoms, points) <= 0
+
+
+def excess(atoms: Atoms, points: Points) -> float:
+    """The most by which an upper bound on δ(ε_i), rounding included, is above δ_i; at most 0 where all are kept."""
     epsilons = np.array([epsilon for epsilon, _ in points])
     above = atoms.profile(epsilons - atoms.slack) * (1 + 2.0**-51 * (len(atoms.losses) + 8))
-    return bool(np.all(above <= np.array([delta for _, delta in points])))
+    return float(np.max(above - np.array([delta for _, delta in points])))
 
 
 def _checked(points: Points) -> list[tuple[float, float]]:
