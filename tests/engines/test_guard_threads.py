@@ -1,4 +1,4 @@
-"""What silences a library is the process's: threads that come and go must leave it as it was, and stay silent inside."""
+"""What silences a library is the process's: threads that come and go leave it as it was, and stay silent inside."""
 
 from __future__ import annotations
 
