@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 AUDIT_EXAMPLE = """\b
 Example:
-  tightrope audit scores.csv --epsilon 1 --delta 1e-5     scores.csv: input,score and a line 1,0.73 for each run
-  tightrope audit --python mechanism:noisy --doubles      noisy(input, runs) returns so many outputs on input 1 or 0
-  tightrope audit canaries.csv --guesses 200              canaries.csv: included,score; one run, many canaries
+  tightrope audit scores.csv --epsilon 1 --delta 1e-5   a header input,score and lines such as 1,0.73
+  tightrope audit --python mechanism:noisy --doubles    noisy(1, runs) and noisy(0, runs) return samples
+  tightrope audit canaries.csv --guesses 200            a header included,score: one run, many canaries
 
 Exit code 1: the claim is refuted.
 """
@@ -33,7 +33,7 @@ class Asked:
     """The options, as typed."""
 
     scores: Annotated[
-        Path | None, typer.Argument(metavar="[SCORES.csv]", help="One line a run: input (1 or 0) and its numbers.")
+        Path | None, typer.Argument(metavar="SCORES.csv", help="One line a run: input (1 or 0) and its numbers.")
     ] = None
     python: Annotated[
         str | None,
