@@ -21,7 +21,7 @@ from tightrope.audit.bands import at_least, at_most, safe_share
 from tightrope.audit.findings import Finding
 from tightrope.numerics.arrays import Floats
 
-AUDITS = int(os.environ.get("TIGHTROPE_AUDITS", "250"))
+AUDITS = int(os.environ.get("TIGHTROPE_AUDITS", "150"))
 RUNS = 400
 BY_LUCK = 1e-9
 CONFIDENCE = 0.95
@@ -100,7 +100,7 @@ def test_error_bars_of_single_thresholds_would_be_seen_to_fail(monkeypatch: pyte
     """What an audit must not do: to look at all thresholds, and to say of the best what holds for one."""
     monkeypatch.setattr(score_bounds, "at_least", a_deviation_below)
     monkeypatch.setattr(score_bounds, "at_most", lambda runs, failure: 1 - a_deviation_below(runs, failure)[::-1])
-    assert failures(PAIRS["Gaussian"], 250) > 100 > most_failures(250)
+    assert failures(PAIRS["Gaussian"], 150) > 60 > most_failures(150)
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_a_million_runs_come_within_a_tenth_of_the_truth(name: str) -> None:
 def test_a_claim_that_is_a_fifth_too_good_is_refuted(name: str) -> None:
     pair = PAIRS[name]
     claim = [(0.8 * pair.loss.epsilon(pair.delta), pair.delta)]
-    found = audited(pair, np.random.default_rng(13), 300_000, claim)
+    found = audited(pair, np.random.default_rng(13), 150_000, claim)
     verdict = found.against(claim)
     assert verdict.refuted
     assert str(verdict).startswith("refuted at 95 %: delta(")

@@ -159,6 +159,8 @@ def test_a_claim_is_refuted_or_what_could_be_seen_is_said() -> None:
         ([1.0, 2.0], [1, 3], 1),
         ([1.0, 2.0], [1, 0], 3),
         ([1.0], [1], 0),
+        (["a"], [1], 1),
+        ([1.0], ["a"], 1),
     ],
 )
 def test_what_is_no_run_is_refused(scores: list[float], included: list[int], guesses: int) -> None:

@@ -138,7 +138,10 @@ def one_run(scores: ArrayLike, included: ArrayLike, *, guesses: int, confidence:
     >>> found.correct, found.epsilon(0.0) > 3
     (100, True)
     """
-    values, truth = np.asarray(scores, dtype=np.float64), np.asarray(included)
+    try:
+        values, truth = np.asarray(scores, dtype=np.float64), np.asarray(included)
+    except (TypeError, ValueError):
+        raise InputError("scores", "something else", "a list of numbers, one a canary") from None
     if values.ndim != 1 or values.shape != truth.shape or np.isnan(values).any():
         raise InputError("scores", f"shape {values.shape}", "one number, not NaN, for each entry of included")
     if not np.isin(truth, (0, 1)).all():

@@ -35,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delitem(sys.modules, "functions_to_audit", raising=False)
     (tmp_path / "functions_to_audit.py").write_text(FUNCTIONS)
     draw = np.random.default_rng(3)
-    lines = [f"{which},{draw.laplace(which):.17g}" for which in (1, 0) * 20_000]
+    lines = [f"{which},{draw.laplace(which):.17g}" for which in (1, 0) * 10_000]
     (tmp_path / "scores.csv").write_text("\n".join(["input,score", *lines]))
     included = draw.random(1_000) < 0.5
     right = draw.random(1_000) < 0.9
@@ -48,7 +48,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_bounds_of_a_file_as_json(run):
     shown = run("audit", "scores.csv", "--json")
     found = json.loads(shown.out)
-    assert (shown.code, found["runs"], found["confidence"]) == (0, [20_000, 20_000], 0.99)
+    assert (shown.code, found["runs"], found["confidence"]) == (0, [10_000, 10_000], 0.99)
     bounds = {row["delta"]: row["at_least"] for row in found["epsilon"]}
     assert 0.8 < bounds[0.0] <= 1 and bounds[0.1] < bounds[0.001]
     assert 0.35 < found["total_variation"] < 1 - math.exp(-0.5)
@@ -118,10 +118,10 @@ def test_several_numbers_a_run_and_last_bits_go_through_a_classifier(run):
     run("audit", "--python", "functions_to_audit:rows", "--doubles").refused_with("one number a run")
 
 
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("ending", ["png", "svg"])
 def test_a_picture(run, here, ending):
-    shown = run("audit", "scores.csv", "--epsilon", "2", "--delta", "0.01", "--plot", f"curve.{ending}")
-    assert shown.code == 0 and (here / f"curve.{ending}").stat().st_size > 2_000
+    shown = run("audit", "scores.csv", "--epsilon", "0.5", "--plot", f"curve.{ending}")
+    assert shown.code == 1 and (here / f"curve.{ending}").stat().st_size > 2_000
     run("audit", "scores.csv", "--plot", "curve.txt").refused_with("plot", ".png")
     run("audit", "scores.csv", "--plot", "no/such/folder.png").refused_with("plot")
 
