@@ -103,6 +103,45 @@ def test_no_private_attack_reaches_more(canaries: int, guesses: int, epsilon: fl
             assert best == pytest.approx(ours, abs=1e-7)  # which some attack reaches
 
 
+def most_probable_alike(epsilon: float, delta: float, canaries: int, guesses: int, correct: int) -> float:
+    """The same where all canaries and both answers are treated alike: p_w is the chance of w right guesses."""
+    gamma, right = math.exp(epsilon), np.arange(guesses)
+    up, down = sparse.lil_matrix((guesses, guesses + 1)), sparse.lil_matrix((guesses, guesses + 1))
+    up[right, right + 1], up[right, right] = right + 1, -gamma * (guesses - right)
+    down[right, right], down[right, right + 1] = guesses - right, -gamma * (right + 1)
+    slack = -sparse.identity(2 * guesses)
+    total = sparse.hstack([sparse.csr_matrix((1, guesses + 1)), np.ones((1, 2 * guesses))])
+    rows = sparse.vstack([sparse.hstack([sparse.vstack([up, down]), slack]), total]).tocsr()
+    gain = np.append((np.arange(guesses + 1) >= correct).astype(float), np.zeros(2 * guesses))
+    found = optimize.linprog(
+        -gain,
+        A_ub=rows,
+        b_ub=np.append(np.zeros(2 * guesses), canaries * delta),
+        A_eq=np.append(np.ones(guesses + 1), np.zeros(2 * guesses))[None, :],
+        b_eq=[1.0],
+        method="highs",
+    )
+    assert found.status == 0
+    return float(-found.fun)
+
+
+@pytest.mark.parametrize("canaries, guesses", [(20, 20), (60, 15), (200, 40)])
+@pytest.mark.parametrize("epsilon, delta", [(0.0, 1e-4), (0.4, 1e-3), (1.5, 1e-5)])
+def test_many_canaries_that_are_treated_alike(canaries: int, guesses: int, epsilon: float, delta: float) -> None:
+    for correct in range(guesses // 2, guesses + 1, 3):
+        best = most_probable_alike(epsilon, delta, canaries, guesses, correct)
+        ours = OneRun(canaries, guesses, correct).p_value(epsilon, delta)
+        assert best <= ours + 1e-7
+        if canaries * delta < 0.01:
+            assert best == pytest.approx(ours, abs=1e-7)
+
+
+def test_both_programs_agree() -> None:
+    for correct in (1, 2, 3):
+        assert most_probable_alike(0.5, 0.03, 3, 3, correct) == pytest.approx(most_probable(0.5, 0.03, 3, 3, correct))
+        assert most_probable_alike(1.0, 0.2, 3, 2, 2) == pytest.approx(most_probable(1.0, 0.2, 3, 2, 2))
+
+
 def test_without_its_term_for_delta_the_bound_would_be_wrong() -> None:
     best = most_probable(0.5, 0.03, 3, 3, 3)
     assert best > OneRun(3, 3, 3).p_value(0.5, 0.0) + 0.02
