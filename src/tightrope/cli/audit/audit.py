@@ -66,8 +66,9 @@ def audit(asked: Asked) -> None:
     from tightrope.cli.audit.sources import CANARIES
     from tightrope.cli.output import working
 
-    table, claim = _table(asked), _claim(asked)
+    claim = _claim(asked)
     with working("Auditing ..."):
+        table = _table(asked)
         if table.kind == CANARIES:
             found: Finding | OneRun = _one_run(table, asked)
         else:
