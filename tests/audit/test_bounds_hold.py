@@ -16,6 +16,7 @@ import pytest
 from scipy import stats
 
 import tightrope as tr
+from tests.randomness.keyed import InsecureKeyed
 from tightrope.audit import score_bounds
 from tightrope.audit.bands import at_least, at_most, safe_share
 from tightrope.audit.findings import Finding
@@ -59,7 +60,8 @@ PAIRS = {
 
 def audited(pair: Pair, draw: np.random.Generator, runs: int, claim: list[tuple[float, float]] | None) -> Finding:
     one, other = pair.first(draw, runs), pair.second(draw, runs)
-    return tr.audit.scores(one, other, confidence=CONFIDENCE, claim=claim)
+    halves = InsecureKeyed(int(draw.integers(1 << 60)))
+    return tr.audit.scores(one, other, confidence=CONFIDENCE, claim=claim, randomness=halves)
 
 
 def wrong(pair: Pair, found: Finding, allowed: Floats, epsilons: list[float]) -> bool:

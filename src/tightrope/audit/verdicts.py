@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 
 from tightrope.audit.claims import Points
 from tightrope.audit.power import LAWS, least_seen
 from tightrope.audit.rates import Rates
-from tightrope.report.words.digits import DOWN, UP, percent, significant
+from tightrope.certificates.budget import product
+from tightrope.report.words.digits import DOWN, UP, significant
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,11 @@ class Verdict:
         if self.refuted:
             proven = significant(self.proven_delta, 3, DOWN)
             told = f"delta({self.epsilon:.6g}) <= {self.delta:.6g} was claimed, delta >= {proven}"
-            return f"refuted at {percent(self.confidence)}: {told}"
+            return f"refuted at {in_percent(self.confidence)}: {told}"
         least = {law: size for law, size in self.could_have_seen.items() if math.isfinite(size)}
         seen = ", ".join(f"{significant(size, 3, UP)} ({law})" for law, size in least.items())
         told = f"could have seen {self.seen_of} >= {seen}" if seen else "could have seen nothing: more runs"
-        return f"not refuted at {percent(self.confidence)}; {told}"
+        return f"not refuted at {in_percent(self.confidence)}; {told}"
 
 
 def judged(rates: Rates, points: Points, runs: tuple[int, int], confidence: float, failure: float) -> Verdict:
@@ -54,3 +56,13 @@ def seen_of(points: Points) -> str:
     """What the numbers of ``could_have_seen`` are."""
     epsilon, delta = points[0]
     return f"epsilon at delta = {delta:g}" if epsilon > 0 else "total variation"
+
+
+def in_percent(confidence: float) -> str:
+    """All of its digits: it must not be rounded to certainty.
+
+    >>> in_percent(0.99), in_percent(0.999999999999)
+    ('99 %', '99.9999999999 %')
+    """
+    digits = f"{product(Decimal(100), Decimal(repr(confidence))):f}"
+    return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits} %"

@@ -66,11 +66,13 @@ def test_a_claim_that_is_too_good_is_refuted_with_exit_code_1(run):
 
 @pytest.mark.usefixtures("here")
 def test_a_claim_that_holds_is_not_refuted_and_what_was_visible_is_said(run):
-    shown = run("audit", "scores.csv", "--epsilon", "1", "--delta", "0.001", "--json")
+    """The halves are new every time: at this confidence a claim that holds is refuted once in 1e12 times."""
+    sure = ("--confidence", "0.999999999999")
+    shown = run("audit", "scores.csv", "--epsilon", "1", "--delta", "0.001", "--json", *sure)
     verdict = json.loads(shown.out)["verdict"]
     assert shown.code == 0 and not verdict["refuted"]
-    assert 1 < verdict["could_have_seen"]["randomised response"] < 1.3
-    assert verdict["text"].startswith("not refuted at 99 %; could have seen epsilon at delta = 0.001 >= 1.")
+    assert 1 < verdict["could_have_seen"]["randomised response"] < 1.5
+    assert verdict["text"].startswith("not refuted at 99.9999999999 %; could have seen epsilon at delta = 0.001 >= 1.")
 
 
 @pytest.mark.usefixtures("here")
@@ -112,7 +114,7 @@ def test_functions_that_are_none_are_refused(run, name, words):
 def test_several_numbers_a_run_and_last_bits_go_through_a_classifier(run):
     pytest.importorskip("sklearn")
     rows = json.loads(run("audit", "--python", "functions_to_audit:rows", "--runs", "4000", "--json").out)
-    assert 0.35 < rows["total_variation"] < 0.53
+    assert 0.25 < rows["total_variation"] < 0.53  # seven standard deviations to either side
     bits = run("audit", "--python", "functions_to_audit:noisy", "--runs", "6000", "--doubles", "--epsilon", "1")
     assert bits.code == 1  # noise added as doubles: ε = 1 is claimed, and the last bits give more away
     run("audit", "--python", "functions_to_audit:rows", "--doubles").refused_with("one number a run")

@@ -152,6 +152,7 @@ def _seen(found: Finding | OneRun) -> dict[str, Any]:
 
 def _tell(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None, as_json: bool) -> None:
     from tightrope.audit import OneRun
+    from tightrope.audit.verdicts import in_percent
     from tightrope.cli.output import print_json, print_table, say
     from tightrope.report.words.digits import DOWN, percent, significant
 
@@ -164,7 +165,7 @@ def _tell(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None
     else:
         say(f"{found.runs[0]:,} runs on the first input, {found.runs[1]:,} on the second")
         together = "all together"
-    say(f"With a confidence of {percent(found.confidence)}, {together}:\n")
+    say(f"With a confidence of {in_percent(found.confidence)}, {together}:\n")
     rows = [[f"{row['delta']:g}", significant(row["at_least"], 4, DOWN)] for row in data["epsilon"]]
     print_table(["delta", "epsilon, at least"], rows)
     say(f"\ntotal variation at least {significant(data['total_variation'], 4, DOWN)}: an attacker who guesses")
