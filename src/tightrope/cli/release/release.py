@@ -239,6 +239,6 @@ def _show_promise(certificate: Mapping[str, Any]) -> None:
 
     words = promise(certificate)
     heading("The promise")
-    say(f"An attacker who guesses {words.guess} is right at most {words.success} of the time.")
+    say(*([str(words.attack)] if words.attack else []))
     say(f"epsilon {words.epsilon}: {words.epsilon_meaning}", f"delta {words.delta}: {words.delta_meaning}")
     say(*([f"{words.protected}."] if words.protected else []), *words.facts)
