@@ -118,8 +118,9 @@ def _released(plan: Plan, file: PlanFile, folder: Path, force: bool) -> ReleaseR
 def _keep(files: Reserved, result: ReleaseResult) -> None:
     """Answers first: with them, the rest could be made again."""
     from tightrope.certificates.document import written
+    from tightrope.certificates.results import results_csv
     from tightrope.cli.release.last_resort import kept_anyway
-    from tightrope.release.tables import results_csv, results_parquet
+    from tightrope.release.tables import results_parquet
     from tightrope.report import html
 
     texts = {RESULT: written(result), CERTIFICATE: written(result.certificate)}

@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 
 from tightrope.certificates.printable import printable
 from tightrope.certificates.words.digits import UP, percent, significant
+from tightrope.report.pages.attached import Attached, attached
 from tightrope.report.pages.table import Line, lines, narrower_than_dots
 from tightrope.report.pictures import curves
 from tightrope.report.pictures.dots import AxisChart, ListChart, axis_chart, list_chart
@@ -89,6 +90,7 @@ class Page:
     left_out: list[tuple[str, str]]
     privacy: PrivacyView
     about: list[tuple[str, str]]
+    attached: list[Attached]
 
 
 def page_view(document: Json) -> Page:
@@ -99,7 +101,8 @@ def page_view(document: Json) -> Page:
     left_out, privacy = wording.left_out(document), privacy_view(certificate)
     said = promise(certificate)
     guesses = hundred(said.guesses) if said.guesses else []
-    return Page(printable(text(document, "title")), said, guesses, answers, left_out, privacy, _about(document))
+    title, about, files = printable(text(document, "title")), _about(document), attached(document)
+    return Page(title, said, guesses, answers, left_out, privacy, about, files)
 
 
 ABOUT = {"description": "", "origin": "Source", "publisher": "Published by", "contact": "Contact"}
