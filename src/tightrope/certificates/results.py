@@ -45,9 +45,9 @@ def _missing(answer: AnswerDocument, row: Mapping[str, Any]) -> str:
 
 
 def _key_column(name: str) -> str:
-    """A key column that is called as the column of questions is marked as a key.
+    """A key column that is called as the column of questions is marked as a key, and so is what looks marked.
 
-    >>> _key_column("question"), _key_column("city")
-    ('by question', 'city')
+    >>> _key_column("question"), _key_column("by question"), _key_column("city")
+    ('by question', 'by by question', 'city')
     """
-    return f"by {name}" if name in (QUESTION, MISSING) else name
+    return f"by {name}" if name in (QUESTION, MISSING) or name.startswith("by ") else name

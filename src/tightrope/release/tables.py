@@ -16,7 +16,7 @@ SHOWN_ROWS = 60
 
 def results_parquet(result: ReleaseResult) -> bytes:
     """The same table as a Parquet file: measures are doubles, keys what they are, or text where kinds differ."""
-    from pyarrow import BufferOutputStream, array, float64, string, table
+    from pyarrow import BufferOutputStream, float64, string, table
     from pyarrow.parquet import write_table
 
     columns = results_columns(result)
@@ -25,10 +25,20 @@ def results_parquet(result: ReleaseResult) -> bytes:
         mixed = len({type(value) for value in found if value is not None}) > 1
         number = name in (*MEASURES, *PAID)
         kind = float64() if number else string() if name in (QUESTION, MISSING) or mixed else None
-        arrays[name] = array([str(v) if mixed and not number and v is not None else v for v in found], kind)
+        arrays[name] = _array([str(v) if mixed and not number and v is not None else v for v in found], kind)
     sink = BufferOutputStream()
     write_table(table(arrays), sink)
     return bytes(sink.getvalue())
+
+
+def _array(found: list[Any], kind: Any) -> Any:
+    """What no type of Arrow holds is text: nothing that was paid for fails to be written."""
+    from pyarrow import ArrowException, array
+
+    try:
+        return array(found, kind)
+    except (ArrowException, OverflowError):
+        return array([None if value is None else str(value) for value in found])
 
 
 def answer_html(answer: AnswerDocument) -> str:
