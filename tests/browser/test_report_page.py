@@ -52,9 +52,9 @@ def measured(folder: Path, width: int, *flags: str) -> dict[str, Any]:
     return measured_page(report.html(released.everything()), folder, width, *flags)
 
 
-def measured_page(text: str, folder: Path, width: int, *flags: str) -> dict[str, Any]:
-    """The same for any page."""
-    page = text.replace("</body>", MEASURE + "</body>")
+def measured_page(text: str, folder: Path, width: int, *flags: str, script: str = MEASURE) -> dict[str, Any]:
+    """The same for any page, and for any script that writes JSON to the outer page."""
+    page = text.replace("</body>", script + "</body>")
     frame = f'<iframe style="border:0;width:{width}px;height:900px" srcdoc="{html.escape(page)}"></iframe>'
     outer = folder / "frame.html"
     outer.write_text(f'<!doctype html><meta charset="utf-8"><pre id="found"></pre>{frame}', encoding="utf-8")

@@ -13,9 +13,9 @@ import pytest
 import tightrope as tr
 from tightrope import report
 from tightrope.certificates.planned import PLANNED, PlannedRelease
+from tightrope.certificates.words.digits import one_in, percent, significant
 from tightrope.errors import InputError, PlanError
 from tightrope.report.words.answers import Row
-from tightrope.report.words.digits import one_in, percent, significant
 from tightrope.report.words.interval import shown
 
 BUDGET = tr.Budget(epsilon=4, delta=1e-6)

@@ -46,6 +46,19 @@ class Guarantee:
         """How often an attacker with an even prior is right, at best: (1 + η)/2."""
         return (1 + self.total_variation) / 2
 
+    def explain(self) -> str:
+        """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up.
+
+        >>> print(Guarantee(1.0, 1e-6).explain())  # doctest: +ELLIPSIS
+        An attacker who sees what comes out and guesses ... is right at most 73.2 % of the time; a coin ...
+        """
+        from tightrope.certificates.words import chances
+        from tightrope.certificates.words.explained import of_numbers
+
+        stated = self.total_variation < self.largest_total_variation
+        eta = self.total_variation if stated else chances.total_variation(self.epsilon, self.delta)
+        return of_numbers(self.epsilon, self.delta, chances.success(eta))
+
 
 def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -7,8 +7,11 @@ from typing import Literal
 from tightrope.certificates.document import Part, Probability, Promised, Size
 from tightrope.certificates.reading import Reader
 from tightrope.certificates.release import Alternative, Asked, Neighbours
+from tightrope.certificates.words.explained import of_release
 
 PLANNED = Reader("planned release", "take what tightrope plan --json prints: planning anew costs nothing")
+
+WOULD_SAY = "all that this plan would say, once released,"
 
 
 class PlannedAnswer(Asked, frozen=True, kw_only=True):
@@ -55,3 +58,7 @@ class PlannedRelease(Promised, frozen=True, kw_only=True):
     alternatives: tuple[Alternative, ...]
     table: tuple[BudgetRow, ...] | None
     costs: PlannedCosts | None = None
+
+    def explain(self) -> str:
+        """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
+        return of_release(self.epsilon, self.delta, self.attack_success, self.neighbours.protected, WOULD_SAY)

@@ -19,6 +19,8 @@ from tightrope.certificates.document import (
     Size,
 )
 from tightrope.certificates.reading import Reader
+from tightrope.certificates.words.explained import of_release
+from tightrope.certificates.words.person import Protected
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
@@ -42,6 +44,13 @@ class Neighbours(Part, frozen=True, kw_only=True):
     rows_per_group: Counted
     groups_per_person: Counted
     statement: str
+
+    @property
+    def protected(self) -> Protected:
+        """The same for sentences."""
+        return Protected(
+            self.means, self.person or "", self.rows_per_person, self.groups_per_person, self.rows_per_group
+        )
 
 
 class TailPart(Part, frozen=True, kw_only=True):
@@ -200,6 +209,12 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     ledger: str
     entry: LedgerEntry | None = None
     public_tables: tuple[PublicTablePart, ...] = ()
+
+    def explain(self) -> str:
+        """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
+        return of_release(
+            self.epsilon, self.delta, self.attack_success, self.neighbours.protected, "all that this release says"
+        )
 
 
 class NoiseUsed(Part, frozen=True, kw_only=True):

@@ -165,8 +165,8 @@ def _draw(laws: Laws, path: Path) -> None:
 
 
 def _show(budget: Budget, data: Mapping[str, Any]) -> None:
+    from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.output import heading, print_table, say
-    from tightrope.report.words.digits import UP, significant
 
     sensitivity, certificate = data["sensitivity"], data["certificate"]
     say(f"Whole-number noise for one answer that a person changes by at most {sensitivity}", f"{budget}\n")
@@ -193,8 +193,8 @@ def _argument(certificate: Mapping[str, Any]) -> str:
 
 
 def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
+    from tightrope.certificates.words.digits import DOWN, UP, significant
     from tightrope.cli.output import print_table, say
-    from tightrope.report.words.digits import DOWN, UP, significant
 
     releases, sensitivity = data["releases"], data["sensitivity"]
     say(f"Whole-number noise for each of {releases:,} answers that a person changes by at most {sensitivity}")
@@ -215,7 +215,7 @@ def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:
-    from tightrope.report.words.digits import UP, fixed, significant
+    from tightrope.certificates.words.digits import UP, fixed, significant
 
     if not row["possible"]:
         return [f"{row['family']}: not possible, {row['reason']}", *["–"] * 6]

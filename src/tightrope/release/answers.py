@@ -23,9 +23,10 @@ from tightrope.certificates.release import (
     ReleaseCertificate,
     ReleaseResult,
 )
+from tightrope.certificates.results import results_csv
 from tightrope.errors import InputError
 from tightrope.release.questions.node import Question
-from tightrope.release.tables import answer_html, results_csv, results_parquet
+from tightrope.release.tables import answer_html, results_parquet
 from tightrope.release.wording import rounded_up
 
 if TYPE_CHECKING:

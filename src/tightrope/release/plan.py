@@ -125,5 +125,9 @@ class Plan(Sealed):
         """What will be spent and how accurate each answer will be; with what each of ``budgets`` buys."""
         return self._draft.document(title, budgets)
 
+    def explain(self) -> str:
+        """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
+        return self._draft.explain()
+
     def __str__(self) -> str:
         return str(self._draft)

@@ -1,32 +1,17 @@
-"""Answers as tables for other programs: CSV for spreadsheets, HTML for notebooks."""
+"""Answers as tables for other programs: Parquet for data frames, HTML for notebooks."""
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tightrope.certificates.printable import part_named, printable
 from tightrope.certificates.release import MEASURES, PAID, AnswerDocument, ReleaseResult
+from tightrope.certificates.results import MISSING, QUESTION, results_columns
 
-QUESTION, MISSING = "question", "missing"
 SHOWN_ROWS = 60
 """A notebook shows so many groups of an answer at most."""
-
-
-def results_csv(result: ReleaseResult) -> str:
-    """One line a group; texts in quotes, numbers with every digit, nothing where there is nothing.
-
-    A total has no keys. Where a group is that of what is missing, ``missing`` names the columns that it is missing in.
-    """
-    columns = _columns(result)
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return file.getvalue()
 
 
 def results_parquet(result: ReleaseResult) -> bytes:
@@ -34,7 +19,7 @@ def results_parquet(result: ReleaseResult) -> bytes:
     from pyarrow import BufferOutputStream, float64, string, table
     from pyarrow.parquet import write_table
 
-    columns = _columns(result)
+    columns = results_columns(result)
     arrays = {}
     for name, found in columns.items():
         mixed = len({type(value) for value in found if value is not None}) > 1
@@ -56,25 +41,6 @@ def _array(found: list[Any], kind: Any) -> Any:
         return array([None if value is None else str(value) for value in found])
 
 
-def _columns(result: ReleaseResult) -> dict[str, list[Any]]:
-    """The columns of the table of all answers, one value a group."""
-    keys = dict.fromkeys(name for answer in result.answers for name in answer.by)
-    every = [(answer, row) for answer in result.answers for row in answer.rows]
-    paid = [name for name in PAID if any(name in row for _, row in every)]
-    missing = [_missing(answer, row) or None for answer, row in every]
-    return {
-        QUESTION: [answer.name for answer, _ in every],
-        **{_key_column(name): [row.get(name) for _, row in every] for name in keys},
-        **{name: [row.get(name) for _, row in every] for name in (*MEASURES, *paid)},
-        **({MISSING: missing} if any(missing) else {}),
-    }
-
-
-def _missing(answer: AnswerDocument, row: Mapping[str, Any]) -> str:
-    """The key columns in which a group is that of what is missing."""
-    return ", ".join(name for name in answer.by if row[name] is None)
-
-
 def answer_html(answer: AnswerDocument) -> str:
     """A table with the keys, the value and its interval; what people wrote is shown as text, whatever it is."""
     names = (*answer.by, *MEASURES, *(name for name in PAID if any(name in row for row in answer.rows)))
@@ -84,15 +50,6 @@ def answer_html(answer: AnswerDocument) -> str:
     rest = f"<p>... and {more:,} more groups in .frame</p>" if more > 0 else ""
     caption = f"{_text(answer.name)}: {_text(answer.question)}; 95 % intervals"
     return f"<table><caption>{caption}</caption><tr>{head}</tr>{''.join(shown)}</table>{rest}"
-
-
-def _key_column(name: str) -> str:
-    """A key column that is called as the column of questions is marked as a key, and so is what looks marked.
-
-    >>> _key_column("question"), _key_column("by question"), _key_column("city")
-    ('by question', 'by by question', 'city')
-    """
-    return f"by {name}" if name in (QUESTION, MISSING) or name.startswith("by ") else name
 
 
 def _fields(row: Mapping[str, Any], names: Iterable[str]) -> list[Any]:

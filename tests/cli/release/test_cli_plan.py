@@ -16,6 +16,22 @@ def test_it_says_what_is_promised_and_how_accurate_it_will_be(run, folder):
     assert "\x1b" not in shown.out
 
 
+def test_it_says_the_promise_in_plain_words(run, folder):
+    shown = run("plan", folder / "plan.toml", "--explain")
+    assert (shown.code, shown.err) == (0, "")
+    said = " ".join(shown.out.split())
+    for words in (
+        "An attacker who sees all that this plan would say",
+        "whatever else they know",
+        "50 right: so many a",
+    ):
+        assert words in said
+    assert shown.out.count("●") == 51  # 50 guesses, and the legend
+    refused = run("plan", folder / "plan.toml", "--explain", "--json")
+    assert refused.code == 2
+    assert "left out beside --json and --table" in refused.err
+
+
 def test_json_is_one_object_of_finite_numbers(run, folder):
     shown = json.loads(run("plan", folder / "plan.toml", "--json").out, parse_constant=lambda name: 1 / 0)
     assert shown["epsilon"] <= 1

@@ -87,7 +87,7 @@ def test_the_budget_is_shown(page: str) -> None:
 def test_errors_by_size_are_listed_where_they_depend_on_it(page: str) -> None:
     """As in the plan: where keys are found (a group may be withheld) and for means; not for a total."""
     sections = re.findall(r'<section class="answer".*?</section>', page, re.DOTALL)
-    assert ["Errors by group size" in section for section in sections] == [True, True, False, False]
+    assert ["by the size of the group" in section for section in sections] == [True, True, False, False]
 
 
 def test_how_often_a_group_is_withheld_is_said_as_in_the_plan() -> None:

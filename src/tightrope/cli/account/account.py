@@ -95,7 +95,7 @@ def _show(found: Account) -> None:
 
 
 def _step_line(step: Step) -> list[str]:
-    from tightrope.report.words.digits import MISSING, percent
+    from tightrope.certificates.words.digits import MISSING, percent
 
     parameters = ", ".join(f"{name} {_typed(value)}" for name, value in step.parameters.items())
     erased = MISSING if step.erase is None else percent(step.erase)
@@ -116,7 +116,7 @@ def _sample(step: Step) -> str:
 
 def _bound_line(given: float, safe: float | None, row: EpsilonBracket | DeltaBracket) -> list[str]:
     """The number rounded to the private side, and its bracket rounded outwards."""
-    from tightrope.report.words.digits import DOWN, UP
+    from tightrope.certificates.words.digits import DOWN, UP
 
     bracket = f"{digits(row.lower, 12, DOWN)} … {digits(row.upper, 12, UP)}"
     return [f"{given:g}", digits(safe, 6, UP), bracket, relative_width(row.relative_width)]

@@ -30,8 +30,8 @@ def gained(loss: PrivacyLoss, rates: Sequence[float], statement: str) -> Gained:
 
 def show_attack(found: Gained) -> None:
     """The table, and how often a guess is right; rounded up."""
+    from tightrope.certificates.words.digits import UP, percent, significant
     from tightrope.cli.output import print_table, say
-    from tightrope.report.words.digits import UP, percent, significant
 
     rates = [[percent(row.false_positive_rate), percent(row.true_positive_rate, UP)] for row in found.attack]
     print_table(["false alarms", "members recognised, at most"], rows=rates, left=0)
@@ -45,13 +45,13 @@ def relative_width(width: float | None) -> str:
     >>> relative_width(1e-3), relative_width(0.0)
     ('1e-03', '0')
     """
-    from tightrope.report.words.digits import MISSING
+    from tightrope.certificates.words.digits import MISSING
 
     return MISSING if width is None else f"{width:.0e}" if width else "0"
 
 
 def digits(value: float | None, count: int, rounding: str) -> str:
     """The number with so many digits; None: there is no bound."""
-    from tightrope.report.words.digits import significant
+    from tightrope.certificates.words.digits import significant
 
     return "∞ (no bound)" if value is None else significant(value, count, rounding)

@@ -195,8 +195,8 @@ def _drawn(run: DpSgd, delta: float, path: Path) -> Path:
 
 
 def _show(found: TrainingAccount) -> None:
+    from tightrope.certificates.words.digits import DOWN, UP, significant
     from tightrope.cli.output import heading, print_table, say
-    from tightrope.report.words.digits import DOWN, UP, significant
 
     size = f"batches of {found.batch:,} out of {found.examples:,} examples ({found.sampling} sampling)"
     say(f"DP-SGD, {found.steps:,} steps, {size}")
@@ -217,7 +217,7 @@ def _show(found: TrainingAccount) -> None:
 
 def _line(way: Way) -> list[str]:
     """Bounds are rounded up, the limit to the nearest."""
-    from tightrope.report.words.digits import NEAREST, UP, significant
+    from tightrope.certificates.words.digits import NEAREST, UP, significant
 
     rounding = NEAREST if "not a bound" in way.statement else UP
     epsilon = "∞" if way.epsilon is None else significant(way.epsilon, 6, rounding)

@@ -187,9 +187,9 @@ def _show(data: Mapping[str, Any]) -> None:
 
 
 def _show_coupling(data: Mapping[str, Any]) -> None:
+    from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.couple.fit import show_learning
     from tightrope.cli.output import say
-    from tightrope.report.words.digits import UP, significant
 
     say(f"The file is {data['origin']['secrecy']}.")
     off = significant(data["target_error"] * 2.0**128, 2, UP)
@@ -220,6 +220,6 @@ def _words(bound: Mapping[str, float]) -> str:
 
 def _number(value: float) -> str:
     """Everything here is an upper bound: rounded up."""
-    from tightrope.report.words.digits import UP, significant
+    from tightrope.certificates.words.digits import UP, significant
 
     return significant(value, 4, UP) if math.isfinite(value) else "∞"

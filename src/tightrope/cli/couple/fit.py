@@ -179,8 +179,8 @@ def _group(name: str, found: Moves) -> dict[str, Any]:
 
 
 def _show(data: Mapping[str, Any], asked: Asked) -> None:
+    from tightrope.certificates.words.digits import UP, percent, significant
     from tightrope.cli.output import print_table, say
-    from tightrope.report.words.digits import UP, percent, significant
 
     say(f"{len(data['groups'])} groups of {asked.group}, {data['points']} points; target: {asked.target}\n")
     rows = [
@@ -201,8 +201,8 @@ def _show(data: Mapping[str, Any], asked: Asked) -> None:
 
 def show_learning(origin: Mapping[str, Any]) -> None:
     """For laws that were learned: what was spent, and what is left since they are only nearly right."""
+    from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.output import say
-    from tightrope.report.words.digits import UP, significant
 
     own = origin.get("learning")
     if own is None:

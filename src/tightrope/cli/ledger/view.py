@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from tightrope.certificates.printable import printable
+from tightrope.certificates.words.digits import UP, significant
 from tightrope.cli.output import heading, print_table, say
-from tightrope.report.words.digits import UP, significant
 
 Json = Mapping[str, Any]
 WIDTH = 50

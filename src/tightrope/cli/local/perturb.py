@@ -64,7 +64,7 @@ def perturb(
 
 def _price(told: Guarantee) -> str:
     """What a report says about a person: whoever runs a study that others wrote sees what it asks for."""
-    from tightrope.report.words.digits import UP, percent, significant
+    from tightrope.certificates.words.digits import UP, percent, significant
 
     success = percent(told.attack_success, UP)
     return (

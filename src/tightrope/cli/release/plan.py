@@ -22,24 +22,31 @@ Within = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=50", help="Take the least budget with which 95 % of NAME are within ± 50 (or 5%)."),
 ]
+Explain = Annotated[bool, typer.Option("--explain", help="Say in plain words what the plan promises, and no more.")]
 Json = Mapping[str, Any]
 
 
-def plan(path: PlanPath, budgets: Budgets = False, within: Within = None, as_json: AsJson = False) -> None:
+def plan(
+    path: PlanPath, budgets: Budgets = False, within: Within = None, explain: Explain = False, as_json: AsJson = False
+) -> None:
     """Show what a plan promises and how accurate it will be.
 
-    Or the least budget that is as accurate as wanted. Reads the names and types of the columns, never a value, and
-    spends nothing.
+    Or the least budget that is as accurate as wanted; or the promise in words for everybody. Reads the names and types
+    of the columns, never a value, and spends nothing.
     """
     from tightrope.certificates.document import plain
-    from tightrope.cli.output import print_document, working
+    from tightrope.cli.output import print_document, say, working
     from tightrope.release.documents.plan_file import load
     from tightrope.release.documents.standing import standing
 
+    _alone(explain, beside=as_json or budgets)
     file = load(path)
     wanted = _wanted(within or [])
     with working("Looking for the least budget ..." if wanted else "Choosing the least noise ..."):
         chosen = file.plan(wanted)
+    if explain:
+        say(*chosen.explain().split("\n"))
+        return
     with working("Trying other budgets ..." if budgets else "Computing the errors ..."):
         document = chosen.document(file.title, _budgets(chosen) if budgets else None)
     if as_json:
@@ -49,6 +56,14 @@ def plan(path: PlanPath, budgets: Budgets = False, within: Within = None, as_jso
     _show(data, path, file.title, standing(file, chosen))
     if data["table"] is not None:
         _show_budgets(data["table"])
+
+
+def _alone(explain: bool, *, beside: bool) -> None:
+    """Words are not asked for together with numbers."""
+    from tightrope.errors import InputError
+
+    if explain and beside:
+        raise InputError("--explain", True, "left out beside --json and --table", "it says the promise, in words alone")
 
 
 def _wanted(within: Sequence[str]) -> dict[str, str]:
@@ -71,9 +86,9 @@ def _budgets(chosen: Plan) -> list[Budget]:
 
 def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> None:
     from tightrope.certificates.printable import printable
+    from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.output import heading, say
     from tightrope.release.wording import costs_lines
-    from tightrope.report.words.digits import UP, significant
 
     say(*([printable(title)] if title else []))
     say(f"The promise: epsilon {significant(data['epsilon'], 3, UP)} at delta {significant(data['delta'], 2, UP)}.")
@@ -93,8 +108,8 @@ def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> No
 
 def _show_answer(answer: Json) -> None:
     from tightrope.certificates.printable import printable
+    from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.output import heading, print_table, say
-    from tightrope.report.words.digits import UP, significant
 
     heading(f"{printable(answer['name'])}: {answer['question']}")
     say(f"{answer['meaning']}, over {answer['over']}.")
@@ -112,7 +127,7 @@ def _show_answer(answer: Json) -> None:
 
 def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:
     """Errors at each group size, and how likely the group is to be withheld."""
-    from tightrope.report.words.digits import UP, fixed, significant
+    from tightrope.certificates.words.digits import UP, fixed, significant
     from tightrope.report.words.wording import withheld
 
     columns = ["rows in a group", "expected error", "95 % within ±", "withheld"]
@@ -138,8 +153,8 @@ def _show_alternatives(alternatives: Sequence[Json]) -> None:
 
 def _show_budgets(table: Sequence[Json]) -> None:
     """A column a budget; a line a question, and group size where the error depends on it."""
+    from tightrope.certificates.words.digits import MISSING, UP, percent, significant
     from tightrope.cli.output import heading, print_table, say
-    from tightrope.report.words.digits import MISSING, UP, percent, significant
 
     heading("What other budgets buy: 95 % of answers within ± (rows in the group)")
     columns = ["epsilon", *(significant(row["epsilon"]) for row in table)]
@@ -163,6 +178,6 @@ def _labels(table: Sequence[Json]) -> list[str]:
 
 
 def _widths(table: Sequence[Json], label: str) -> list[str]:
-    from tightrope.report.words.digits import UP, significant
+    from tightrope.certificates.words.digits import UP, significant
 
     return [significant(_lines(row).get(label), 2, UP) for row in table]

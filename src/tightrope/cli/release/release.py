@@ -118,8 +118,9 @@ def _released(plan: Plan, file: PlanFile, folder: Path, force: bool) -> ReleaseR
 def _keep(files: Reserved, result: ReleaseResult) -> None:
     """Answers first: with them, the rest could be made again."""
     from tightrope.certificates.document import written
+    from tightrope.certificates.results import results_csv
     from tightrope.cli.release.last_resort import kept_anyway
-    from tightrope.release.tables import results_csv, results_parquet
+    from tightrope.release.tables import results_parquet
     from tightrope.report import html
 
     texts = {RESULT: written(result), CERTIFICATE: written(result.certificate)}
@@ -239,6 +240,6 @@ def _show_promise(certificate: Mapping[str, Any]) -> None:
 
     words = promise(certificate)
     heading("The promise")
-    say(f"An attacker who guesses {words.guess} is right at most {words.success} of the time.")
+    say(*([str(words.attack)] if words.attack else []))
     say(f"epsilon {words.epsilon}: {words.epsilon_meaning}", f"delta {words.delta}: {words.delta_meaning}")
     say(*([f"{words.protected}."] if words.protected else []), *words.facts)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import BudgetPart, plain
-from tightrope.certificates.planned import PLANNED, PlannedRelease
+from tightrope.certificates.planned import PLANNED, WOULD_SAY, PlannedRelease
+from tightrope.certificates.words.explained import of_release
 from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.design.allocation.units import Choice, Unit
 from tightrope.errors import BudgetRefused
@@ -176,6 +177,12 @@ class Draft:
         if not self.allocation.alternatives:
             return "no integer noise has a smaller error under this budget (closed form)"
         return f"least expected error of {len(self.allocation.alternatives)} families under this budget"
+
+    def explain(self) -> str:
+        """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
+        stated = guarantee_data(self.loss, self.budget)
+        epsilon, delta, success = (stated[name] for name in ("epsilon", "delta", "attack_success"))
+        return of_release(epsilon, delta, success, self.person.protected, WOULD_SAY)
 
     def __str__(self) -> str:
         from tightrope.release.wording import plan_text

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tightrope.certificates.printable import A_PERSON, noun, printable
+from tightrope.certificates.words.person import Protected
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Unit
 from tightrope.engines.expressions.terms import Term, facts_of
@@ -117,6 +118,11 @@ class Person:
     def noun(self) -> str:
         """What a person is, without the article."""
         return noun(self.means)
+
+    @property
+    def protected(self) -> Protected:
+        """The same for sentences."""
+        return Protected(self.means, self.column or "", self.rows, self.groups, self.rows_per_group)
 
     def bounds(self, question: Question) -> PersonBounds:
         """The bounds of one question; one without groups has one group, and nobody is in more groups than there are."""

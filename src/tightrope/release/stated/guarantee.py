@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.printable import printable
+from tightrope.certificates.words.explained import Attack
 
 if TYPE_CHECKING:
     from tightrope.certificates.budget import Budget
@@ -22,12 +23,7 @@ def attack_success(loss: PrivacyLoss) -> float:
 
 def attacker(loss: PrivacyLoss, person: Person) -> str:
     """What an attacker could gain, in words; percentages are rounded up."""
-    percent = math.ceil(attack_success(loss) * 1000) / 10
-    guess = "you are" if person.human else f"{person.means} is"
-    return (
-        f"An attacker who knows everything else and guesses whether {guess} in the data is right "
-        f"at most {percent:.1f} % of the time; a coin is right 50 % of the time."
-    )
+    return str(Attack.on(person.protected.guess, attack_success(loss)))
 
 
 def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 from tightrope.certificates.printable import printable
+from tightrope.certificates.words.digits import UP, percent, significant
+from tightrope.report.pages.attached import Attached, attached
 from tightrope.report.pages.table import Line, lines, narrower_than_dots
 from tightrope.report.pictures import curves
 from tightrope.report.pictures.dots import AxisChart, ListChart, axis_chart, list_chart
+from tightrope.report.pictures.hundred import Dots, hundred
 from tightrope.report.pictures.scale import Scale
 from tightrope.report.words import attacker, wording
 from tightrope.report.words.answers import Answer, read_answers
-from tightrope.report.words.digits import UP, percent, significant
 from tightrope.report.words.document import Json, items, number, part, parts, text, texts
 from tightrope.report.words.further import further
 from tightrope.report.words.promise import Promise, promise
@@ -82,10 +84,13 @@ class Page:
 
     title: str
     promise: Promise
+    hundred: list[Dots]
+    """The picture of 100 guesses; empty where it is not stated what an attacker gains."""
     answers: list[AnswerView]
     left_out: list[tuple[str, str]]
     privacy: PrivacyView
     about: list[tuple[str, str]]
+    attached: list[Attached]
 
 
 def page_view(document: Json) -> Page:
@@ -94,7 +99,10 @@ def page_view(document: Json) -> Page:
     read = read_answers(document)
     answers = [answer_view(answer, place) for answer, place in zip(read, places([a.name for a in read]), strict=True)]
     left_out, privacy = wording.left_out(document), privacy_view(certificate)
-    return Page(printable(text(document, "title")), promise(certificate), answers, left_out, privacy, _about(document))
+    said = promise(certificate)
+    guesses = hundred(said.guesses) if said.guesses else []
+    title, about, files = printable(text(document, "title")), _about(document), attached(document)
+    return Page(title, said, guesses, answers, left_out, privacy, about, files)
 
 
 ABOUT = {"description": "", "origin": "Source", "publisher": "Published by", "contact": "Contact"}

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightrope.certificates.study import Effort, Estimate, FindingsDocument
+from tightrope.certificates.words.digits import UP, percent, significant
+from tightrope.certificates.words.guesses import Guesses
 from tightrope.report.pictures.dots import Dot, ListChart
+from tightrope.report.pictures.hundred import Dots, hundred
 from tightrope.report.pictures.scale import Scale, Tick, scale_of
 from tightrope.report.words import study
-from tightrope.report.words.digits import UP, percent, significant
 
 TICKS, DENSE_FROM, SCROLLS_FROM, MOST_LINES = 4, 25, 61, 2_000
 
@@ -52,10 +54,11 @@ class EstimatesView:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyView:
-    """What reports say about a person. ``fill``: how far the bar goes from a coin flip to certainty, in percent."""
+    """What reports say about a person."""
 
     success: str
-    fill: float
+    guesses: Guesses
+    hundred: list[Dots]
     epsilon: str
     odds: str
     total_variation: str
@@ -109,7 +112,8 @@ def _privacy(document: FindingsDocument) -> PrivacyView:
     told, mechanism = document.privacy, document.mechanism
     return PrivacyView(
         success=percent(told.attack_success, UP),
-        fill=max(200 * told.attack_success - 100, 0.0),
+        guesses=(guesses := Guesses.of(told.attack_success)),
+        hundred=hundred(guesses),
         epsilon=significant(told.epsilon, 4, UP),
         odds=study.odds_words(told.epsilon),
         total_variation=significant(told.total_variation, 3, UP),

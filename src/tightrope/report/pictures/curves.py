@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tightrope.certificates.words.digits import percent
 from tightrope.report.pictures.scale import DecadeScale, Scale, Tick
 from tightrope.report.words.attacker import Point, catches, curve, profile
-from tightrope.report.words.digits import percent
 from tightrope.report.words.document import Json, number
 
 DEEPEST_DECADE = -40

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tightrope.certificates.words.digits import fixed
 from tightrope.report.pictures.scale import Scale, Tick, scale_of, value_scale
 from tightrope.report.words.answers import Answer, Row
-from tightrope.report.words.digits import fixed
 from tightrope.report.words.document import as_number
 
 LIST_TICKS, HEIGHT_TICKS, WIDTH_TICKS = 4, 5, 7

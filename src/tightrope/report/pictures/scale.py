@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tightrope.certificates.words.digits import fixed, power_of_ten, significant
 from tightrope.report.words.answers import Answer
-from tightrope.report.words.digits import fixed, power_of_ten, significant
 
 SMALLEST_ROOM = 1e-290  # below it, floats are too coarse for ticks
 

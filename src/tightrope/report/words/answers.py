@@ -8,7 +8,7 @@ from statistics import median
 
 from tightrope.certificates.printable import part_named, printable
 from tightrope.certificates.release import MEASURES, PAID
-from tightrope.report.words.digits import decimals_for
+from tightrope.certificates.words.digits import decimals_for
 from tightrope.report.words.document import Json, as_number, items, number, part, parts, text, texts
 
 FEWEST_ON_AN_AXIS = 5  # a numeric axis with fewer groups is mostly empty: a list reads better

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tightrope.certificates.words.digits import DOWN, UP, decimals_for, fixed
 from tightrope.report.words.answers import Answer, Row
-from tightrope.report.words.digits import DOWN, UP, decimals_for, fixed
 from tightrope.report.words.document import number
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]

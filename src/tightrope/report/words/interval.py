@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Context
 
+from tightrope.certificates.words.digits import DOWN, MISSING, UP, fixed, plain, rounded
 from tightrope.report.words.answers import Row
-from tightrope.report.words.digits import DOWN, MISSING, UP, fixed, plain, rounded
 
 WITHHELD = "withheld"
 LARGEST = 1e15

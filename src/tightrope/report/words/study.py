@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from tightrope.certificates.study import Estimate, FindingsDocument
+from tightrope.certificates.words.chances import times
+from tightrope.certificates.words.digits import DOWN, UP, decimals_for, fixed, percent, significant
 from tightrope.report.words.answers import label
-from tightrope.report.words.digits import DOWN, UP, decimals_for, fixed, percent, significant
 
 MEMOISE = (
     "Who is asked the same again must send the same report again: a copy says nothing new, however often it is sent."
@@ -119,8 +119,9 @@ def odds_words(epsilon: float) -> str:
     >>> odds_words(1.0)
     'no report is more than 2.72 times as likely from one answer as from another, without exception.'
     """
-    factor = significant(math.exp(min(epsilon, 700.0)), 3, UP)
-    return f"no report is more than {factor} times as likely from one answer as from another, without exception."
+    return (
+        f"no report is more than {times(epsilon)} times as likely from one answer as from another, without exception."
+    )
 
 
 def bits_words(bits: int) -> str:

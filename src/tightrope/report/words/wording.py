@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tightrope.certificates.printable import printable
+from tightrope.certificates.words.digits import MISSING, UP, percent, significant
 from tightrope.report.words.answers import Answer
-from tightrope.report.words.digits import MISSING, UP, percent, significant
 from tightrope.report.words.document import Json, number, parts, text, texts
 
 NOTHING_SHOWN = "No group is large enough to be shown."

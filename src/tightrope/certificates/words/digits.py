@@ -1,7 +1,7 @@
 """Numbers for people: as many digits as the noise leaves meaning, thousands separators, and a stated direction.
 
-Every function works on the shortest decimal that names the float, so 0.582 rounded up to a tenth of a percent
-is 58.2 %, not 58.3 %.
+Every function works on the shortest decimal that names a float, so 0.582 rounded up to a tenth of a percent
+is 58.2 %, not 58.3 %. A decimal is taken as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from statistics import median
 NEAREST, UP, DOWN = ROUND_HALF_EVEN, ROUND_CEILING, ROUND_FLOOR
 MISSING = "–"
 LARGEST_DECIMALS = 9
+
+Number = float | Decimal
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _WIDE = Context(prec=400)  # a float has at most 309 digits before the point
@@ -32,7 +34,7 @@ def decimals_for(half_widths: Sequence[float]) -> int:
     return min(max(0, 1 - math.floor(math.log10(median(positive)))), LARGEST_DECIMALS)
 
 
-def fixed(value: float | None, decimals: int, rounding: str = NEAREST) -> str:
+def fixed(value: Number | None, decimals: int, rounding: str = NEAREST) -> str:
     """``value`` with that many digits behind the point; an en dash where there is none.
 
     >>> fixed(1234567.891, 1), fixed(-0.04, 1), fixed(-2.5, 0, DOWN), fixed(None, 2)
@@ -40,14 +42,19 @@ def fixed(value: float | None, decimals: int, rounding: str = NEAREST) -> str:
     """
     if value is None:
         return MISSING
-    if abs(value) >= 1e15:
+    if abs(float(value)) >= 1e15:
         return significant(value, 3, rounding)
     return plain(rounded(value, decimals, rounding))
 
 
-def rounded(value: float, decimals: int, rounding: str = NEAREST) -> Decimal:
+def rounded(value: Number, decimals: int, rounding: str = NEAREST) -> Decimal:
     """``value`` with that many digits behind the point, as a decimal; no thread's context enters."""
-    return Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), rounding, _WIDE)
+    return named(value).quantize(Decimal(1).scaleb(-decimals), rounding, _WIDE)
+
+
+def named(value: Number) -> Decimal:
+    """The decimal itself, or the shortest one that names the float."""
+    return value if isinstance(value, Decimal) else Decimal(repr(value))
 
 
 def plain(exact: Decimal) -> str:
@@ -59,16 +66,16 @@ def plain(exact: Decimal) -> str:
     return _signed(f"{exact.copy_abs():,f}", exact)
 
 
-def significant(value: float | None, digits: int = 3, rounding: str = NEAREST) -> str:
+def significant(value: Number | None, digits: int = 3, rounding: str = NEAREST) -> str:
     """``value`` with at most that many significant digits; powers of ten outside 0.001 … 10¹⁵.
 
     >>> significant(0.999999, 3, UP), significant(1e-8), significant(15.24, 2), significant(123456.7)
     ('1', '1 × 10⁻⁸', '15', '123,457')
     """
-    return MISSING if value is None else _significant(Decimal(repr(value)), digits, rounding)
+    return MISSING if value is None else _significant(named(value), digits, rounding)
 
 
-def percent(share: float | None, rounding: str = NEAREST) -> str:
+def percent(share: Number | None, rounding: str = NEAREST) -> str:
     """A share as a percentage: one digit behind the point, more where it would read 0 or 100.
 
     >>> percent(0.6562, UP), percent(0.5), percent(0.582, UP), percent(0.00002, UP), percent(0.99995, UP)
@@ -76,16 +83,16 @@ def percent(share: float | None, rounding: str = NEAREST) -> str:
     """
     if share is None:
         return MISSING
-    exact = Decimal(repr(share)).scaleb(2, _WIDE)
+    exact = named(share).scaleb(2, _WIDE)
     nearest_end = min(exact.copy_abs(), _WIDE.subtract(Decimal(100), exact).copy_abs())
     if nearest_end and nearest_end < Decimal("1e-6"):
         return f"{_significant(exact, 3, rounding)} %" if exact < 1 else "100 %"
     places = 1 if not nearest_end or nearest_end >= Decimal("0.1") else 1 - nearest_end.adjusted()
-    shown = fixed(float(exact), places, rounding)
+    shown = fixed(exact, places, rounding)
     return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown} %"
 
 
-def one_in(probability: float) -> str:
+def one_in(probability: Number) -> str:
     """A probability as a chance in words, never made to look smaller than it is.
 
     >>> one_in(1e-8), one_in(0.003), one_in(1e-30)
@@ -93,10 +100,10 @@ def one_in(probability: float) -> str:
     """
     if probability <= 0:
         return "never"
-    times = math.floor(1 / Fraction(repr(probability)))
+    times = math.floor(1 / Fraction(named(probability)))
     for unit, word in ((10**9, "billion"), (10**6, "million")):
         if times >= unit and times < unit * 1000:
-            return f"1 in {fixed(times / unit, 0, DOWN)} {word}"
+            return f"1 in {times // unit} {word}"
     if times < 10**6:
         return f"1 in {times:,}"
     return f"1 in {power_of_ten(len(str(times)) - 1)}"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.report.words import digits
+from tightrope.certificates.words import digits
 
 FINITE = st.floats(-1e12, 1e12, allow_nan=False)
 _READ = str.maketrans({"−": "-", "⁻": "-", **dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789", strict=True))})

@@ -1,0 +1,55 @@
+"""A plan and its certificate say the same promise, in words, with the numbers of their documents."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pandas as pd
+import pytest
+
+import tightrope as tr
+from tightrope.certificates.document import written
+from tightrope.certificates.release import read_certificate
+
+TABLE = pd.DataFrame({"tail": [1, 1, 2, 3] * 50, "city": ["a", "b", "a", "a"] * 50})
+
+
+def plan(person: object, delta: str = "1e-8", **bounds: int) -> tr.release.Plan:
+    budget = tr.Budget(epsilon=1, delta=delta)
+    return tr.Session(TABLE, person=person, budget=budget, **bounds).plan([tr.count(by="city", keys=["a", "b"])])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-8"])
+def test_the_numbers_are_those_of_the_certificate(delta: str) -> None:
+    drafted = plan("tail", delta, rows_per_person=3)
+    certificate = drafted.release().certificate_data
+    said = certificate.explain()
+    percent, guesses = re.search(r"at most ([\d.]+) % of .* at most (\d+) are right on average", said).groups()  # type: ignore[union-attr]
+    # an attacker from an even chance is right (1 + δ(0))/2 of the time: from the composed loss, not from the document
+    success = 50 * (1 + drafted.loss.total_variation())
+    assert success <= float(percent) <= success + 0.1 + 1e-9
+    assert int(guesses) == math.ceil(success)
+    assert (", plus 1 in 100 million," in said) == (delta != "0")
+    assert "at most 2.72 times its chance without it" in said
+    assert read_certificate(written(certificate)).explain() == said
+
+
+def test_a_plan_says_what_its_certificate_will() -> None:
+    drafted = plan("tail", rows_per_person=3)
+    before = drafted.explain()
+    assert drafted.document().explain() == before
+    after = drafted.release().certificate_data.explain()
+    assert before.replace("all that this plan would say, once released,", "all that this release says") == after
+
+
+def test_what_a_person_is_there() -> None:
+    human = plan("tail", rows_per_person=3).explain()
+    assert "guesses whether you are in the data is right" in human
+    assert "“You” are all rows with the same “tail”, of which at most 3 enter any one answer" in human
+    assert "who stands under several values of “tail” is protected less" in human
+    machine = plan(("tail", "an aircraft"), rows_per_person=3).explain()
+    assert "whether an aircraft is in the data" in machine
+    assert "An aircraft is all rows with the same “tail”" in machine
+    assert not re.search(r"\b(you|your|people)\b", machine, re.IGNORECASE)
+    assert "“You” are one row of the table; who has several rows is protected less." in plan(None).explain()
