@@ -10,7 +10,7 @@ from tightrope.audit.claims import Points
 from tightrope.audit.power import LAWS, least_seen
 from tightrope.audit.rates import Rates
 from tightrope.certificates.budget import product
-from tightrope.report.words.digits import DOWN, UP, significant
+from tightrope.certificates.words.digits import DOWN, UP, significant
 
 
 @dataclass(frozen=True, slots=True)

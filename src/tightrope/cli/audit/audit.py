@@ -154,7 +154,7 @@ def _tell(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None
     from tightrope.audit import OneRun
     from tightrope.audit.verdicts import in_percent
     from tightrope.cli.output import print_json, print_table, say
-    from tightrope.report.words.digits import DOWN, percent, significant
+    from tightrope.certificates.words.digits import DOWN, percent, significant
 
     if as_json:
         print_json(data)
