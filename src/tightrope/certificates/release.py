@@ -67,6 +67,8 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys. Mechanisms
     with one ``exclusive`` label are one: each row enters one of them, and ``groups`` counts the cells of all of them.
     ``column`` and ``by`` are columns or expressions; ``where`` is the condition that a row must meet to count.
+    Mechanisms with the same number ``together`` are shifted by the same rows: one person's rows fall into their groups
+    in one way for all of them. Version 1 does not say it.
     """
 
     answers: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -84,6 +86,7 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     factor: Digits
     table: TablePart
     exclusive: str | None = None
+    together: Counted | None = None
 
 
 class PublicTablePart(Part, frozen=True, kw_only=True):
@@ -189,7 +192,7 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     """What holds for all answers of a release together, and all that is needed to compute it again."""
 
     document: Literal["release certificate"]
-    version: Literal[1]
+    version: Literal[1, 2]
     neighbours: Neighbours
     mechanisms: tuple[RanMechanism, ...]
     profile: Profile
@@ -200,6 +203,11 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     ledger: str
     entry: LedgerEntry | None = None
     public_tables: tuple[PublicTablePart, ...] = ()
+
+    def __post_init__(self) -> None:
+        for place, one in enumerate(self.mechanisms, start=1):
+            if (one.together is None) != (self.version == 1):
+                raise InputError(f"mechanisms {place} together", one.together, "a number, from version 2 on")
 
 
 class NoiseUsed(Part, frozen=True, kw_only=True):

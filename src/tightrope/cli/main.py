@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
-from tightrope.cli import noise, reproduce
+from tightrope.cli import noise, reproduce, verify
 from tightrope.cli.account import account, dpsgd
 from tightrope.cli.couple import couple
 from tightrope.cli.failures import one_line
@@ -73,6 +73,7 @@ app.command("release", epilog=release.RELEASE_EXAMPLE)(release.release)
 app.command("noise", epilog=noise.NOISE_EXAMPLE)(noise.noise)
 app.command("account", epilog=account.ACCOUNT_EXAMPLE)(account.account)
 app.command("dpsgd", epilog=dpsgd.DPSGD_EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
+app.command("verify", epilog=verify.VERIFY_EXAMPLE)(verify.verify)
 app.command("reproduce", epilog=reproduce.REPRODUCE_EXAMPLE)(reproduce.reproduce)
 
 app.add_typer(ledger.group, name="ledger", help="What was promised about a dataset, and what is spent of it.")

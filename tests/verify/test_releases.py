@@ -1,0 +1,95 @@
+"""Release certificates, checked from the document alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from decimal import Decimal
+from functools import reduce
+
+import pytest
+
+import tightrope as tr
+from tests.verify.altered import MUTATIONS, altered, field
+from tests.verify.written import QUESTIONS, release, table
+from tightrope.design.allocation import units
+from tightrope.privacy.masses import Masses
+from tightrope.verify.check import checked
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, verdict
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_release_is_confirmed(name):
+    claims = checked(release(name))
+    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+
+
+def weaker(place, old, new):
+    """Whether a claim, so altered, follows from what it was: true, if the old one was."""
+    if field(place).endswith(("profile.epsilon", "profile.delta", "tradeoff.true_positive_rate")):
+        return new >= old
+    return field(place).endswith("tradeoff.false_positive_rate") and new <= old
+
+
+def said(claims, place):
+    """Whether the verifier says of a field that it did not check it."""
+    names = {name for claim in claims if claim.verdict == UNCHECKED for name in claim.name.split(", ")}
+    return any(field(place) == name or field(place).startswith(f"{name}.") for name in names)
+
+
+@pytest.mark.parametrize("name", ["cells", "pure"])
+def test_an_altered_field_is_caught_or_said_not_to_be_checked(name):
+    caught = 0
+    for place, old, new, text in altered(release(name), seed=17):
+        try:
+            claims = checked(text)
+        except ValueError:
+            caught += 1
+            continue
+        if verdict(claims) != CONFIRMED or new == old:
+            caught += 1
+            continue
+        assert said(claims, place) or weaker(place, old, new), (place, old, new)
+    assert caught > MUTATIONS / 4
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "total_variation"])
+def test_a_promise_that_is_better_by_a_tenth_of_a_percent_is_not_confirmed(name):
+    data = json.loads(release("rows of a person"))
+    value = data[name] * 0.999
+    data |= {name: value, f"{name}_exact": str(Decimal(value))}
+    data["attack_success"] = math.nextafter((1 + data["total_variation"]) / 2, 2.0)
+    data["profile"]["delta"][0] = data["total_variation"]
+    data["budget"]["delta"] = data["delta_exact"]
+    assert verdict(checked(json.dumps(data))) != CONFIRMED
+
+
+def test_an_older_version_is_confirmed_without_its_units():
+    data = json.loads(release("rows of a person")) | {"version": 1}
+    for one in data["mechanisms"]:
+        del one["together"]
+    assert verdict(checked(json.dumps(data))) in (CONFIRMED, OPEN)
+    assert any("version 1" in claim.found for claim in checked(json.dumps(data)))
+
+
+def test_an_accountant_that_forgets_rows_is_refuted(monkeypatch):
+    monkeypatch.setattr(units, "_part", lambda own, window: lambda rows: _one_row(own, window))
+    claims = checked(json.dumps(plan().release().certificate))
+    assert verdict(claims) == REFUTED, claims
+
+
+def _one_row(own, window):
+    return reduce(Masses.__mul__, (Masses.of(loss(shift), window) for loss, shift in own))
+
+
+def test_an_accountant_that_loses_what_is_infinite_is_refuted(monkeypatch):
+    honest = Masses.of.__func__
+    monkeypatch.setattr(Masses, "of", classmethod(lambda cls, *law: replace(honest(cls, *law), infinite_mass=0.0)))
+    assert verdict(checked(json.dumps(plan().release().certificate))) == REFUTED
+
+
+def plan():
+    """A plan that is made anew: its accountant may be a wrong one."""
+    session = tr.Session(table(), person="person", rows_per_person=4, budget=tr.Budget(epsilon=1, delta=1e-6))
+    return session.plan([tr.count(by="city"), tr.count(by="city", keys=["Ulm", "Bern"], name="again")])
