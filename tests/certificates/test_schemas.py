@@ -13,7 +13,7 @@ SCRIPT = runpy.run_path(str(ROOT / "scripts" / "schemas.py"))
 SCHEMAS = SCRIPT["schemas"]()
 
 
-VERSIONS = {"release-certificate.json": [1, 2]}
+VERSIONS = {"release-certificate.json": [1, 2], "noise-certificate.json": [1, 2]}
 
 
 def test_every_document_has_one_and_nothing_else_lies_there() -> None:

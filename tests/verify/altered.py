@@ -10,6 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tightrope.verify.check import checked
+from tightrope.verify.claims import CONFIRMED, UNCHECKED, Claim, verdict
+
 MUTATIONS = int(os.environ.get("TIGHTROPE_MUTATIONS", "30"))
 """How many fields are altered a document; 200 for all."""
 Place = tuple[str | int, ...]
@@ -64,3 +67,28 @@ def another(old: Any, draw: random.Random) -> Any:
         spot = draw.choice(digits)
         return old[:spot] + str((int(old[spot]) + draw.randrange(1, 10)) % 10) + old[spot + 1 :]
     return old + "x"
+
+
+UPWARDS = ("profile.epsilon", "profile.delta", "tradeoff.true_positive_rate", "realised", "upper", "guarantee.total_variation")
+DOWNWARDS = ("tradeoff.false_positive_rate", "lower")
+
+
+def weaker(place: Place, old: Any, new: Any) -> bool:
+    """Whether a claim, so altered, follows from what it was: true, if the old one was."""
+    name = field(place)
+    return (name.endswith(UPWARDS) and new >= old) or (name.endswith(DOWNWARDS) and new <= old)
+
+
+def said(claims: list[Claim], place: Place) -> bool:
+    """Whether the verifier says of a field that it did not check it."""
+    names = {name for claim in claims if claim.verdict == UNCHECKED for name in claim.name.split(", ")}
+    return any(field(place) == name or field(place).startswith(f"{name}.") for name in names)
+
+
+def not_caught(place: Place, old: Any, new: Any, text: str) -> bool:
+    """Whether the verifier confirms an altered document, without saying that it did not look there."""
+    try:
+        claims = checked(text)
+    except ValueError:
+        return False
+    return verdict(claims) == CONFIRMED and new != old and not said(claims, place) and not weaker(place, old, new)

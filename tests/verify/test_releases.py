@@ -11,12 +11,12 @@ from functools import reduce
 import pytest
 
 import tightrope as tr
-from tests.verify.altered import MUTATIONS, altered, field
+from tests.verify.altered import altered, not_caught
 from tests.verify.written import QUESTIONS, release, table
 from tightrope.design.allocation import units
 from tightrope.privacy.masses import Masses
 from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, verdict
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -25,33 +25,9 @@ def test_a_release_is_confirmed(name):
     assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
 
 
-def weaker(place, old, new):
-    """Whether a claim, so altered, follows from what it was: true, if the old one was."""
-    if field(place).endswith(("profile.epsilon", "profile.delta", "tradeoff.true_positive_rate")):
-        return new >= old
-    return field(place).endswith("tradeoff.false_positive_rate") and new <= old
-
-
-def said(claims, place):
-    """Whether the verifier says of a field that it did not check it."""
-    names = {name for claim in claims if claim.verdict == UNCHECKED for name in claim.name.split(", ")}
-    return any(field(place) == name or field(place).startswith(f"{name}.") for name in names)
-
-
 @pytest.mark.parametrize("name", ["cells", "pure"])
 def test_an_altered_field_is_caught_or_said_not_to_be_checked(name):
-    caught = 0
-    for place, old, new, text in altered(release(name), seed=17):
-        try:
-            claims = checked(text)
-        except ValueError:
-            caught += 1
-            continue
-        if verdict(claims) != CONFIRMED or new == old:
-            caught += 1
-            continue
-        assert said(claims, place) or weaker(place, old, new), (place, old, new)
-    assert caught > MUTATIONS / 4
+    assert [one[:3] for one in altered(release(name), seed=17) if not_caught(*one)] == []
 
 
 @pytest.mark.parametrize("name", ["epsilon", "delta", "total_variation"])

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 import tightrope as tr
+from tightrope.certificates.document import written
 
 
 @cache
@@ -55,3 +56,20 @@ def release(name: str) -> str:
         del arguments["rows_per_person"]
     answers = tr.Session(table(), **arguments).plan(questions()).release()
     return json.dumps(answers.certificate)
+
+
+NOISES: dict[str, dict[str, Any]] = {
+    "a theorem": {},
+    "a dual": {"sensitivity": 3},
+    "any shape": {"sensitivity": 2, "shape": "any", "cost": "squared"},
+    "several": {"releases": 4, "sensitivity": 2},
+    "endless": {"budget": tr.Budget(epsilon=1, delta=0), "sensitivity": 2},
+    "two points": {"budget": tr.Budget(epsilon=1, delta="1e-6", total_variation="0.3"), "sensitivity": 2},
+}
+
+
+@cache
+def noise(name: str) -> str:
+    """A noise certificate, as text."""
+    asked = {"budget": tr.Budget(epsilon=1, delta="1e-6"), **NOISES[name]}
+    return written(tr.least_noise(asked.pop("budget"), **asked).certificate.document())

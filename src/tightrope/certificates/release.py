@@ -10,7 +10,6 @@ from msgspec import Meta
 from tightrope.certificates.document import (
     Counted,
     Digits,
-    Finite,
     Natural,
     Part,
     Positive,
@@ -19,6 +18,7 @@ from tightrope.certificates.document import (
     Size,
 )
 from tightrope.certificates.reading import Reader
+from tightrope.certificates.table import TablePart
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
@@ -42,23 +42,6 @@ class Neighbours(Part, frozen=True, kw_only=True):
     rows_per_group: Counted
     groups_per_person: Counted
     statement: str
-
-
-class TailPart(Part, frozen=True, kw_only=True):
-    """The endless end of a table: weights of a block that repeats, and the weights of getting there and on."""
-
-    block: tuple[Digits, ...]
-    escape_in: Digits
-    escape: Digits
-
-
-class TablePart(Part, frozen=True, kw_only=True):
-    """P(Y = 0) = centre / 2¹²⁸, P(Y = ±x) = half[x−1] / 2¹²⁸; ``steps`` are ideal spacings of losses in nats."""
-
-    centre: Digits
-    half: tuple[Digits, ...]
-    tail: TailPart | None
-    steps: tuple[Finite, ...]
 
 
 class RanMechanism(Part, frozen=True, kw_only=True):

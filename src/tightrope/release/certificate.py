@@ -16,15 +16,16 @@ from tightrope.certificates.release import (
     RanMechanism,
     Rates,
     ReleaseCertificate,
-    TablePart,
 )
+from tightrope.certificates.table import TablePart
 from tightrope.release.questions.vector import Noise, Vector
 from tightrope.release.stated.guarantee import guarantee_data, neighbours_data
 
 if TYPE_CHECKING:
+    from tightrope.certificates.table import TablePart
     from tightrope.engines import PublicTable
     from tightrope.release.drafting.draft import Draft
-    from tightrope.release.questions.tasks import Task
+from tightrope.release.questions.tasks import Task
 
 EPSILONS = 25
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)

@@ -11,15 +11,17 @@ from typing import Any
 import flint
 
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, BrokenError, Claim, verdict
+from tightrope.verify.noises import noise_claims
 from tightrope.verify.promises import release_claims
 
 PRECISION = 400
 """Binary digits of the intervals."""
 CODES = {CONFIRMED: 0, REFUTED: 1, OPEN: 4}
 """Exit codes; 2 for what is no document of ours."""
-VERSIONS = {"release certificate": (1, 2), "release result": (1,)}
+VERSIONS = {"release certificate": (1, 2), "release result": (1,), "noise certificate": (1, 2)}
 KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
     "release certificate": release_claims,
+    "noise certificate": noise_claims,
     "release result": lambda data: release_claims(data["certificate"]),
 }
 
@@ -27,6 +29,8 @@ KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
 def checked(text: str) -> list[Claim]:
     """Every claim of a document; raises ``ValueError`` for what is none of ours."""
     data = json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
+    if isinstance(data, dict) and "document" not in data and isinstance(data.get("certificate"), dict):
+        data = data["certificate"]  # what tightrope noise --json prints around one
     kind = data.get("document") if isinstance(data, dict) else None
     if kind not in KINDS:
         raise ValueError(f"expected a document of one of {', '.join(KINDS)}; got {kind!r}")

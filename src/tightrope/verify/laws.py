@@ -175,16 +175,14 @@ class Curve:
         part = ((epsilon - self.grid.step * k).exp() - 1) / (1 / self.grid.ratio - 1)
         left, right = arb(self.values[k - self.low]), arb(self.values[k + 1 - self.low])
         value = (left + part * (right - left)) / self.grid.one
-        return value.upper() if self.grid.up else max(arb(0), value.lower())
+        return value.upper() if self.grid.up else arb(0).max(value.lower())
 
     def found(self, false_alarms: Any) -> Any:
         """What an attacker finds at most at a share of false alarms: the least δ(ε) + e^ε · share."""
         share = false_alarms * (-self.nudged).exp() * self.grid.one
-        best = (
-            min(((v + share * self.grid.power(k)) for k, v in enumerate(self.values, self.low)), key=float)
-            / self.grid.one
-        )
-        return min(arb(1), best.upper() if self.grid.up else best.lower())
+        lines = (value + share * self.grid.power(k) for k, value in enumerate(self.values, self.low))
+        least = min(line.upper() if self.grid.up else line.lower() for line in lines) / self.grid.one
+        return min(arb(1), least.upper() if self.grid.up else least.lower())
 
 
 def composed(grid: Grid, laws: Iterable[Law]) -> Law:

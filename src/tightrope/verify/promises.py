@@ -79,7 +79,9 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
 
 
 def _spelled(data: dict[str, Any]) -> Iterator[Claim]:
-    """Numbers that are written twice."""
+    """Numbers that are written twice; whether it says which mechanisms share rows."""
+    said = {one.get("together") is not None for one in data["mechanisms"]}
+    yield fact("mechanisms.together is given", said, {data["version"] > 1})
     for name in ("epsilon", "total_variation"):
         yield fact(f"{name}_exact", Decimal(data[f"{name}_exact"]), Decimal(data[name]))
     yield fact("delta", data["delta"], float(Decimal(data["delta_exact"])))

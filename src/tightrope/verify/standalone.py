@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-ORDER = ("claims", "laws", "tables", "releases", "promises", "check")
+ORDER = ("claims", "laws", "tables", "releases", "promises", "noises", "check")
 HEAD = '''"""Checks a document of Tightrope: python check.py FILE. Needs Python and python-flint alone."""
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -84,6 +85,15 @@ class Noise:
     def largest(self, shift: int) -> Any:
         """The largest finite loss."""
         return max((loss.upper() for *_, loss in self.pairs(shift)), default=arb(0))
+
+    def delta(self, epsilon: Any, shift: int) -> Any:
+        """δ(ε) of one draw: Σ (P(y) − e^ε P(y − s))⁺, the largest over every shift s up to this one."""
+        growth = epsilon.exp()
+
+        def at(s: int) -> Any:
+            return sum((arb(0).max(p - growth * q) for p, q, _ in self.pairs(s)), self.never(s))
+
+        return reduce(arb.max, (at(s) for s in range(1, shift + 1)))
 
     def law(self, grid: Grid, shift: int) -> Law:
         """The loss of all shifts up to this one: of the largest where the noise is unimodal, else of the worst."""
