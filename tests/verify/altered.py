@@ -69,7 +69,14 @@ def another(old: Any, draw: random.Random) -> Any:
     return old + "x"
 
 
-UPWARDS = ("profile.epsilon", "profile.delta", "tradeoff.true_positive_rate", "realised", "upper", "guarantee.total_variation")
+UPWARDS = (
+    "profile.epsilon",
+    "profile.delta",
+    "tradeoff.true_positive_rate",
+    "realised",
+    "upper",
+    "guarantee.total_variation",
+)
 DOWNWARDS = ("tradeoff.false_positive_rate", "lower")
 
 

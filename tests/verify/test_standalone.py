@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import subprocess
@@ -68,3 +69,15 @@ def test_what_is_no_document_is_bad_input(place, text):
     assert found.returncode == 2
     assert found.stderr.startswith("check: ")
     assert "Traceback" not in found.stderr
+
+
+def test_no_name_stands_twice_in_the_one_file():
+    names = [name for node in ast.parse(standalone()).body for name in _defined(node)]
+    assert sorted(names) == sorted(set(names))
+
+
+def _defined(node):
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [found.id for target in targets for found in ast.walk(target) if isinstance(found, ast.Name)]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from typer.testing import CliRunner
 
 import tightrope as tr
 from tightrope.certificates.document import written
+from tightrope.cli.main import app
 
 
 @cache
@@ -73,3 +77,33 @@ def noise(name: str) -> str:
     """A noise certificate, as text."""
     asked = {"budget": tr.Budget(epsilon=1, delta="1e-6"), **NOISES[name]}
     return written(tr.least_noise(asked.pop("budget"), **asked).certificate.document())
+
+
+STEPS = {
+    "noise": '[[step]]\nmechanism = "gaussian"\nscale = 2\ncount = 3\n[[step]]\nmechanism = "laplace"\nscale = 4\n',
+    "sampled": '[[step]]\nmechanism = "gaussian"\nscale = 1\npoisson_rate = 0.1\ncount = 8\n',
+    "finite": (
+        '[[step]]\nmechanism = "approx_dp"\nepsilon = 0.5\ndelta = 1e-7\n'
+        '[[step]]\nmechanism = "discrete_laplace"\nscale = 4\nsensitivity = 2\nerase = 0.25\n'
+        '[[step]]\nmechanism = "gaussian"\nscale = 4\n'
+        '[[step]]\nmechanism = "from_pair"\np = [0.7, 0.2, 0.1]\nq = [0.5, 0.25, 0.25]\n'
+    ),
+    "subset": '[[step]]\nmechanism = "gaussian"\nscale = 1\nsubset = [10, 100]\n',
+}
+
+
+@cache
+def account(name: str) -> str:
+    """What ``tightrope account --json`` prints of steps."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "steps.toml"
+        path.write_text(STEPS[name], encoding="utf-8")
+        asked = ["account", str(path), "--delta", "1e-6", "--epsilon", "0.5", "--json"]
+        return CliRunner().invoke(app, asked).stdout
+
+
+@cache
+def training() -> str:
+    """What ``tightrope dpsgd --json`` prints of a short training run."""
+    asked = "dpsgd --examples 1000 --batch 100 --delta 1e-5 --noise 1.5 --steps 10 --no-compare --json"
+    return CliRunner().invoke(app, asked.split()).stdout

@@ -10,6 +10,7 @@ from typing import Any
 
 import flint
 
+from tightrope.verify.accounts import account_claims, training_claims
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, BrokenError, Claim, verdict
 from tightrope.verify.noises import noise_claims
 from tightrope.verify.promises import release_claims
@@ -18,10 +19,18 @@ PRECISION = 400
 """Binary digits of the intervals."""
 CODES = {CONFIRMED: 0, REFUTED: 1, OPEN: 4}
 """Exit codes; 2 for what is no document of ours."""
-VERSIONS = {"release certificate": (1, 2), "release result": (1,), "noise certificate": (1, 2)}
+VERSIONS = {
+    "release certificate": (1, 2),
+    "release result": (1,),
+    "noise certificate": (1, 2),
+    "account": (1,),
+    "training account": (1,),
+}
 KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
     "release certificate": release_claims,
     "noise certificate": noise_claims,
+    "account": account_claims,
+    "training account": training_claims,
     "release result": lambda data: release_claims(data["certificate"]),
 }
 

@@ -42,7 +42,7 @@ def unchecked(name: str, why: str) -> Claim:
     return Claim(name, "", why, UNCHECKED)
 
 
-def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = True) -> Claim:
+def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = True, close: float = CLOSE) -> Claim:
     """An upper bound that is stated: refuted below the truth, open where what was found is above it.
 
     ``tight``: nothing of ours states a bound that is loose, so one that is was altered.
@@ -55,8 +55,9 @@ def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = Tru
         if tight and stated * (1 - LOOSE) > high + FAINT:
             return Claim(name, digits(stated), f"{found}: true, but not what follows from the tables", REFUTED)
         return Claim(name, digits(stated), found, CONFIRMED)
-    if stated * (1 + CLOSE) >= high:
-        return Claim(name, digits(stated), f"{found}: confirmed for the stated bound times {1 + CLOSE}", CONFIRMED)
+    if stated * (1 + close) >= high:
+        factor = next(part for part in (CLOSE, 1e-5, 1e-4, 1e-3, close) if stated * (1 + part) >= high)
+        return Claim(name, digits(stated), f"{found}: confirmed for the stated bound times {1 + factor}", CONFIRMED)
     return Claim(name, digits(stated), f"{found}: the stated bound could not be shown", OPEN)
 
 

@@ -40,6 +40,7 @@ class Grid:
         self.nudge = arb(0) if up else arb(2) ** NUDGE
         self.gap, self.one = 1 - self.ratio, fmpz(1) << bits
         self._powers: dict[int, Any] = {}
+        self.upwards = self if up else Grid(step, bits, faint=faint)
 
     def power(self, place: int) -> Any:
         """E^(place · step)."""

@@ -37,17 +37,23 @@ def refined(
 
     A grid divides the ``spacing`` of the losses, where they have one: no loss is between its points then.
     """
-    bits = 160 + math.ceil(-math.log2(least))
     claims: list[Claim] = []
     for step in STEPS:
-        width = Fraction(1, 1 << step) if spacing is None else spacing / math.ceil(spacing * (1 << step))
-        grids = [Grid(width, bits, faint=int(least * 2**bits * 1e-12), up=up) for up in (False, True)]
+        grids = grids_of(step, least, spacing)
         low, high = (Curve(grid, law(grid)) for grid in grids)
         claims = judged((low, high))
         found = {claim.verdict for claim in claims}
         if OPEN not in found or REFUTED in found:
             break
     return claims
+
+
+def grids_of(step: int, least: float, spacing: Fraction | None = None) -> tuple[Grid, Grid]:
+    """Grids of about 2^−step nats, one that rounds down and one that rounds up."""
+    bits = 160 + math.ceil(-math.log2(least))
+    width = Fraction(1, 1 << step) if spacing is None else spacing / math.ceil(spacing * (1 << step))
+    faint = int(least * 2**bits * 1e-12)
+    return Grid(width, bits, faint=faint, up=False), Grid(width, bits, faint=faint)
 
 
 def least_of(*deltas: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-ORDER = ("claims", "laws", "tables", "releases", "promises", "noises", "check")
+ORDER = ("claims", "laws", "tables", "releases", "promises", "noises", "steps", "accounts", "check")
 HEAD = '''"""Checks a document of Tightrope: python check.py FILE. Needs Python and python-flint alone."""
 
 from __future__ import annotations
