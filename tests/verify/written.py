@@ -107,3 +107,45 @@ def training() -> str:
     """What ``tightrope dpsgd --json`` prints of a short training run."""
     asked = "dpsgd --examples 1000 --batch 100 --delta 1e-5 --noise 1.5 --steps 10 --no-compare --json"
     return CliRunner().invoke(app, asked.split()).stdout
+
+
+PLAN = """
+[source]
+path = "visits.parquet"
+[person]
+column = "person"
+rows = 4
+[budget]
+epsilon = 1
+delta = 1e-6
+share = 0.25
+[[question]]
+kind = "count"
+by = "city"
+keys = ["Ulm", "Bern"]
+"""
+
+
+@cache
+def ledger() -> str:
+    """An exported ledger with two releases."""
+    with tempfile.TemporaryDirectory() as folder:
+        table().to_parquet(Path(folder) / "visits.parquet")
+        plan = Path(folder) / "plan.toml"
+        plan.write_text(PLAN, encoding="utf-8")
+        for number in range(2):
+            done = CliRunner().invoke(app, ["release", str(plan), "--out", f"{folder}/{number}"])
+            assert done.exit_code == 0, done.stderr
+        return CliRunner().invoke(app, ["ledger", "export", str(plan)]).stdout
+
+
+@cache
+def coupling() -> str:
+    """A coupling of ages by city."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = Path(folder) / "visits.parquet", Path(folder) / "mechanism.json"
+        table().to_parquet(path)
+        asked = ["couple", "fit", str(path), "--value", "age", "--group", "city", "--bins", "6", "--between", "0,100"]
+        done = CliRunner().invoke(app, [*asked, "--out", str(out)])
+        assert done.exit_code == 0, done.stderr
+        return out.read_text(encoding="utf-8")

@@ -48,7 +48,7 @@ def _claims(file: Path | None) -> list[Claim]:
     from tightrope.cli.output import working
     from tightrope.errors import InputError, MissingExtraError
 
-    remedy = "give the certificate.json of a release, or what noise, account or dpsgd printed with --json"
+    remedy = "give the certificate.json of a release, or what noise, account, dpsgd --json or ledger export printed"
     try:
         from tightrope.verify.check import checked
     except ImportError:

@@ -12,6 +12,9 @@ import flint
 
 from tightrope.verify.accounts import account_claims, training_claims
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, BrokenError, Claim, verdict
+from tightrope.verify.couplings import coupling_claims
+from tightrope.verify.findings import findings_claims
+from tightrope.verify.ledgers import ledger_claims
 from tightrope.verify.noises import noise_claims
 from tightrope.verify.promises import release_claims
 
@@ -19,17 +22,15 @@ PRECISION = 400
 """Binary digits of the intervals."""
 CODES = {CONFIRMED: 0, REFUTED: 1, OPEN: 4}
 """Exit codes; 2 for what is no document of ours."""
-VERSIONS = {
-    "release certificate": (1, 2),
-    "release result": (1,),
-    "noise certificate": (1, 2),
-    "account": (1,),
-    "training account": (1,),
-}
+VERSIONS = {"release certificate": (1, 2), "noise certificate": (1, 2)}
+"""Versions that are known, where there is more than the first."""
 KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
     "release certificate": release_claims,
     "noise certificate": noise_claims,
     "account": account_claims,
+    "coupling": coupling_claims,
+    "ledger": ledger_claims,
+    "findings": findings_claims,
     "training account": training_claims,
     "release result": lambda data: release_claims(data["certificate"]),
 }
@@ -43,8 +44,8 @@ def checked(text: str) -> list[Claim]:
     kind = data.get("document") if isinstance(data, dict) else None
     if kind not in KINDS:
         raise ValueError(f"expected a document of one of {', '.join(KINDS)}; got {kind!r}")
-    if data.get("version") not in VERSIONS[kind]:
-        raise ValueError(f"expected a {kind} of a version in {VERSIONS[kind]}, got {data.get('version')!r}")
+    if data.get("version") not in VERSIONS.get(kind, (1,)):
+        raise ValueError(f"expected a {kind} of a version in {VERSIONS.get(kind, (1,))}, got {data.get('version')!r}")
     flint.ctx.prec = PRECISION
     try:
         return KINDS[kind](data)

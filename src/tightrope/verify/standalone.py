@@ -5,7 +5,20 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-ORDER = ("claims", "laws", "tables", "releases", "promises", "noises", "steps", "accounts", "check")
+ORDER = (
+    "claims",
+    "laws",
+    "tables",
+    "releases",
+    "promises",
+    "noises",
+    "steps",
+    "accounts",
+    "couplings",
+    "ledgers",
+    "findings",
+    "check",
+)
 HEAD = '''"""Checks a document of Tightrope: python check.py FILE. Needs Python and python-flint alone."""
 
 from __future__ import annotations
