@@ -69,3 +69,11 @@ def plan():
     """A plan that is made anew: its accountant may be a wrong one."""
     session = tr.Session(table(), person="person", rows_per_person=4, budget=tr.Budget(epsilon=1, delta=1e-6))
     return session.plan([tr.count(by="city"), tr.count(by="city", keys=["Ulm", "Bern"], name="again")])
+
+
+def test_an_endless_noise_is_confirmed_beyond_its_largest_loss():
+    session = tr.Session(table(), person=None, budget=tr.Budget(epsilon=1, delta=1e-6))
+    data = session.plan([tr.sum("age", between=(0, 7)), tr.count()]).release().certificate
+    assert data["profile"]["delta"][-1] == 0
+    claims = checked(json.dumps(data))
+    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]

@@ -75,7 +75,7 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
             Claim("epsilon", str(data["epsilon"]), f"one person's rows fall in {ways} ways: too many", OPEN),
         ]
     deltas = [data["delta"], *data["profile"]["delta"]]
-    largest = composition.largest() if Decimal(data["delta_exact"]) == 0 else None
+    largest = composition.largest() if 0 in deltas else None
     claims += _pure(data, largest) if Decimal(data["delta_exact"]) == 0 else []
 
     def judged(ends: Ends) -> list[Claim]:
