@@ -47,18 +47,25 @@ def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = Tru
 
     ``tight``: nothing of ours states a bound that is loose, so one that is was altered.
     """
-    low, high = lower.lower(), upper.upper()
-    found = f"in [{digits(low, -1)}, {digits(high, 1)}]"
+    low, high, said = lower.lower(), upper.upper(), f"<= {digits(stated)}"
+    found = f"in [{digits(low, -1)}, {digits(high, 1)}], {agreeing(stated, high)} digits agree"
     if stated < low:
-        return Claim(name, digits(stated), f"{found}: the truth is above what is stated", REFUTED)
+        return Claim(name, said, f"{found}: the truth is above what is stated", REFUTED)
     if stated >= high:
         if tight and stated * (1 - LOOSE) > high + FAINT:
-            return Claim(name, digits(stated), f"{found}: true, but not what follows from the tables", REFUTED)
-        return Claim(name, digits(stated), found, CONFIRMED)
+            return Claim(name, said, f"{found}: true, but not what follows from the tables", REFUTED)
+        return Claim(name, said, found, CONFIRMED)
     if stated * (1 + close) >= high:
         factor = next(part for part in (CLOSE, 1e-5, 1e-4, 1e-3, close) if stated * (1 + part) >= high)
-        return Claim(name, digits(stated), f"{found}: confirmed for the stated bound times {1 + factor}", CONFIRMED)
-    return Claim(name, digits(stated), f"{found}: the stated bound could not be shown", OPEN)
+        return Claim(name, said, f"{found}: confirmed for the stated bound times {1 + factor}", CONFIRMED)
+    return Claim(name, said, f"{found}: the stated bound could not be shown", OPEN)
+
+
+def agreeing(one: Any, other: Any) -> int:
+    """To how many significant digits two numbers are the same."""
+    first, second = float(one), float(other)
+    apart = abs(first - second) / max(abs(first), abs(second), 1e-300)
+    return 16 if apart < 1e-16 else max(0, math.floor(-math.log10(apart)))
 
 
 def digits(value: Any, direction: int = 0) -> str:

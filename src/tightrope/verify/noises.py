@@ -160,9 +160,9 @@ def _at_least(stated: Any, found: Any) -> Claim:
     shown = found.lower()
     words = f"proven: >= {digits(shown, -1)}"
     if stated * (1 - CLOSE**1.5) > shown:
-        return Claim("lower", digits(stated), f"{words}: what is stated could not be shown", OPEN)
+        return Claim("lower", f">= {digits(stated)}", f"{words}: what is stated could not be shown", OPEN)
     loose = stated < shown * (1 - LOOSE)
-    return Claim("lower", digits(stated), words, REFUTED if loose else CONFIRMED)
+    return Claim("lower", f">= {digits(stated)}", words, REFUTED if loose else CONFIRMED)
 
 
 def _dual(multipliers: list[dict[str, Any]], power: int, sensitivity: int) -> Any:
