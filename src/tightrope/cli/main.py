@@ -57,7 +57,8 @@ Example, from a table to a private release:
   tightrope plan plan.toml                         how accurate it will be; spends nothing
   tightrope release plan.toml                      draws the noise, writes report.html
 
-Exit codes: 0 done, 2 bad input, 3 budget refused, 130 Ctrl-C, 143 terminated, 1 anything else.
+Exit codes: 0 done, 2 bad input, 3 budget refused, 4 neither confirmed nor refuted,
+130 Ctrl-C, 143 terminated, 1 anything else.
 """
 app = typer.Typer(
     name="tightrope",
