@@ -73,11 +73,12 @@ UPWARDS = (
     "profile.epsilon",
     "profile.delta",
     "tradeoff.true_positive_rate",
+    "attack.true_positive_rate",
     "realised",
     "upper",
     "guarantee.total_variation",
 )
-DOWNWARDS = ("tradeoff.false_positive_rate", "lower")
+DOWNWARDS = ("tradeoff.false_positive_rate", "attack.false_positive_rate", "lower")
 
 
 def weaker(place: Place, old: Any, new: Any) -> bool:

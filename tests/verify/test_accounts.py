@@ -8,10 +8,18 @@ import pytest
 
 from tests.verify.altered import MUTATIONS, altered, not_caught
 from tests.verify.written import STEPS, account, training
+from tightrope.verify import accounts
 from tightrope.verify.check import checked
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
 
 FULL = MUTATIONS >= 200
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch):
+    """One grid alone, that confirms a small account: finer ones take a minute."""
+    if not FULL:
+        monkeypatch.setattr(accounts, "ACCOUNT_STEPS", (8,))
 
 
 @pytest.mark.parametrize("name", STEPS if FULL else ["finite"])
@@ -29,7 +37,9 @@ def test_a_training_is_confirmed():
 @pytest.mark.parametrize("name", ["noise", "finite"])
 @pytest.mark.skipif(not FULL, reason="minutes: with TIGHTROPE_MUTATIONS=200")
 def test_an_altered_field_is_caught_or_said_not_to_be_checked(name):
-    assert [one[:3] for one in altered(account(name), seed=29) if not_caught(*one)] == []
+    """A change within the factor up to which a bound is shown is not caught: the line says the factor."""
+    missed = [one[:3] for one in altered(account(name), seed=29) if not_caught(*one)]
+    assert [one for one in missed if not abs(one[2] - one[1]) <= accounts.NEAR * abs(one[1])] == []
 
 
 @pytest.mark.parametrize("name", ["finite", "subset"] if FULL else ["finite"])
