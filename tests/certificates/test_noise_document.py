@@ -58,7 +58,7 @@ def certificate() -> NoiseCertificate:
         ({"argument": {"kind": "dul", "statement": "", "numbers": {}}}, "did you mean 'dual'"),
         ({"sensitivty": 1}, "did you mean 'sensitivity'"),
         ({"realised": [[1.0, 0.1]]}, "noise certificate realised 1"),
-        ({"version": 2}, "noise certificate version"),
+        ({"version": 3}, "noise certificate version"),
     ],
 )
 def test_what_is_wrong_is_named(certificate: NoiseCertificate, changes: dict[str, Any], said: str) -> None:

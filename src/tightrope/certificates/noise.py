@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
+
+from msgspec import structs
 
 from tightrope.certificates.document import Counted, Finite, Part, Positive, Probability, Size, Triple
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.certificates.reading import Reader
+from tightrope.certificates.table import TablePart
 from tightrope.errors import InputError
 
 NOISES = Reader(
@@ -32,10 +35,13 @@ class Argument(Part, frozen=True):
 
 
 class NoiseDocument(Part, frozen=True, kw_only=True):
-    """A ``NoiseCertificate`` as it is written; ``worst_error`` and ``gap`` are None where they are without limit."""
+    """A ``NoiseCertificate`` as it is written; ``worst_error`` and ``gap`` are None where they are without limit.
+
+    ``table`` is what is sampled, None for real-valued noise; version 1 does not say it.
+    """
 
     document: Literal["noise certificate"]
-    version: Literal[1]
+    version: Literal[1, 2]
     lower: Size
     upper: Size
     gap: Size | None
@@ -51,6 +57,7 @@ class NoiseDocument(Part, frozen=True, kw_only=True):
     shape_lower: Size | None
     unimodal_price: Finite | None
     argument: Argument
+    table: TablePart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,8 @@ class NoiseCertificate:
     shape_lower: float | None = None
     """No noise of the same shape costs less; at least ``lower``."""
     releases: int = 1
+    table: TablePart | None = field(default=None, repr=False)
+    """What is sampled; None for real-valued noise, and in a certificate of version 1."""
 
     @property
     def gap(self) -> float:
@@ -101,7 +110,7 @@ class NoiseCertificate:
             "guarantee": Triple(epsilon=own.epsilon, delta=own.delta, total_variation=own.total_variation),
             "worst_error": _limited(self.worst_error),
         }
-        return NoiseDocument(document="noise certificate", version=1, **{**same, **changed})
+        return NoiseDocument(document="noise certificate", version=2, **{**same, **changed})
 
 
 def read_noise(text: str) -> NoiseCertificate:
@@ -118,7 +127,7 @@ def read_noise(text: str) -> NoiseCertificate:
         "worst_error": math.inf if document.worst_error is None else document.worst_error,
     }
     found = NoiseCertificate(**{**same, **changed})
-    if found.document() != document:
+    if structs.replace(found.document(), version=document.version) != document:
         raise InputError("noise certificate gap", document.gap, f"{found.gap!r}, and an admissible guarantee")
     return found
 

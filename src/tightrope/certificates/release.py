@@ -10,7 +10,6 @@ from msgspec import Meta
 from tightrope.certificates.document import (
     Counted,
     Digits,
-    Finite,
     Natural,
     Part,
     Positive,
@@ -19,6 +18,7 @@ from tightrope.certificates.document import (
     Size,
 )
 from tightrope.certificates.reading import Reader
+from tightrope.certificates.table import TablePart
 from tightrope.certificates.words.explained import of_release
 from tightrope.certificates.words.person import Protected
 from tightrope.errors import InputError
@@ -53,29 +53,14 @@ class Neighbours(Part, frozen=True, kw_only=True):
         )
 
 
-class TailPart(Part, frozen=True, kw_only=True):
-    """The endless end of a table: weights of a block that repeats, and the weights of getting there and on."""
-
-    block: tuple[Digits, ...]
-    escape_in: Digits
-    escape: Digits
-
-
-class TablePart(Part, frozen=True, kw_only=True):
-    """P(Y = 0) = centre / 2¹²⁸, P(Y = ±x) = half[x−1] / 2¹²⁸; ``steps`` are ideal spacings of losses in nats."""
-
-    centre: Digits
-    half: tuple[Digits, ...]
-    tail: TailPart | None
-    steps: tuple[Finite, ...]
-
-
 class RanMechanism(Part, frozen=True, kw_only=True):
     """One noisy vector: value · unit + noise, noise = factor · Y + U − U', Y from the table, U, U' below factor.
 
     ``answers`` names the questions that it serves: a count of discovered keys serves all over these keys. Mechanisms
     with one ``exclusive`` label are one: each row enters one of them, and ``groups`` counts the cells of all of them.
     ``column`` and ``by`` are columns or expressions; ``where`` is the condition that a row must meet to count.
+    Mechanisms with the same number ``together`` are shifted by the same rows: one person's rows fall into their groups
+    in one way for all of them. Version 1 does not say it.
     """
 
     answers: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -93,6 +78,7 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     factor: Digits
     table: TablePart
     exclusive: str | None = None
+    together: Counted | None = None
 
 
 class PublicTablePart(Part, frozen=True, kw_only=True):
@@ -198,7 +184,7 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     """What holds for all answers of a release together, and all that is needed to compute it again."""
 
     document: Literal["release certificate"]
-    version: Literal[1]
+    version: Literal[1, 2]
     neighbours: Neighbours
     mechanisms: tuple[RanMechanism, ...]
     profile: Profile
@@ -209,6 +195,11 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     ledger: str
     entry: LedgerEntry | None = None
     public_tables: tuple[PublicTablePart, ...] = ()
+
+    def __post_init__(self) -> None:
+        for place, one in enumerate(self.mechanisms, start=1):
+            if (one.together is None) != (self.version == 1):
+                raise InputError(f"mechanisms {place} together", one.together, "a number, from version 2 on")
 
     def explain(self) -> str:
         """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""

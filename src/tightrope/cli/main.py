@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
-from tightrope.cli import noise, reproduce
+from tightrope.cli import noise, reproduce, verify
 from tightrope.cli.account import account, dpsgd
 from tightrope.cli.audit import audit
 from tightrope.cli.couple import couple
@@ -58,7 +58,8 @@ Example, from a table to a private release:
   tightrope plan plan.toml                         how accurate it will be; spends nothing
   tightrope release plan.toml                      draws the noise, writes report.html
 
-Exit codes: 0 done, 2 bad input, 3 budget refused, 130 Ctrl-C, 143 terminated, 1 anything else.
+Exit codes: 0 done, 2 bad input, 3 budget refused, 4 neither confirmed nor refuted,
+130 Ctrl-C, 143 terminated, 1 anything else.
 """
 app = typer.Typer(
     name="tightrope",
@@ -75,6 +76,7 @@ app.command("noise", epilog=noise.NOISE_EXAMPLE)(noise.noise)
 app.command("account", epilog=account.ACCOUNT_EXAMPLE)(account.account)
 app.command("dpsgd", epilog=dpsgd.DPSGD_EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
 app.command("audit", epilog=audit.AUDIT_EXAMPLE)(from_fields(audit.Asked, audit.audit))
+app.command("verify", epilog=verify.VERIFY_EXAMPLE)(verify.verify)
 app.command("reproduce", epilog=reproduce.REPRODUCE_EXAMPLE)(reproduce.reproduce)
 
 app.add_typer(ledger.group, name="ledger", help="What was promised about a dataset, and what is spent of it.")

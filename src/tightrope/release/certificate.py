@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from importlib import metadata
+from itertools import count
 from typing import TYPE_CHECKING
 
 from tightrope.certificates.document import BudgetPart, plain
@@ -14,15 +16,16 @@ from tightrope.certificates.release import (
     RanMechanism,
     Rates,
     ReleaseCertificate,
-    TablePart,
 )
-from tightrope.release.questions.vector import Noise
+from tightrope.certificates.table import TablePart
+from tightrope.release.questions.vector import Noise, Vector
 from tightrope.release.stated.guarantee import guarantee_data, neighbours_data
 
 if TYPE_CHECKING:
+    from tightrope.certificates.table import TablePart
     from tightrope.engines import PublicTable
     from tightrope.release.drafting.draft import Draft
-    from tightrope.release.questions.tasks import Task
+from tightrope.release.questions.tasks import Task
 
 EPSILONS = 25
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
@@ -42,7 +45,7 @@ def certificate_of(draft: Draft) -> ReleaseCertificate:
     profile, tradeoff = _curves(draft)
     data = {
         "document": "release certificate",
-        "version": 1,
+        "version": 2,
         **guarantee_data(draft.loss, draft.budget),
         "budget": plain(BudgetPart.of(draft.budget)),
         "share": str(draft.share),
@@ -61,13 +64,18 @@ def certificate_of(draft: Draft) -> ReleaseCertificate:
 
 def _mechanisms(draft: Draft) -> list[RanMechanism]:
     """Every noisy vector, in the order in which noise is drawn."""
-    every = zip(draft.tasks, draft.noises(), strict=True)
-    return [_mechanism(task, noise) for task, noises in every for noise in noises]
+    number, found = count(1), []
+    for task, noises in zip(draft.tasks, draft.noises(), strict=True):
+        together = {own: next(number) for own in task.sets}
+        found += [_mechanism(task, noise, together) for noise in noises]
+    return found
 
 
-def _mechanism(task: Task, noise: Noise) -> RanMechanism:
+def _mechanism(task: Task, noise: Noise, together: Mapping[tuple[Vector, ...], int]) -> RanMechanism:
+    """One noisy vector; ``together`` numbers the sets of the task that share a unit of privacy."""
     measure, label = noise.vector.measure, noise.vector.exclusive
-    contribution = task.shifted(next(own for own in task.sets if noise.vector in own))
+    own = next(own for own in together if noise.vector in own)
+    contribution = task.shifted(own)
     return RanMechanism(
         answers=task.answered_by(noise.vector),
         statistic=noise.vector.spend.statistic,
@@ -84,6 +92,7 @@ def _mechanism(task: Task, noise: Noise) -> RanMechanism:
         factor=str(noise.mechanism.factor),
         table=RELEASES.data(noise.table.to_data(), TablePart),
         exclusive=label,
+        together=together[own],
     )
 
 

@@ -153,8 +153,8 @@ def _seen(found: Finding | OneRun) -> dict[str, Any]:
 def _tell(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None, as_json: bool) -> None:
     from tightrope.audit import OneRun
     from tightrope.audit.verdicts import in_percent
-    from tightrope.cli.output import print_json, print_table, say
     from tightrope.certificates.words.digits import DOWN, percent, significant
+    from tightrope.cli.output import print_json, print_table, say
 
     if as_json:
         print_json(data)

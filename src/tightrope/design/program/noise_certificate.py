@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.certificates.guarantee import Guarantee
-from tightrope.certificates.noise import Argument, NoiseCertificate
+from tightrope.certificates.noise import NOISES, Argument, NoiseCertificate
+from tightrope.certificates.table import TablePart
 from tightrope.design.program.noise_closed_form import least_cost, least_tails
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.noise_dual import Costs, Multiplier, proven_least
@@ -147,7 +148,13 @@ def certified(
         argument=proven[1],
         unimodal_price=price,
         releases=releases,
+        table=written_table(table),
     )
+
+
+def written_table(table: NoiseTable) -> TablePart:
+    """The table as it is written."""
+    return NOISES.data(table.to_data(), TablePart)
 
 
 def kept(loss: PrivacyLoss, promise: Promise) -> tuple[Guarantee, tuple[tuple[float, float, float], ...]]:

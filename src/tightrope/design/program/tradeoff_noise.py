@@ -18,7 +18,7 @@ import numpy as np
 from tightrope.certificates.budget import Tradeoff
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.certificates.noise import Argument, NoiseCertificate
-from tightrope.design.program.noise_certificate import Proof
+from tightrope.design.program.noise_certificate import Proof, written_table
 from tightrope.design.program.noise_closed_form import least_cost
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.noise_expense import expense
@@ -65,6 +65,7 @@ class TradeoffProof(Proof):
             worst_error=table.worst,
             argument=Argument("theorem", STATEMENT, {"tails": tails, "error": ERROR}),
             unimodal_price=0.0,
+            table=written_table(table),
         )
 
 

@@ -1,0 +1,76 @@
+"""``tightrope verify``: every claim of a document computed again, by code that shares nothing with what wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.verify.claims import Claim
+
+VERIFY_EXAMPLE = """\b
+Example, a release checked by whoever reads it:
+  tightrope verify out/certificate.json
+  tightrope verify --standalone > check.py    the same as one file that needs
+  python check.py out/certificate.json        python-flint and nothing of ours
+
+Exit codes: 0 every claim is confirmed; 1 one is refuted; 4 one can be neither
+confirmed nor refuted; 2 bad input.
+"""
+File = Annotated[Path | None, typer.Argument(metavar="FILE", help="A document that tightrope wrote, as JSON.")]
+Standalone = Annotated[bool, typer.Option("--standalone", help="Print the verifier as one file of Python, and stop.")]
+
+
+def verify(file: File = None, standalone: Standalone = False, as_json: AsJson = False) -> None:
+    """Check every claim of a document from the document alone.
+
+    In interval arithmetic and exact whole numbers: slow, and proven. A claim is confirmed where what was computed
+    again lies on its safe side.
+    """
+    if standalone:
+        from tightrope.verify.standalone import standalone as source
+
+        typer.echo(source(), nl=False)
+        return
+    claims = _claims(file)
+    from tightrope.verify.check import CODES
+    from tightrope.verify.claims import verdict
+
+    _tell(str(file), claims, as_json)
+    raise typer.Exit(CODES[verdict(claims)])
+
+
+def _claims(file: Path | None) -> list[Claim]:
+    from tightrope.cli.output import working
+    from tightrope.errors import InputError, MissingExtraError
+
+    remedy = "give the certificate.json of a release, or what noise, account, dpsgd --json or ledger export printed"
+    try:
+        from tightrope.verify.check import checked
+    except ImportError:
+        raise MissingExtraError("python-flint", "verify") from None
+    if file is None:
+        raise InputError("FILE", None, "a document that tightrope wrote", remedy)
+    try:
+        with working("Computing every claim again ..."):
+            return checked(file.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InputError("FILE", str(file), f"a file that can be read ({problem.strerror})", remedy) from None
+    except ValueError as problem:
+        raise InputError("FILE", str(file), "a document of Tightrope", f"{problem}; {remedy}") from None
+
+
+def _tell(name: str, claims: list[Claim], as_json: bool) -> None:
+    from tightrope.cli.output import print_json, say
+    from tightrope.verify.check import told
+    from tightrope.verify.claims import verdict
+
+    if not as_json:
+        say(told(claims))
+        return
+    data: list[dict[str, Any]] = [one._asdict() for one in claims]
+    print_json({"document": "verification", "version": 1, "file": name, "verdict": verdict(claims), "claims": data})

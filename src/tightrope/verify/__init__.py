@@ -1,0 +1,1 @@
+"""Independent re-proof of what Tightrope writes: intervals and whole numbers, and no code of what it checks."""

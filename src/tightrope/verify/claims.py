@@ -1,0 +1,80 @@
+"""What is checked of a document: a claim, what was found, and the verdict in words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+CONFIRMED, REFUTED, OPEN, UNCHECKED = "confirmed", "refuted", "not confirmed", "not checked"
+CLOSE, LOOSE = 1e-6, 1e-2
+"""A bound is confirmed up to the first part of itself; further above the truth than the second, none is ours."""
+
+
+FAINT = 1e-15
+"""Less than this above a truth of 0 is rounding."""
+
+
+class BrokenError(ValueError):
+    """Parts of a document that exclude each other."""
+
+
+class Claim(NamedTuple):
+    """A place in the document, what stands there, what was found, and whether that confirms it."""
+
+    name: str
+    stated: str
+    found: str
+    verdict: str
+
+
+def fact(name: str, stated: object, wanted: object) -> Claim:
+    """Two things that must be the same."""
+    return Claim(name, str(stated), f"= {wanted}", CONFIRMED if stated == wanted else REFUTED)
+
+
+def at_most(name: str, stated: object, limit: object, holds: bool) -> Claim:
+    """Something that must not exceed a limit."""
+    return Claim(name, str(stated), f"<= {limit}", CONFIRMED if holds else REFUTED)
+
+
+def unchecked(name: str, why: str) -> Claim:
+    """What no computation can confirm; ``why`` says so."""
+    return Claim(name, "", why, UNCHECKED)
+
+
+def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = True, close: float = CLOSE) -> Claim:
+    """An upper bound that is stated: refuted below the truth, open where what was found is above it.
+
+    ``tight``: nothing of ours states a bound that is loose, so one that is was altered.
+    """
+    low, high, said = lower.lower(), upper.upper(), f"<= {digits(stated)}"
+    found = f"in [{digits(low, -1)}, {digits(high, 1)}], {agreeing(stated, high)} digits agree"
+    if stated < low:
+        return Claim(name, said, f"{found}: the truth is above what is stated", REFUTED)
+    if stated >= high:
+        if tight and stated * (1 - LOOSE) > high + FAINT:
+            return Claim(name, said, f"{found}: true, but not what follows from the tables", REFUTED)
+        return Claim(name, said, found, CONFIRMED)
+    if stated * (1 + close) >= high:
+        factor = next(part for part in (CLOSE, 1e-5, 1e-4, 1e-3, close) if stated * (1 + part) >= high)
+        return Claim(name, said, f"{found}: confirmed for the stated bound times {1 + factor}", CONFIRMED)
+    return Claim(name, said, f"{found}: the stated bound could not be shown", OPEN)
+
+
+def agreeing(one: Any, other: Any) -> int:
+    """To how many significant digits two numbers are the same."""
+    first, second = float(one), float(other)
+    apart = abs(first - second) / max(abs(first), abs(second), 1e-300)
+    return 16 if apart < 1e-16 else max(0, math.floor(-math.log10(apart)))
+
+
+def digits(value: Any, direction: int = 0) -> str:
+    """The shortest float beside it: above it (1), below it (−1), or the nearest (0)."""
+    nearest = float(value)
+    return repr(math.nextafter(nearest, math.inf * direction) if direction and nearest else nearest)
+
+
+def verdict(claims: list[Claim]) -> str:
+    """The verdict on all of them: the worst."""
+    found = {claim.verdict for claim in claims}
+    return next(one for one in (REFUTED, OPEN, CONFIRMED) if one in found) if found - {UNCHECKED} else OPEN

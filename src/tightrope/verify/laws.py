@@ -1,0 +1,191 @@
+"""Privacy losses on a grid, in whole numbers and intervals: every rounding raises the loss, or lowers it (not ``up``).
+
+A law holds masses at the losses k·step (in units of 2^−bits) and the mass of infinite loss. Its profile is
+δ(ε) = Σ m (1 − e^(ε−ℓ))⁺ + infinite: it rises with every mass and every loss, so what is rounded up stays above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from functools import cached_property, reduce
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from flint import arb, fmpz, fmpz_poly
+
+Atom = tuple[Any, Any, Any]
+"""Mass under P, mass under Q (both arb), and the loss log P/Q."""
+
+
+NUDGE = -40
+"""Rounded down, a loss that is short of a grid point by 2^NUDGE nats counts there: its law is asked at a larger ε."""
+
+
+class Law(NamedTuple):
+    """Masses from the grid point ``low`` on, the mass at infinity, and how many losses were added."""
+
+    low: int
+    masses: list[Any]
+    infinite: Any
+    parts: int = 1
+
+
+class Grid:
+    """Losses that are multiples of ``step`` nats, masses that are multiples of 2^−bits."""
+
+    def __init__(self, step: Fraction, bits: int, *, faint: int, up: bool = True) -> None:
+        self.step, self.bits, self.faint, self.up = arb(step.numerator) / step.denominator, bits, faint, up
+        self.ratio = (-self.step).exp()
+        self.nudge = arb(0) if up else arb(2) ** NUDGE
+        self.gap, self.one = 1 - self.ratio, fmpz(1) << bits
+        self._powers: dict[int, Any] = {}
+        self.upwards = self if up else Grid(step, bits, faint=faint)
+
+    def power(self, place: int) -> Any:
+        """E^(place · step)."""
+        if place not in self._powers:
+            self._powers[place] = (self.step * place).exp()
+        return self._powers[place]
+
+    def mass(self, value: Any) -> Any:
+        """Whole units, rounded away from the truth; never negative."""
+        scaled = value * self.one
+        whole = scaled.upper().ceil() if self.up else scaled.lower().floor()
+        return max(fmpz(0), whole.unique_fmpz())
+
+    def shifted(self, value: Any, bits: int) -> Any:
+        """``value`` / 2^bits, rounded the same way."""
+        return -(-value >> bits) if self.up else value >> bits
+
+    @cached_property
+    def nothing(self) -> Law:
+        """No loss at all."""
+        return Law(0, [self.one], fmpz(0), 0)
+
+    def law(self, atoms: Iterable[Atom], infinite: Any) -> Law:
+        """The law of atoms; up: each is split between its two neighbours on the grid, which keeps its P and Q mass."""
+        found: dict[int, Any] = {}
+        for p, q, loss in atoms:
+            if not self.up:
+                low = int(((loss + self.nudge) / self.step).lower().floor().unique_fmpz())
+                found[low] = found.get(low, fmpz(0)) + self.mass(p)
+                continue
+            low = int((loss / self.step).upper().ceil().unique_fmpz()) - 1
+            above = (p - q * self.power(low)) / self.gap
+            for at, part in ((low, p - above), (low + 1, above)):
+                found[at] = found.get(at, fmpz(0)) + self.mass(part)
+        if not found:
+            return Law(0, [fmpz(0)], self.mass(infinite))
+        first, last = min(found), max(found)
+        return self.trimmed(Law(first, [found.get(k, fmpz(0)) for k in range(first, last + 1)], self.mass(infinite)))
+
+    def of_curve(self, profile: Callable[[Any], Any], low: int, high: int) -> Law:
+        """The law whose profile joins the given one at the grid's points (linear in e^ε): above it, as it is convex."""
+        values = [self.mass(profile(self.step * k)) for k in range(low, high + 1)]
+        return self._of_values(values, low, self.one)
+
+    def _of_values(self, values: Sequence[Any], low: int, total: Any) -> Law:
+        """Masses at the kinks of a profile, from its values at grid points; raised where rounding bent it."""
+        inverse = 1 / (self.gap * self.one)
+        across = self.ratio * inverse
+        after = [*values[1:], values[-1]]
+        first = (after[0] - values[0]) * across + arb(total - values[0]) / self.one
+        rest = [
+            (right - here) * across + (left - here) * inverse
+            for left, here, right in zip(values, values[1:], after[1:], strict=False)
+        ]
+        return self.trimmed(Law(low, [self.mass(one) for one in (first, *rest)], values[-1]))
+
+    def trimmed(self, law: Law) -> Law:
+        """Faint ends are not carried along: above they join infinity, below they are lifted (or both are left out)."""
+        masses = law.masses
+        above = sum(1 for total in accumulate(reversed(masses)) if total <= self.faint)
+        below = sum(1 for total in accumulate(masses) if total <= self.faint)
+        if above + below == 0 or above + below >= len(masses):
+            return law
+        kept = masses[below : len(masses) - above]
+        if not self.up:
+            return Law(law.low + below, kept, law.infinite, law.parts)
+        kept[0] += sum(masses[:below], fmpz(0))
+        return Law(law.low + below, kept, law.infinite + sum(masses[len(masses) - above :], fmpz(0)), law.parts)
+
+    def both(self, one: Law, other: Law) -> Law:
+        """The losses of both, added."""
+        product = (fmpz_poly(one.masses) * fmpz_poly(other.masses)).coeffs()
+        overlap = one.infinite * other.infinite
+        overlap = overlap >> self.bits if self.up else -(-overlap >> self.bits)
+        masses = [self.shifted(mass, self.bits) for mass in product] or [fmpz(0)]
+        infinite = one.infinite + other.infinite - overlap
+        return self.trimmed(Law(one.low + other.low, masses, infinite, one.parts + other.parts))
+
+    def times(self, law: Law, count: int) -> Law:
+        """``count`` such losses, added."""
+        found, power = self.nothing, law
+        while count:
+            if count & 1:
+                found = self.both(found, power)
+            count >>= 1
+            power = self.both(power, power) if count else power
+        return found
+
+    def worst(self, laws: Sequence[Law]) -> Law:
+        """A law above all of these: its profile is their pointwise maximum on the grid, joined between its points."""
+        if len(laws) == 1:
+            return laws[0]
+        low, high = min(law.low for law in laws), max(law.low + len(law.masses) for law in laws)
+        curves = [self.profile(law, low, high) for law in laws]
+        total = max(sum(law.masses, law.infinite) for law in laws)
+        return self._of_values([max(values) for values in zip(*curves, strict=True)], low, total)
+
+    def profile(self, law: Law, low: int, high: int) -> list[Any]:
+        """δ(k · step) for k from low to high, in units: Σ above m (1 − e^(−distance)) + infinite, from the top down."""
+        ratio = self._inward(self.ratio * self.one)
+        found, above, discounted = [], law.infinite, fmpz(0)
+        for k in range(high, low - 1, -1):
+            place = k + 1 - law.low
+            mass = law.masses[place] if 0 <= place < len(law.masses) else fmpz(0)
+            above += mass
+            discounted = (discounted + mass) * ratio
+            discounted = discounted >> self.bits if self.up else -(-discounted >> self.bits)
+            found.append(above - discounted)
+        return found[::-1]
+
+    def _inward(self, value: Any) -> Any:
+        """What is taken away is rounded towards it."""
+        return (value.lower().floor() if self.up else value.upper().ceil()).unique_fmpz()
+
+
+class Curve:
+    """The profile of a law, ready to be asked."""
+
+    def __init__(self, grid: Grid, law: Law) -> None:
+        self.grid, self.low, self.nudged = grid, law.low, grid.nudge * law.parts
+        self.total = sum(law.masses, law.infinite)
+        self.values = grid.profile(law, law.low, law.low + len(law.masses))
+
+    def delta(self, epsilon: Any) -> Any:
+        """δ(ε) on the grid's side: between two points of the grid the profile of the law is linear in e^ε."""
+        epsilon = epsilon + self.nudged
+        place = epsilon / self.grid.step
+        k = int(place.mid().floor().unique_fmpz()) if place.mid() < self.low + len(self.values) else None
+        if k is None or k + 1 >= self.low + len(self.values):
+            return arb(self.values[-1]) / self.grid.one
+        if k < self.low:
+            return arb(self.total if self.grid.up else self.values[0]) / self.grid.one
+        part = ((epsilon - self.grid.step * k).exp() - 1) / (1 / self.grid.ratio - 1)
+        left, right = arb(self.values[k - self.low]), arb(self.values[k + 1 - self.low])
+        value = (left + part * (right - left)) / self.grid.one
+        return value.upper() if self.grid.up else arb(0).max(value.lower())
+
+    def found(self, false_alarms: Any) -> Any:
+        """What an attacker finds at most at a share of false alarms: the least δ(ε) + e^ε · share."""
+        share = false_alarms * (-self.nudged).exp() * self.grid.one
+        lines = (value + share * self.grid.power(k) for k, value in enumerate(self.values, self.low))
+        least = min(line.upper() if self.grid.up else line.lower() for line in lines) / self.grid.one
+        return min(arb(1), least.upper() if self.grid.up else least.lower())
+
+
+def composed(grid: Grid, laws: Iterable[Law]) -> Law:
+    """All of them, added."""
+    return reduce(grid.both, laws, grid.nothing)

@@ -1,0 +1,94 @@
+"""A ledger as it was exported: every hash from the entry before, every sum from its history."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from tightrope.verify.claims import CONFIRMED, REFUTED, Claim, at_most, fact, unchecked
+
+HELD = ("number", "dataset", "kind", "key", "time", "body", "state", "previous")
+"""What the hash of an entry is of; body and state as JSON with sorted keys."""
+
+
+def ledger_claims(data: dict[str, Any]) -> list[Claim]:
+    """Every claim of an exported ledger."""
+    entries = data["entries"]
+    claims = [*_chain(data["ledger"], entries), *_texts(data["documents"], entries)]
+    for dataset in dict.fromkeys(entry["dataset"] for entry in entries):
+        claims += _sums(dataset, [entry for entry in entries if entry["dataset"] == dataset])
+    why = "entries left out at the end show in the entry of a newer certificate alone: tightrope ledger check"
+    return [*claims, unchecked("the last entry", why)]
+
+
+def sha256(text: str) -> str:
+    """In hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def spelled(data: Any) -> str:
+    """The one JSON text of the data."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _chain(name: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
+    previous, time, keys = sha256(f"tightrope ledger {name}"), "", set()
+    for number, entry in enumerate(entries, start=1):
+        place = f"entries[{number - 1}]"
+        held = [spelled(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
+        holds = (entry["number"], entry["previous"], entry["time"] >= time) == (number, previous, True)
+        own = (entry["dataset"], entry["kind"], entry["key"])
+        yield fact(f"{place} follows the one before, later and with a key of its own", holds and own not in keys, True)
+        yield fact(f"{place}.hash", entry["hash"], sha256(spelled(held)))
+        previous, time = entry["hash"], entry["time"]
+        keys |= {own} if entry["key"] is not None else set()
+
+
+def _texts(documents: dict[str, str], entries: list[dict[str, Any]]) -> Iterator[Claim]:
+    for name, text in documents.items():
+        yield fact(f"documents.{name[:12]}", name, sha256(text))
+    named = {entry["body"].get(part) for entry in entries for part in ("recipe", "document")} - {None}
+    yield fact("documents that entries name are there", named <= set(documents), True)
+
+
+def _sums(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
+    """What was spent of the one limit of a dataset; other limits are not added up again."""
+    limits = entries[0]["body"].get("limits", [])
+    kinds = {entry["kind"] for entry in entries[1:]}
+    simple = len(limits) == 1 and limits[0].get("rule", "basic") == "basic" and limits[0]["every"] is None
+    if not simple or not kinds <= {"charged", "answered", "refused"} or limits[0]["audience"] is not None:
+        yield unchecked(
+            f"balances of {dataset!r}", "limits by moments, of audiences, that renew: tightrope ledger check"
+        )
+        return
+    limit, spent, releases = limits[0], Fraction(0), 0
+    for entry in entries:
+        if entry["kind"] == "charged":
+            part = _share(entry["body"]["kept"], limit)
+            spent, releases = spent + part, releases + 1
+            if part < 0:
+                yield Claim(
+                    f"entry {entry['number']}.kept", str(entry["body"]["kept"]), "no share of the limit", REFUTED
+                )
+        state = entry["state"]
+        balance = [str(Fraction(part)) for part in state["balances"].get(limit["name"], ["0", "0"])]
+        found, wanted = [*balance, state["releases"]], [str(spent), "0", releases]
+        yield fact(f"entry {entry['number']}.state", found, wanted)
+    yield at_most(f"spent of {dataset!r}", spent, 1, spent <= 1)
+    yield Claim(f"left of {dataset!r}", str(1 - spent), f"{releases} releases", CONFIRMED)
+
+
+def _share(kept: dict[str, Any], limit: dict[str, Any]) -> Fraction:
+    """The one factor between what a release keeps and the limit; −1 where there is none."""
+    pairs = [(kept["delta"], limit["delta"])]
+    pairs += [
+        pair
+        for own, whole in zip(kept["points"], limit["points"], strict=True)
+        for pair in zip(own, whole, strict=True)
+    ]
+    factors = {Fraction(own) / Fraction(whole) for own, whole in pairs if Fraction(whole)}
+    empty = all(Fraction(own) == 0 for own, whole in pairs if not Fraction(whole))
+    return factors.pop() if len(factors) == 1 and empty else Fraction(-1)

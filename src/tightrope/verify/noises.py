@@ -1,0 +1,204 @@
+"""A noise certificate: what the table realises, what it costs, and why nothing costs much less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from tightrope.verify.claims import (
+    CLOSE,
+    CONFIRMED,
+    LOOSE,
+    OPEN,
+    REFUTED,
+    Claim,
+    at_most,
+    bounded,
+    digits,
+    fact,
+    unchecked,
+)
+from tightrope.verify.laws import Grid, Law
+from tightrope.verify.promises import Ends, exactly, least_of, refined
+from tightrope.verify.releases import common_spacing
+from tightrope.verify.tables import TOTAL, Noise
+
+POWERS = {"absolute": 1, "squared": 2}
+FAINT_TAIL = 2.0**-200
+
+
+def noise_claims(data: dict[str, Any]) -> list[Claim]:
+    """Every claim of a noise certificate."""
+    claims = [*_follows(data), *_least(data), *_other_words()]
+    if data.get("table") is None:
+        why = "the certificate holds no table: version 1, or real-valued noise"
+        return [*claims, Claim("guarantee", str(data["guarantee"]), why, OPEN)]
+    noise, shift = Noise(data["table"]), round(data["sensitivity"])
+    if shift != data["sensitivity"] or shift < 1 or data["releases"] < 1:
+        return [*claims, Claim("sensitivity", str(data["sensitivity"]), "no whole number", REFUTED)]
+    if data["shape"] == "unimodal":
+        claims.append(fact("shape", noise.unimodal, True))
+    claims += _costs(data, noise)
+    if data["releases"] == 1:
+        return [*claims, *_realised(data, lambda epsilon: (noise.delta(epsilon, shift),) * 2)]
+    largest = _largest(noise, shift, data["releases"])
+    deltas = [data["guarantee"]["delta"], *(point[2] for point in data["realised"])]
+
+    def law(grid: Grid) -> Law:
+        return grid.times(noise.law(grid, shift), data["releases"])
+
+    def judged(ends: Ends) -> list[Claim]:
+        return [*_realised(data, lambda epsilon: _profile(ends, epsilon, largest))]
+
+    return claims + refined(law, least_of(*deltas), judged, common_spacing(noise.falls))
+
+
+def _largest(noise: Noise, shift: int, releases: int) -> Any:
+    """The largest loss under any shift; None where it is infinite."""
+    shifts = [shift] if noise.unimodal else range(1, shift + 1)
+    if any(noise.never(s) > 0 for s in shifts):
+        return None
+    return max(noise.largest(s) for s in shifts) * releases
+
+
+def _profile(ends: Ends, epsilon: Any, largest: Any) -> tuple[Any, Any]:
+    """The ends of δ(ε); 0 from the largest loss on."""
+    if largest is not None and epsilon * (1 + CLOSE**2) >= largest:
+        return arb(0), arb(0)
+    return ends[0].delta(epsilon), ends[1].delta(epsilon)
+
+
+def _realised(data: dict[str, Any], profile: Callable[[Any], tuple[Any, Any]]) -> Iterator[Claim]:
+    """Δ at every ε that is stated; what was promised is kept."""
+
+    def below(name: str, at: float, stated: float) -> Claim:
+        return bounded(name, exactly(stated), *profile(exactly(at)))
+
+    triple = data["guarantee"]
+    yield below(f"guarantee.delta: delta({triple['epsilon']})", triple["epsilon"], triple["delta"])
+    yield below("guarantee.total_variation: delta(0)", 0.0, triple["total_variation"])
+    for number, (epsilon, promised, realised) in enumerate(data["realised"]):
+        yield below(f"realised[{number}]: delta({epsilon})", epsilon, realised)
+        yield at_most(f"realised[{number}]: realised and promised", realised, promised, realised <= promised)
+    if data["realised"]:
+        points = [(epsilon, realised) for epsilon, _, realised in data["realised"]]
+        yield fact("guarantee", (triple["epsilon"], triple["delta"]) in points, True)
+
+
+def _costs(data: dict[str, Any], noise: Noise) -> Iterator[Claim]:
+    """Errors, exactly from the weights."""
+    first, second = moments(noise)
+    yield fact("mean_absolute_error", data["mean_absolute_error"], float(first))
+    yield fact("mean_squared_error", data["mean_squared_error"], float(second))
+    reach = max((x for x, weight in enumerate(noise.half, start=1) if weight), default=0)
+    yield fact("worst_error", data["worst_error"], None if noise.block else float(reach))
+    power = POWERS.get(data["cost"])
+    if power is None:
+        yield unchecked("upper, lower, cost, argument, gap", "a cost that the document does not hold")
+    else:
+        exact = exactly_of(first if power == 1 else second)
+        yield bounded("upper", exactly(data["upper"]), exact, exact)
+        yield fact("upper is no larger", bool(exactly(data["upper"]) <= exact * (1 + 2.0**-50)), True)
+
+
+def moments(noise: Noise) -> tuple[Fraction, Fraction]:
+    """E|X| and E X²: the head, and an endless tail, where each turn adds a block's length."""
+    turn, stay, start = len(noise.block), sum(noise.block), noise.reach + 1
+    first = Fraction(sum(x * w for x, w in enumerate(noise.half, start=1)))
+    second = Fraction(sum(x * x * w for x, w in enumerate(noise.half, start=1)))
+    if turn:
+        mean = Fraction(sum(k * w for k, w in enumerate(noise.block)) + noise.escape * turn, stay)
+        square = Fraction(sum(k * k * w for k, w in enumerate(noise.block)) + noise.escape * turn * turn, stay)
+        square += 2 * noise.escape * turn * mean / stay
+        first += noise.escape_in * (start + mean)
+        second += noise.escape_in * (start * start + 2 * start * mean + square)
+    return 2 * first / TOTAL, 2 * second / TOTAL
+
+
+def exactly_of(value: Fraction) -> Any:
+    """A fraction as an interval."""
+    return arb(value.numerator) / value.denominator
+
+
+def _follows(data: dict[str, Any]) -> Iterator[Claim]:
+    """The gap, and the order of the bounds; whether a version has a table."""
+    yield at_most("version", data["version"], 2, data["version"] > 1 or data.get("table") is None)
+    lower, upper = data["lower"], data["upper"]
+    gap = 0.0 if upper == lower else upper / lower - 1 if lower > 0 else None
+    yield fact("gap", data["gap"], gap)
+    yield at_most("lower", lower, upper, lower <= upper)
+
+
+def _least(data: dict[str, Any]) -> Iterator[Claim]:
+    """The lower bound on the cost of every noise, from the numbers of its argument."""
+    why, numbers, power = data["argument"], data["argument"]["numbers"], POWERS.get(data["cost"])
+    promised = {(epsilon, delta) for epsilon, delta, _ in data["realised"]}
+    if power is None or data["releases"] != 1 or data.get("table") is None:
+        yield unchecked(
+            "lower, gap", f"proven by {why['kind']}; not computed again for several or for real-valued noises"
+        )
+        return
+    if why["kind"] == "dual":
+        points = {(one["epsilon"], one["delta"]) for one in numbers["multipliers"]}
+        yield fact("argument.numbers: its points are promised", points <= promised, True)
+        found = _dual(numbers["multipliers"], power, round(data["sensitivity"]))
+    elif "points" in numbers and data["sensitivity"] == 1:
+        points = {(epsilon, delta) for epsilon, delta in numbers["points"]}
+        yield fact("argument.numbers: its points are promised", points <= promised, True)
+        found = _tails(sorted(points), power)
+    else:
+        yield unchecked("lower, gap", "the argument is not computed again")
+        return
+    yield _at_least(exactly(data["lower"]), found)
+
+
+def _at_least(stated: Any, found: Any) -> Claim:
+    """A lower bound that is stated, against one that was proven."""
+    shown = found.lower()
+    words = f"proven: >= {digits(shown, -1)}"
+    if stated * (1 - CLOSE**1.5) > shown:
+        return Claim("lower", f">= {digits(stated)}", f"{words}: what is stated could not be shown", OPEN)
+    loose = stated < shown * (1 - LOOSE)
+    return Claim("lower", f">= {digits(stated)}", words, REFUTED if loose else CONFIRMED)
+
+
+def _dual(multipliers: list[dict[str, Any]], power: int, sensitivity: int) -> Any:
+    """The least of (r_k + r_−k)/2 minus what is paid: for any y between 0 and its cap; −1 where one is not."""
+    values = [[one["left"], *one["values"]] for one in multipliers]
+    if any(not 0 <= y <= one["cap"] for one, own in zip(multipliers, values, strict=True) for y in own):
+        return arb(-1)
+    if any(not 1 <= one["shift"] <= sensitivity for one in multipliers):
+        return arb(-1)
+    reach = max((abs(one["start"]) + len(one["values"]) + one["shift"] + 1 for one in multipliers), default=1)
+
+    def weight(one: dict[str, Any], k: int) -> Any:
+        place = k - one["start"]
+        return exactly(one["left"] if place < 0 else one["values"][place] if place < len(one["values"]) else 0)
+
+    growth = [exactly(one["epsilon"]).exp() for one in multipliers]
+
+    def reduced(k: int) -> Any:
+        parts = (weight(one, k) - g * weight(one, k + one["shift"]) for one, g in zip(multipliers, growth, strict=True))
+        return abs(k) ** power + sum(parts, arb(0))
+
+    paid = sum((exactly(one["cap"]) * exactly(one["delta"]) for one in multipliers), arb(0))
+    return min(((reduced(k) + reduced(-k)) / 2 - paid).lower() for k in range(reach + 2))
+
+
+def _tails(points: list[tuple[float, float]], power: int) -> Any:
+    """Twice the sum of (k^p − (k−1)^p) G_k: G_1 = max (1 − δ)/(1 + e^ε), G_(k+1) = max e^−ε (G_k − δ)."""
+    lines = [(exactly(epsilon).exp(), exactly(delta)) for epsilon, delta in points]
+    tail, total, k = max(((1 - delta) / (1 + growth)).lower() for growth, delta in lines), arb(0), 1
+    while tail > FAINT_TAIL and k < 1 << 20:
+        total += 2 * (k**power - (k - 1) ** power) * tail
+        tail, k = max(((tail - delta) / growth).lower() for growth, delta in lines), k + 1
+    return total
+
+
+def _other_words() -> Iterator[Claim]:
+    yield unchecked("shape, shape_lower, unimodal_price", "what noise of another shape costs")
+    yield unchecked("argument.kind, argument.statement", "words; the proof is in docs/proofs/optimal-noise.md")
+    yield unchecked("argument.numbers, table.steps", "other numbers may prove the same")

@@ -1,0 +1,176 @@
+"""What a release certificate promises, against what its mechanisms come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from tightrope.verify.claims import OPEN, REFUTED, BrokenError, Claim, at_most, bounded, fact, unchecked
+from tightrope.verify.laws import Curve, Grid, Law
+from tightrope.verify.releases import Composition
+
+STEPS = (6, 8, 10, 12)
+"""Grids of 2^−n nats, one after the other, until everything is confirmed or something is refuted."""
+FEW_WAYS, MOST_WAYS = 2500, 40_000
+"""Compositions that the ways of one person's rows take: up to the first, the writer tries each and is tight."""
+BESIDE = 1e-11
+"""What cannot be shown at ε may be shown at this more: so many digits of ε are confirmed."""
+Ends = tuple[Curve, Curve]
+"""The profile from below and from above."""
+
+
+def exactly(value: object) -> Any:
+    """A number of the document as an interval: floats are exact, text is an exact decimal."""
+    fraction = Fraction(value) if isinstance(value, (int, float)) else Fraction(Decimal(str(value)))
+    return arb(fraction.numerator) / fraction.denominator
+
+
+def refined(
+    law: Callable[[Grid], Law], least: float, judged: Callable[[Ends], list[Claim]], spacing: Fraction | None = None
+) -> list[Claim]:
+    """Claims about a law, on finer and finer grids while any is open; ``least`` is the smallest δ that matters.
+
+    A grid divides the ``spacing`` of the losses, where they have one: no loss is between its points then.
+    """
+    claims: list[Claim] = []
+    for step in STEPS:
+        grids = grids_of(step, least, spacing)
+        low, high = (Curve(grid, law(grid)) for grid in grids)
+        claims = judged((low, high))
+        found = {claim.verdict for claim in claims}
+        if OPEN not in found or REFUTED in found:
+            break
+    return claims
+
+
+def grids_of(step: int, least: float, spacing: Fraction | None = None) -> tuple[Grid, Grid]:
+    """Grids of about 2^−step nats, one that rounds down and one that rounds up."""
+    bits = 160 + math.ceil(-math.log2(least))
+    width = Fraction(1, 1 << step) if spacing is None else spacing / math.ceil(spacing * (1 << step))
+    faint = int(least * 2**bits * 1e-12)
+    return Grid(width, bits, faint=faint, up=False), Grid(width, bits, faint=faint)
+
+
+def least_of(*deltas: float) -> float:
+    """The smallest that is above 0, within reason."""
+    return max(1e-280, min([1e-12, *(float(delta) for delta in deltas if float(delta) > 0)]))
+
+
+def release_claims(data: dict[str, Any]) -> list[Claim]:
+    """Every claim of a release certificate."""
+    try:
+        composition = Composition(data["mechanisms"])
+    except BrokenError as broken:
+        return [Claim("mechanisms", "", str(broken), REFUTED)]
+    claims = [*_spelled(data), *_parameters(data, composition)]
+    ways = max(unit.ways for unit in composition.units)
+    if ways > MOST_WAYS:
+        return [
+            *claims,
+            Claim("epsilon", str(data["epsilon"]), f"one person's rows fall in {ways} ways: too many", OPEN),
+        ]
+    deltas = [data["delta"], *data["profile"]["delta"]]
+    largest = composition.largest() if 0 in deltas else None
+    claims += _pure(data, largest) if Decimal(data["delta_exact"]) == 0 else []
+
+    def judged(ends: Ends) -> list[Claim]:
+        return [*_promised(data, ends, largest, tight=ways <= FEW_WAYS)]
+
+    return [*claims, *refined(composition.law, least_of(*deltas), judged, composition.spacing), *_names(data)]
+
+
+def _spelled(data: dict[str, Any]) -> Iterator[Claim]:
+    """Numbers that are written twice; whether it says which mechanisms share rows."""
+    said = {one.get("together") is not None for one in data["mechanisms"]}
+    yield fact("mechanisms.together is given", said, {data["version"] > 1})
+    for name in ("epsilon", "total_variation"):
+        yield fact(f"{name}_exact", Decimal(data[f"{name}_exact"]), Decimal(data[name]))
+    yield fact("delta", data["delta"], float(Decimal(data["delta_exact"])))
+    yield fact("delta_exact", Decimal(data["delta_exact"]), Decimal(data["budget"]["delta"]))
+    success = min(1.0, math.nextafter((1 + data["total_variation"]) / 2, 2.0))
+    yield fact("attack_success", data["attack_success"], success)
+    if data["profile"]["epsilon"][0] == 0:
+        yield fact("profile.delta[0]", data["profile"]["delta"][0], data["total_variation"])
+
+
+def _parameters(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
+    """What each mechanism says of itself; neighbours whose rows it counts."""
+    whose = data["neighbours"]
+    if whose["person"] is None:
+        bounds = tuple(whose[name] for name in ("rows_per_person", "rows_per_group", "groups_per_person"))
+        yield fact("neighbours", bounds, (1, 1, 1))
+    for place, one in enumerate(data["mechanisms"]):
+        name, steps = f"mechanisms[{place}]", one["table_steps_per_row"]
+        yield at_most(f"{name}.rows", one["rows"], whose["rows_per_person"], one["rows"] <= whose["rows_per_person"])
+        yield fact(f"{name}.factor", int(one["factor"]), -(-int(one["sensitivity_per_row"]) // steps))
+        yield fact(f"{name}.table is unimodal", composition.noises[id(one)].unimodal, True)
+
+
+def _promised(data: dict[str, Any], ends: Ends, largest: Any, *, tight: bool) -> Iterator[Claim]:
+    """The guarantee, the profile and the attacker's rates, against both ends; and the budget that was to be kept.
+
+    From the ``largest`` loss on, where there is one (not None), δ is 0.
+    """
+    low, high = ends
+
+    def below(name: str, at: object, stated: object, *, tight: bool = tight) -> Claim:
+        epsilon = exactly(at)
+        if largest is not None and epsilon + BESIDE >= largest:
+            return bounded(name, exactly(stated), arb(0), arb(0), tight=tight)
+        claim = bounded(name, exactly(stated), low.delta(epsilon), high.delta(epsilon), tight=tight)
+        if claim.verdict != OPEN:
+            return claim
+        beside = bounded(name, exactly(stated), low.delta(epsilon), high.delta(epsilon + BESIDE), tight=tight)
+        return beside._replace(found=f"{beside.found}, at epsilon + {BESIDE}") if beside.verdict != OPEN else claim
+
+    delta = data["delta_exact"]
+    yield below(f"epsilon: delta({data['epsilon']:.17g})", data["epsilon_exact"], delta, tight=False)
+    yield from _tight_epsilon(data, high) if tight else ()
+    yield below("total_variation: delta(0)", 0, data["total_variation_exact"])
+    for number, (epsilon, allowed) in enumerate(data["budget"]["points"]):
+        yield below(f"budget.points[{number}]: delta({epsilon})", epsilon, allowed, tight=False)
+    for number, (at, stated) in enumerate(zip(data["profile"]["epsilon"], data["profile"]["delta"], strict=True)):
+        yield below(f"profile.delta[{number}]: delta({at:.17g})", at, stated)
+    rates = data["tradeoff"]
+    for number, (alarms, stated) in enumerate(zip(*rates.values(), strict=True)):
+        share = exactly(alarms)
+        name = f"tradeoff.true_positive_rate[{number}]: at {alarms}"
+        yield bounded(name, exactly(stated), low.found(share), high.found(share), tight=tight)
+
+
+def _tight_epsilon(data: dict[str, Any], high: Curve) -> Iterator[Claim]:
+    """An ε that is far larger than needed is true, and nobody of ours states it."""
+    smaller = exactly(data["epsilon_exact"]) * (1 - 0.01) - exactly(1e-9)
+    shown = smaller > 0 and high.delta(smaller).upper() < exactly(data["delta_exact"])
+    name = f"epsilon is no larger than needed: {data['epsilon']:.17g}"
+    yield at_most(name, data["epsilon"], "1.01 of the least", not shown)
+
+
+def _pure(data: dict[str, Any], largest: Any) -> Iterator[Claim]:
+    """Δ = 0: no loss is infinite, and the largest of all is at most ε."""
+    if largest is None:
+        yield Claim("epsilon", str(data["epsilon"]), "an output that gives somebody away: infinite", REFUTED)
+        return
+    yield bounded("epsilon: the largest loss", exactly(data["epsilon_exact"]), largest, largest)
+
+
+def _names(data: dict[str, Any]) -> Iterator[Claim]:
+    """What no computation confirms."""
+    if data["version"] == 1:
+        why = "version 1 does not say which mechanisms the same rows shift: each was taken by itself, which costs more"
+        yield unchecked("mechanisms.together", why)
+    names = ("answers", "statistic", "column", "by", "where", "unit", "family", "table.steps")
+    yield unchecked(", ".join(f"mechanisms.{name}" for name in names), "names of what ran, in which units")
+    bounds = ("rows", "rows_per_group", "groups", "together", "exclusive", "sensitivity_per_row")
+    why = "that rows were bounded so, say those who ran it: all above holds for what is written here"
+    yield unchecked(", ".join(f"mechanisms.{name}" for name in bounds), why)
+    yield unchecked("neighbours", "whom it protects, in words; of the bounds, what the mechanisms say counts")
+    yield unchecked("budget.points, share", "what was asked for: kept by the guarantee, but not fixed by it")
+    yield unchecked("alternatives", "what other noise would have cost: no claim of privacy")
+    yield unchecked("computed, versions, public_tables", "words about how it was made")
+    yield unchecked("ledger, entry", "whether it was charged says the ledger: tightrope ledger check")

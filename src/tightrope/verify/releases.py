@@ -1,0 +1,148 @@
+"""A release certificate: every mechanism composed again from its table, over every way one person's rows may fall."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+from flint import arb
+
+from tightrope.verify.claims import BrokenError
+from tightrope.verify.laws import Grid, Law, composed
+from tightrope.verify.tables import Noise
+
+T = TypeVar("T")
+SAME, LEAST_SPACING = 1e-11, 2.0**-14
+
+
+class Unit(NamedTuple):
+    """Mechanisms that the same rows shift, and how one person's rows fall into their groups."""
+
+    mechanisms: tuple[dict[str, Any], ...]
+    one_of: bool
+    rows: int
+    largest: int
+    groups: int
+
+    @property
+    def ways(self) -> int:
+        """How many compositions all ways take."""
+        if self.groups == 1 or self.largest == 1:
+            return 1
+        return self.rows * self.largest * (1 if self.groups >= self.rows else self.groups)
+
+
+def units_of(mechanisms: Sequence[dict[str, Any]]) -> list[Unit]:
+    """Mechanisms by the number ``together``. Where a document has none (version 1), each by itself: that costs more."""
+    gathered: dict[Any, list[dict[str, Any]]] = {}
+    for place, one in enumerate(mechanisms):
+        gathered.setdefault(one.get("together") or f"alone {place}", []).append(one)
+    return [_unit(own) for own in gathered.values()]
+
+
+def _unit(own: list[dict[str, Any]]) -> Unit:
+    shared = {(one["rows"], one["rows_per_group"], one["groups"], one.get("exclusive")) for one in own}
+    if len(shared) != 1:
+        raise BrokenError("mechanisms of one unit whose rows fall in different ways")
+    rows, per_group, groups, label = shared.pop()
+    if min(rows, per_group, groups) < 1:
+        raise BrokenError("fewer than one row, or one group")
+    largest = min(rows, per_group)
+    return Unit(tuple(own), label is not None, min(rows, largest * groups), largest, groups)
+
+
+def common_spacing(losses: Sequence[Any]) -> Fraction | None:
+    """A number of which all of these are whole multiples, but for SAME; found by Euclid's rule, exact for the first."""
+    found = 0.0
+    for loss in map(float, losses):
+        found, rest = max(found, loss), min(found, loss)
+        while rest > SAME:
+            found, rest = rest, min(found % rest, rest - found % rest)
+        if found < LEAST_SPACING:
+            return None
+    if not found:
+        return None
+    first = losses[0] / round(float(losses[0]) / found)
+    return Fraction(int((first * (1 << 160)).mid().floor().unique_fmpz()), 1 << 160)
+
+
+def every_way(unit: Unit, part: Callable[[int], T], both: Callable[[T, T], T], worst: Callable[[list[T]], T]) -> T:
+    """The worst way in which the rows may fall: c into one group, the others in the worst way into the other groups.
+
+    More rows in a group lose at least as much, so that all rows are used.
+    """
+
+    @cache
+    def found(rows: int, groups: int) -> T:
+        if groups == 1:
+            return part(min(rows, unit.largest))
+        sizes = range(1, min(rows, unit.largest) + 1)
+        return worst(
+            [part(c) if c == rows else both(part(c), found(rows - c, min(groups - 1, rows - c))) for c in sizes]
+        )
+
+    for rows in range(1, unit.rows):  # smaller ones first: no deep recursion
+        found(rows, min(unit.groups, rows))
+    return found(unit.rows, min(unit.groups, unit.rows))
+
+
+class Composition:
+    """All mechanisms of a certificate, composed on a grid."""
+
+    def __init__(self, mechanisms: Sequence[dict[str, Any]]) -> None:
+        self.units = units_of(mechanisms)
+        known: dict[str, Noise] = {}
+        self.noises = {}
+        for one in mechanisms:
+            text = json.dumps(one["table"], sort_keys=True)
+            self.noises[id(one)] = known[text] = known.get(text) or Noise(one["table"])
+        self._laws: dict[Any, Law] = {}
+
+    def law(self, grid: Grid) -> Law:
+        """The loss of everything; rounded down: of the fullest way of the rows."""
+        self._laws.clear()
+        return composed(grid, [self._of_unit(grid, unit) for unit in self.units])
+
+    @property
+    def spacing(self) -> Fraction | None:
+        """What all losses are multiples of, nearly; None where there is no such number that is large enough."""
+        return common_spacing(
+            [fall for noise in {id(n): n for n in self.noises.values()}.values() for fall in noise.falls]
+        )
+
+    def largest(self) -> Any:
+        """The largest loss of all, where none is infinite; else None."""
+        if any(self._never(unit) > 0 for unit in self.units):
+            return None
+        return sum((self._largest(unit) for unit in self.units), arb(0))
+
+    def _of_unit(self, grid: Grid, unit: Unit) -> Law:
+        def part(rows: int) -> Law:
+            laws = [self._shifted(grid, one, rows) for one in unit.mechanisms]
+            if unit.one_of:
+                return grid.worst(list({id(law): law for law in laws}.values())) if grid.up else laws[0]
+            return composed(grid, laws)
+
+        if unit.groups == 1 or unit.largest == 1 or not grid.up:
+            return grid.times(cache(part)(unit.largest), unit.rows // unit.largest)
+        return every_way(unit, cache(part), grid.both, grid.worst)
+
+    def _shifted(self, grid: Grid, one: dict[str, Any], rows: int) -> Law:
+        noise, shift = self.noises[id(one)], rows * one["table_steps_per_row"]
+        if (grid.up, id(noise), shift) not in self._laws:
+            self._laws[grid.up, id(noise), shift] = noise.law(grid, shift)
+        return self._laws[grid.up, id(noise), shift]
+
+    def _never(self, unit: Unit) -> Any:
+        shift = unit.largest
+        return sum((self.noises[id(one)].never(shift * one["table_steps_per_row"]) for one in unit.mechanisms), arb(0))
+
+    def _largest(self, unit: Unit) -> Any:
+        def part(rows: int) -> Any:
+            tops = [self.noises[id(one)].largest(rows * one["table_steps_per_row"]) for one in unit.mechanisms]
+            return max(tops) if unit.one_of else sum(tops, arb(0)).upper()
+
+        return every_way(unit, cache(part), lambda a, b: (a + b).upper(), max)

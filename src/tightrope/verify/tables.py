@@ -1,0 +1,102 @@
+"""Integer noise: a table of weights out of 2¹²⁸, and the privacy loss of adding it to values some steps apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from itertools import pairwise
+from typing import Any
+
+from flint import arb, fmpq
+
+from tightrope.verify.claims import BrokenError
+from tightrope.verify.laws import Atom, Grid, Law
+
+TOTAL = 1 << 128
+MIDDLE = 64
+"""Cells that show what the losses are multiples of."""
+
+
+class Noise:
+    """P(Y = 0) = centre, P(Y = ±x) = half[x−1], then ``escape_in`` for an endless tail of blocks; all out of 2¹²⁸."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.centre, self.half, tail = int(data["centre"]), [int(w) for w in data["half"]], data["tail"]
+        self.block = [] if tail is None else [int(w) for w in tail["block"]]
+        self.escape_in, self.escape = (0, 0) if tail is None else (int(tail["escape_in"]), int(tail["escape"]))
+        if self.centre + 2 * sum(self.half) + 2 * self.escape_in != TOTAL:
+            raise BrokenError("weights that do not add up to 2^128: the table was altered")
+        if tail is not None and sum(self.block) + self.escape != TOTAL:
+            raise BrokenError("weights of a tail that do not add up to 2^128: the table was altered")
+        if min([self.centre, *self.half, *self.block, self.escape_in, self.escape]) < 0:
+            raise BrokenError("a weight below 0")
+        self.reach = len(self.half)
+        self._known: dict[int, tuple[Any, Any] | None] = {}
+
+    @property
+    def unimodal(self) -> bool:
+        """Whether no weight is above one nearer to 0: then a larger shift loses more at every ε."""
+        head = [self.centre, *self.half, *([self._weight(self.reach + 1)] if self.block else [])]
+        blocks = [fmpq(w) for w in self.block] + [fmpq(w) * self.escape / TOTAL for w in self.block[:1]]
+        return all(a >= b for part in (head, blocks) for a, b in pairwise(part))
+
+    def _weight(self, x: int) -> Any:
+        """Out of 2¹²⁸, exactly, of x ≥ 0."""
+        if x <= self.reach:
+            return fmpq(self.half[x - 1] if x else self.centre)
+        if not self.block:
+            return fmpq(0)
+        turn, place = divmod(x - self.reach - 1, len(self.block))
+        return fmpq(self.escape_in) * fmpq(self.block[place], TOTAL) * fmpq(self.escape, TOTAL) ** turn
+
+    def at(self, y: int) -> tuple[Any, Any] | None:
+        """The probability of y and its logarithm; None where it is 0."""
+        x = abs(y)
+        if x not in self._known:
+            weight = self._weight(x)
+            value = arb(weight) / TOTAL
+            self._known[x] = (value, value.log()) if weight > 0 else None
+        return self._known[x]
+
+    def pairs(self, shift: int) -> Iterator[Atom]:
+        """P(Y = y) beside P(Y = y − shift): endless tails as one turn that stands for all, for their losses repeat."""
+        low, high, turn = -self.reach, self.reach, len(self.block)
+        again = 1 - arb(self.escape) / TOTAL
+        if turn:
+            low, high = low - turn, high + shift + turn
+        for y in range(low, high + 1):
+            here, there = self.at(y), self.at(y - shift)
+            if here is None or there is None:
+                continue
+            repeats = again if turn and (y < -self.reach or y > self.reach + shift) else 1
+            yield here[0] / repeats, there[0] / repeats, here[1] - there[1]
+
+    def never(self, shift: int) -> Any:
+        """The probability of an output that only one of both sides can have."""
+        ends = (self.at(y) for y in range(-self.reach, self.reach + 1) if self.at(y - shift) is None)
+        return sum((end[0] for end in ends if end), arb(0))
+
+    @property
+    def falls(self) -> list[Any]:
+        """By how much the logarithm falls from one cell to the next, where it does, near the middle."""
+        logs = [cell[1] for x in range(min(self.reach, MIDDLE)) if (cell := self.at(x))]
+        return [a - b for a, b in pairwise(logs) if a - b > 2.0**-20]
+
+    def largest(self, shift: int) -> Any:
+        """The largest finite loss."""
+        return max((loss.upper() for *_, loss in self.pairs(shift)), default=arb(0))
+
+    def delta(self, epsilon: Any, shift: int) -> Any:
+        """δ(ε) of one draw: Σ (P(y) − e^ε P(y − s))⁺, the largest over every shift s up to this one."""
+        growth = epsilon.exp()
+
+        def at(s: int) -> Any:
+            return sum((arb(0).max(p - growth * q) for p, q, _ in self.pairs(s)), self.never(s))
+
+        return reduce(arb.max, (at(s) for s in range(1, shift + 1)))
+
+    def law(self, grid: Grid, shift: int) -> Law:
+        """The loss of all shifts up to this one: of the largest where the noise is unimodal, else of the worst."""
+        if self.unimodal or not grid.up:
+            return grid.law(self.pairs(shift), self.never(shift))
+        return grid.worst([grid.law(self.pairs(s), self.never(s)) for s in range(1, shift + 1)])

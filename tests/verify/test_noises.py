@@ -1,0 +1,85 @@
+"""Noise certificates, checked from the document alone."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+from flint import arb, ctx
+
+import tightrope as tr
+from tests.verify.altered import altered, not_caught
+from tests.verify.written import NOISES, noise
+from tightrope.certificates.document import written
+from tightrope.design.program import noise_dual
+from tightrope.verify.check import checked
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
+from tightrope.verify.noises import moments
+from tightrope.verify.tables import TOTAL, Noise
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_a_noise_is_confirmed(name):
+    claims = checked(noise(name))
+    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+
+
+@pytest.mark.parametrize("name", ["a theorem", "a dual", "endless"])
+def test_an_altered_field_is_caught_or_said_not_to_be_checked(name):
+    assert [one[:3] for one in altered(noise(name), seed=23) if not_caught(*one)] == []
+
+
+def test_real_valued_noise_is_not_confirmed():
+    certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-6"), integer=False).certificate
+    assert verdict(checked(written(certificate.document()))) == OPEN
+
+
+def test_a_lower_bound_that_nothing_proves_is_not_confirmed():
+    data = json.loads(noise("a dual"))
+    data["argument"]["numbers"]["multipliers"][2]["values"][5] += 0.5
+    data["argument"]["numbers"]["multipliers"][2]["cap"] += 0.5
+    assert verdict(checked(json.dumps(data))) != CONFIRMED
+
+
+def test_a_dual_that_promises_more_than_was_promised_is_refuted():
+    data = json.loads(noise("a dual"))
+    for one in data["argument"]["numbers"]["multipliers"]:
+        one["delta"] = 0.0
+    assert verdict(checked(json.dumps(data))) == REFUTED
+
+
+def test_a_wrong_engine_is_refuted(monkeypatch):
+    honest = tr.PrivacyLoss.delta
+    monkeypatch.setattr(tr.PrivacyLoss, "delta", lambda self, epsilon: honest(self, epsilon) * 0.9)
+    certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-7"), sensitivity=4).certificate
+    assert verdict(checked(written(certificate.document()))) == REFUTED
+
+
+def test_a_wrong_lower_bound_is_not_confirmed(monkeypatch):
+    honest = noise_dual.proven_least
+    from tightrope.design.program import noise_certificate
+
+    monkeypatch.setattr(noise_certificate, "proven_least", lambda *asked: honest(*asked) * 1.0001)
+    certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-7"), sensitivity=3).certificate
+    changed = json.loads(written(certificate.document()))
+    assert verdict(checked(json.dumps(changed))) != CONFIRMED
+
+
+def test_moments_and_the_profile_of_a_small_table_are_those_of_the_definition():
+    ctx.prec = 200
+    data = {"centre": str(TOTAL // 2), "half": [str(TOTAL // 8)], "tail": None, "steps": []}
+    data["tail"] = {"block": [str(TOTAL // 2)], "escape_in": str(TOTAL // 8), "escape": str(TOTAL // 2)}
+    law = Noise(data)
+    weights = {
+        0: Fraction(1, 2),
+        1: Fraction(1, 8),
+        **{k: Fraction(1, 8) * Fraction(1, 2) ** (k - 1) for k in range(2, 200)},
+    }
+    mean, square = (2 * sum(k**p * w for k, w in weights.items()) for p in (1, 2))
+    assert [float(one) for one in moments(law)] == pytest.approx([float(mean), float(square)], rel=1e-12)
+    for shift in (1, 2, 5):
+        both = ((weights.get(abs(y), 0), weights.get(abs(y - shift), 0)) for y in range(-190, 190))
+        wanted = sum(max(0.0, float(p) - 1.5 * float(q)) for p, q in both)
+        largest = max(wanted, *(float(law.delta(arb(1.5).log(), s)) for s in range(1, shift)), 0.0)
+        assert float(law.delta(arb(1.5).log(), shift)) == pytest.approx(largest, rel=1e-12)

@@ -1,0 +1,55 @@
+"""Ledgers, couplings and findings, checked from the document alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.verify.altered import altered, not_caught
+from tests.verify.written import coupling, ledger
+from tightrope.certificates.document import written
+from tightrope.local.studies.findings import Findings
+from tightrope.local.studies.study import Study
+from tightrope.verify.check import checked
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
+from tightrope.verify.ledgers import HELD, sha256, spelled
+
+
+@pytest.mark.parametrize("document", [ledger, coupling], ids=["ledger", "coupling"])
+def test_a_record_is_confirmed(document):
+    claims = checked(document())
+    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+
+
+@pytest.mark.parametrize("document", [ledger, coupling], ids=["ledger", "coupling"])
+def test_an_altered_field_is_caught_or_said_not_to_be_checked(document):
+    assert [one[:3] for one in altered(document(), seed=31) if not_caught(*one)] == []
+
+
+def test_a_ledger_written_anew_with_a_smaller_sum_is_refuted():
+    data = json.loads(ledger())
+    previous = data["entries"][0]["previous"]
+    for entry in data["entries"]:
+        entry["previous"] = previous
+        if entry["kind"] != "dataset":
+            entry["state"]["balances"]["total"][0] = "1/8"
+        held = [spelled(entry[part]) if part in {"body", "state"} else entry[part] for part in HELD]
+        entry["hash"] = previous = sha256(spelled(held))
+    claims = checked(json.dumps(data))
+    assert verdict(claims) == REFUTED
+    assert {claim.name for claim in claims if claim.verdict == REFUTED} >= {"entry 2.state"}
+
+
+def test_an_entry_that_was_taken_out_is_refuted():
+    data = json.loads(ledger())
+    del data["entries"][1]
+    assert verdict(checked(json.dumps(data))) == REFUTED
+
+
+def test_findings_say_that_they_cannot_be_confirmed():
+    study = Study("distribution", 1.0, categories=("yes", "no"))
+    found = Findings.of(study, study.mechanism.tally([0] * 700 + [1] * 300))
+    claims = checked(written(found.document()))
+    assert verdict(claims) == OPEN, claims
+    assert any("findings do not hold" in claim.found for claim in claims)

@@ -1,0 +1,79 @@
+"""Release certificates, checked from the document alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from decimal import Decimal
+from functools import reduce
+
+import pytest
+
+import tightrope as tr
+from tests.verify.altered import altered, not_caught
+from tests.verify.written import QUESTIONS, release, table
+from tightrope.design.allocation import units
+from tightrope.privacy.masses import Masses
+from tightrope.verify.check import checked
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_release_is_confirmed(name):
+    claims = checked(release(name))
+    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+
+
+@pytest.mark.parametrize("name", ["cells", "pure"])
+def test_an_altered_field_is_caught_or_said_not_to_be_checked(name):
+    assert [one[:3] for one in altered(release(name), seed=17) if not_caught(*one)] == []
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "total_variation"])
+def test_a_promise_that_is_better_by_a_tenth_of_a_percent_is_not_confirmed(name):
+    data = json.loads(release("rows of a person"))
+    value = data[name] * 0.999
+    data |= {name: value, f"{name}_exact": str(Decimal(value))}
+    data["attack_success"] = math.nextafter((1 + data["total_variation"]) / 2, 2.0)
+    data["profile"]["delta"][0] = data["total_variation"]
+    data["budget"]["delta"] = data["delta_exact"]
+    assert verdict(checked(json.dumps(data))) != CONFIRMED
+
+
+def test_an_older_version_is_confirmed_without_its_units():
+    data = json.loads(release("rows of a person")) | {"version": 1}
+    for one in data["mechanisms"]:
+        del one["together"]
+    assert verdict(checked(json.dumps(data))) in (CONFIRMED, OPEN)
+    assert any("version 1" in claim.found for claim in checked(json.dumps(data)))
+
+
+def test_an_accountant_that_forgets_rows_is_refuted(monkeypatch):
+    monkeypatch.setattr(units, "_part", lambda own, window: lambda rows: _one_row(own, window))
+    claims = checked(json.dumps(plan().release().certificate))
+    assert verdict(claims) == REFUTED, claims
+
+
+def _one_row(own, window):
+    return reduce(Masses.__mul__, (Masses.of(loss(shift), window) for loss, shift in own))
+
+
+def test_an_accountant_that_loses_what_is_infinite_is_refuted(monkeypatch):
+    honest = Masses.of.__func__
+    monkeypatch.setattr(Masses, "of", classmethod(lambda cls, *law: replace(honest(cls, *law), infinite_mass=0.0)))
+    assert verdict(checked(json.dumps(plan().release().certificate))) == REFUTED
+
+
+def plan():
+    """A plan that is made anew: its accountant may be a wrong one."""
+    session = tr.Session(table(), person="person", rows_per_person=4, budget=tr.Budget(epsilon=1, delta=1e-6))
+    return session.plan([tr.count(by="city"), tr.count(by="city", keys=["Ulm", "Bern"], name="again")])
+
+
+def test_an_endless_noise_is_confirmed_beyond_its_largest_loss():
+    session = tr.Session(table(), person=None, budget=tr.Budget(epsilon=1, delta=1e-6))
+    data = session.plan([tr.sum("age", between=(0, 7)), tr.count()]).release().certificate
+    assert data["profile"]["delta"][-1] == 0
+    claims = checked(json.dumps(data))
+    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
