@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
-from tightrope.cli import noise, reproduce
+from tightrope.cli import noise, reproduce, studio
 from tightrope.cli.account import account, dpsgd
 from tightrope.cli.couple import couple
 from tightrope.cli.failures import one_line
@@ -70,6 +70,7 @@ app = typer.Typer(
 app.command("init", epilog=init.INIT_EXAMPLE)(from_fields(init.Asked, init.init))
 app.command("plan", epilog=plan.PLAN_EXAMPLE)(plan.plan)
 app.command("release", epilog=release.RELEASE_EXAMPLE)(release.release)
+app.command("studio", epilog=studio.STUDIO_EXAMPLE)(from_fields(studio.Asked, studio.studio))
 app.command("noise", epilog=noise.NOISE_EXAMPLE)(noise.noise)
 app.command("account", epilog=account.ACCOUNT_EXAMPLE)(account.account)
 app.command("dpsgd", epilog=dpsgd.DPSGD_EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
