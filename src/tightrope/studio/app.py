@@ -38,6 +38,7 @@ def studio_app(desk: Desk, *, token: str, port: int) -> Guard:
     routes = [Route(f"/api/{name}", _answering(act, desk), methods=["POST"]) for name, act in asked.items()]
     routes += [Route(path, _static(*file)) for path, file in PAGE.items()]
     routes += [Route(f"/{name}.js", _static(f"{name}.js", "text/javascript")) for name in SCRIPTS]
+    routes.append(Route("/favicon.ico", _nothing))
     routes.append(Route("/report/{name}", _report(counter)))
     return Guard(Starlette(routes=routes), token, port)
 
@@ -78,6 +79,10 @@ def _static(name: str, kind: str) -> Handler:
         return Response(content, media_type=kind)
 
     return page
+
+
+async def _nothing(_: Request) -> Response:
+    return Response(status_code=204)
 
 
 def _report(counter: Counter) -> Handler:

@@ -76,7 +76,10 @@ class Desk:
         ``state``: "exact"; "bound" where they are those of the stricter promise ``at``, whose noise would do as well;
         "working" where nothing is known yet; "problem", in words, where the plan cannot be made.
         """
-        text = self.text(wishes)
+        try:
+            text = self.text(wishes)
+        except InputError as error:  # somebody is still writing it
+            return {"state": "problem", "problem": self.lent.told(error)}
         stops = around(wishes.promise) if wishes.promise is not None else []
         self._plans.want([text, *(self.text(replace(wishes, promise=stop)) for stop in stops[1 : 1 + self._ahead])])
         found = self._plans.wait(text, AT_ONCE)

@@ -19,16 +19,23 @@ export function drawn(tag, facts = {}, ...inside) {
   return made;
 }
 
+let fields = 0;
+function named(words, control, ...between) {
+  fields += 1;
+  control.id = `field-${fields}`;
+  return el("div", {class: "field"}, el("label", {for: control.id}, words), ...between, control);
+}
+
 export function choice(words, pairs, chosen, change, facts = {}) {
   const list = el("select", {onchange: (event) => change(event.target.value), ...facts});
   for (const [value, label] of pairs) list.append(el("option", {value}, label));
   list.value = chosen ?? "";
-  return el("label", {}, el("span", {}, words), list);
+  return named(words, list);
 }
 
 export function field(words, value, change, facts = {}) {
   const input = el("input", {value: value ?? "", oninput: (event) => change(event.target.value.trim()), ...facts});
-  return el("label", {}, el("span", {}, words), input);
+  return named(words, input);
 }
 
 export function number(words, value, change, facts = {}) {
@@ -42,7 +49,7 @@ export function radio(name, words, value, chosen, change) {
 }
 
 export function slider(words, stops, place, shown, change) {
-  const now = el("output", {class: "now"}, shown(stops[place]));
+  const now = el("output", {class: "now", "aria-hidden": "true"}, shown(stops[place]));
   const input = el("input", {
     type: "range", min: 0, max: stops.length - 1, step: 1, value: place, "aria-valuetext": shown(stops[place]),
     oninput: (event) => {
@@ -53,5 +60,5 @@ export function slider(words, stops, place, shown, change) {
     },
   });
   const ends = el("span", {class: "ends", "aria-hidden": "true"}, el("span", {}, "stricter"), el("span", {}, "more exact"));
-  return el("div", {class: "slider"}, el("label", {}, el("span", {}, words), now, input), ends);
+  return el("div", {class: "slider"}, named(words, input, now), ends);
 }

@@ -7,7 +7,7 @@ export function means(figures) {
   for (let n = 0; n < 100; n += 1) dots.append(el("span", {class: n < 50 ? "coin" : n < right ? "more" : ""}));
   return [
     el("p", {class: "large"}, "Somebody who guesses whether a person is in the data is right at most ",
-      el("strong", {}, figures.success), " of the time. A coin is right 50 %."),
+      el("strong", {}, figures.success), " of the time. A coin is right 50\u00a0%."),
     dots,
     el("p", {class: "hint"}, "Of 100 guesses: grey, what a coin gets right; coloured, what your answers may add."),
     el("p", {}, `With a person or without, no result becomes more than ${figures.likelier} times as likely, but for a slack of ${figures.slack}.`),
@@ -52,7 +52,7 @@ export function curve(figures) {
   return [
     el("div", {class: "plot"}, el("span", {class: "up"}, "people recognised, at most"), picture,
       el("span", {class: "along"}, "false alarms: others taken for them")),
-    el("p", {class: "hint"}, "Both from 0 to 100 %. The dashed line is blind guessing; nobody gets above the curve."),
+    el("p", {class: "hint"}, "Both from 0 to 100 %. The dashed line is blind guessing. At each corner of the curve it is the most that anybody can do."),
   ];
 }
 
