@@ -11,6 +11,7 @@ from __future__ import annotations
 import http.client
 import json
 import statistics
+import sys
 import threading
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 from tightrope.cli.studio import lent
 from tightrope.studio.desk import Desk
 from tightrope.studio.opened import opened
-from tightrope.studio.serve import loopback, server_of
+from tightrope.studio.serve import SWITCH, loopback, server_of
 
 PLANS = "examples/census/plan.toml", "examples/wages/plan.toml"
 PAUSE, TOKEN = 0.1, "token"
@@ -26,6 +27,7 @@ PAUSE, TOKEN = 0.1, "token"
 
 def main() -> None:
     """A line a plan: milliseconds, at the median and at most, of every answer to a slider."""
+    sys.setswitchinterval(SWITCH)
     for plan in PLANS:
         desk = Desk(opened(str(Path(plan)), None), lent())
         listening = loopback(0)

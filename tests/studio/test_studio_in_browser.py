@@ -54,7 +54,7 @@ def window(chromium: Any) -> Iterator[Callable[..., Any]]:
 
 
 def within(tab: Any) -> float:
-    return float(tab.locator(".within").first.inner_text().removeprefix("at most ").removeprefix("± "))
+    return float(tab.locator(".within").first.inner_text().removeprefix("± "))
 
 
 def test_from_a_table_to_a_release(page: Page, window: Callable[..., Any], tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from tests.studio.conftest import WISHES, Page, table
 from tightrope.cli.main import app
+from tightrope.studio.desk import Place
 from tightrope.studio.offers import LADDERS, around, ladders, stricter
 from tightrope.studio.toml_text import toml_text
 from tightrope.studio.wishes import SAID, Promise, Wishes
@@ -82,9 +83,9 @@ def test_until_the_numbers_are_there_a_stricter_promise_speaks(page: Page) -> No
     gate = threading.Event()
     compute = page.desk._plans._compute
 
-    def slow(text: str) -> dict[str, Any]:
+    def slow(place: Place) -> dict[str, Any]:
         gate.wait(60)
-        return compute(text)
+        return compute(place)
 
     page.desk._plans._compute = slow  # type: ignore[method-assign]
     odd = {**WISHES, "promise": {"said": "epsilon", "value": "0.93", "delta": "1e-5"}}
@@ -161,8 +162,8 @@ def test_stops_nearby_are_there_before_the_slider(pages: Callable[..., Page], tm
     count = {**WISHES, "questions": [{"kind": "count"}]}
     page.exact(count)
     for value in ("0.7", "1.4"):
-        text = page.desk.text(msgspec.convert({**count, "promise": {**WISHES["promise"], "value": value}}, Wishes))
-        assert isinstance(page.desk._plans.wait(text, 120), dict)
+        place = page.desk._place(msgspec.convert({**count, "promise": {**WISHES["promise"], "value": value}}, Wishes))
+        assert isinstance(page.desk._plans.wait(place, 120), dict)
 
 
 def test_an_error_is_kept_as_words() -> None:

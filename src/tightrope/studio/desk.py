@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,19 @@ class Lent:
     told: Callable[[Exception], str]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A plan as the worker knows it: all that it says but the promise, and the promise; ``wishes`` say both."""
+
+    rest: str
+    promise: Promise | None
+    wishes: Wishes = field(compare=False, hash=False, repr=False)
+
+    def at(self, promise: Promise) -> Place:
+        """The same under another promise."""
+        return Place(self.rest, promise, self.wishes)
+
+
 class Desk:
     """One opened plan or table, and the plans that were computed for it. Reads the schema only; spends nothing.
 
@@ -50,7 +63,7 @@ class Desk:
     def __init__(self, opened: Opened, lent: Lent, *, ahead: int = AHEAD) -> None:
         self.opened, self.lent = opened, lent
         self._ahead = ahead
-        self._plans: Worker[str, Json] = Worker(self._figures, lent.told)
+        self._plans: Worker[Place, Json] = Worker(self._figures, lent.told)
         self._own: str | None = None
         self._writing = threading.Lock()
 
@@ -77,17 +90,17 @@ class Desk:
         "working" where nothing is known yet; "problem", in words, where the plan cannot be made.
         """
         try:
-            text = self.text(wishes)
+            text, place = self.text(wishes), self._place(wishes)
         except InputError as error:  # somebody is still writing it
             return {"state": "problem", "problem": self.lent.told(error)}
-        stops = around(wishes.promise) if wishes.promise is not None else []
-        self._plans.want([text, *(self.text(replace(wishes, promise=stop)) for stop in stops[1 : 1 + self._ahead])])
-        found = self._plans.wait(text, AT_ONCE)
+        stops = around(wishes.promise)[1:] if wishes.promise is not None else []
+        self._plans.want([place, *map(place.at, stops[: self._ahead])])
+        found = self._plans.wait(place, AT_ONCE)
         if isinstance(found, Failed):
             return {"state": "problem", "problem": found.problem}
         if found is not None:
             return {"state": "exact", "figures": found, "plan": text}
-        return {"plan": text, **self._bound(wishes)}
+        return {"plan": text, **self._bound(place)}
 
     def end(self) -> None:
         """Nothing more is computed."""
@@ -112,12 +125,15 @@ class Desk:
         """The plan file: what is computed and what is saved is this very text."""
         return toml_text(drafted(self.opened, wishes))
 
-    def _figures(self, text: str) -> Json:
-        return figures(self.opened.file(_tables(text)))
+    def _place(self, wishes: Wishes) -> Place:
+        return Place(self.text(replace(wishes, promise=None)), wishes.promise, wishes)
 
-    def _bound(self, wishes: Wishes) -> Json:
-        for stop in stricter(wishes.promise) if wishes.promise is not None else ():
-            found = self._plans.found(self.text(replace(wishes, promise=stop)))
+    def _figures(self, place: Place) -> Json:
+        return figures(self.opened.file(_tables(self.text(replace(place.wishes, promise=place.promise)))))
+
+    def _bound(self, place: Place) -> Json:
+        for stop in stricter(place.promise) if place.promise is not None else ():
+            found = self._plans.found(place.at(stop))
             if isinstance(found, dict):
                 return {"state": "bound", "figures": found, "at": _said(stop)}
         return {"state": "working"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ from tightrope.studio.opened import Opened
 if TYPE_CHECKING:
     import uvicorn
 
+SWITCH = 0.0005
+"""Seconds after which the thread that computes lets the one that answers go on."""
+
 
 def serve(opened: Opened, lent: Lent, *, port: int, ready: Callable[[str], None]) -> None:
     """Serve the page until the process is asked to stop; a release that runs then is finished first.
@@ -23,6 +27,7 @@ def serve(opened: Opened, lent: Lent, *, port: int, ready: Callable[[str], None]
     port is taken, ``MissingExtraError`` without the extra ``studio``.
     """
     listening, token = loopback(port), secrets.token_urlsafe(32)
+    sys.setswitchinterval(SWITCH)
     desk = Desk(opened, lent)
     with listening, ExitStack() as stack:
         stack.callback(desk.end)

@@ -15,15 +15,15 @@ export function means(figures) {
   ];
 }
 
-export function errors(figures, bound) {
-  return figures.answers.map((answer) => one(answer, figures, bound));
+export function errors(figures) {
+  return figures.answers.map((answer) => one(answer, figures));
 }
 
-function one(answer, figures, bound) {
+function one(answer, figures) {
   const people = figures.rows_per_person > 1 ? `, of ${figures.rows_per_person} rows a person at most` : "";
   const card = el("article", {class: "card", "data-question": answer.name}, el("h3", {}, answer.question));
   if (answer.uniform) {
-    card.append(el("p", {class: "within"}, `${bound ? "at most " : ""}± ${answer.within}`),
+    card.append(el("p", {class: "within"}, `± ${answer.within}`),
       el("p", {class: "hint"}, "95 of 100 answers are that close."));
   }
   if (!answer.uniform || answer.groups === "discovered") card.append(sizes(answer));

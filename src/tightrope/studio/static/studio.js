@@ -177,7 +177,7 @@ function show(answer) {
     shown = answer.figures;
     at("shown").hidden = false;
     at("means").replaceChildren(...means(shown));
-    at("errors").replaceChildren(...errors(shown, answer.state === "bound"));
+    at("errors").replaceChildren(...errors(shown));
     at("curve").replaceChildren(...curve(shown));
   }
   if (!problem && answer.state !== "exact") setTimeout(look, SOON);
