@@ -8,6 +8,7 @@ computes ahead, and asks again when everything is there. Needs ``make demo`` (th
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import statistics
@@ -62,9 +63,9 @@ def asked(port: int, what: str, said: object) -> tuple[dict, float]:
     time.sleep(PAUSE)
     headers = {"origin": f"http://127.0.0.1:{port}", "content-type": "application/json", "x-tightrope-token": TOKEN}
     began = time.perf_counter()
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("POST", f"/api/{what}", json.dumps(said), headers)
-    answer = json.loads(connection.getresponse().read())
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        connection.request("POST", f"/api/{what}", json.dumps(said), headers)
+        answer = json.loads(connection.getresponse().read())
     return answer, time.perf_counter() - began
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import signal
@@ -41,8 +42,9 @@ def test_it_prints_one_link_and_ends_with_ctrl_c(tmp_path: Path) -> None:
 def answered(port: int, token: str) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     headers = {"origin": f"http://127.0.0.1:{port}", "content-type": "application/json", "x-tightrope-token": token}
-    connection.request("POST", "/api/start", "null", headers)
-    return connection.getresponse().status
+    with contextlib.closing(connection):
+        connection.request("POST", "/api/start", "null", headers)
+        return connection.getresponse().status
 
 
 def test_a_plan_that_is_there_is_not_written_over(tmp_path: Path) -> None:

@@ -77,19 +77,19 @@ def test_from_a_table_to_a_release(page: Page, window: Callable[..., Any], tmp_p
     before, needed = within(tab), tab.locator(".needed").all_inner_texts()
     tab.get_by_role("button", name="Keep these figures").click()
 
-    tab.locator("input[type=range]").first.press("Home")
-    tab.locator("#text", has_text="epsilon = 0.05").wait_for(state="attached")
+    tab.locator("input[type=range]").first.press("ArrowLeft")
+    tab.locator("#text", has_text="epsilon = 0.7").wait_for(state="attached")
     tab.wait_for_selector(EXACT)
     assert within(tab) > before
     assert tab.locator(".needed").all_inner_texts() != needed
     tab.get_by_role("button", name="Keep these figures").click()
     assert tab.locator("#kept thead td").all_inner_texts() == [
-        "epsilon 1, slack 1 in 100,000,000", "epsilon 0.05, slack 1 in 100,000,000",
+        "epsilon 1, slack 1 in 100,000,000", "epsilon 0.7, slack 1 in 100,000,000",
     ]  # fmt: skip
 
     tab.get_by_role("button", name="Save the plan").click()
     tab.get_by_text("Saved:").wait_for()
-    assert "epsilon = 0.05" in (tmp_path / "plan.toml").read_text(encoding="utf-8")
+    assert "epsilon = 0.7" in (tmp_path / "plan.toml").read_text(encoding="utf-8")
     assert not (tmp_path / "tightrope.ledger").exists()
 
     tab.get_by_role("button", name="Release …").click()

@@ -46,9 +46,10 @@ class Asked:
 
 
 def studio(asked: Asked) -> None:
-    """Make a plan by eye: who a person is, what is asked, which promise, and how accurate it will be.
+    """Make a plan by eye, on a page of this machine.
 
-    A local page. Reads the names and types of columns, never a value, before a release is agreed to.
+    Who a person is, what is asked, which promise, and how accurate it will be. Reads the names and types of columns,
+    never a value, before a release is agreed to.
     """
     from tightrope.errors import InputError
     from tightrope.studio.opened import opened

@@ -9,7 +9,8 @@ from tightrope.report.words.digits import significant
 
 CLOSE = 0.05
 """What is close enough: of the rows for a count or a sum, of the declared range for anything else."""
-SIZES = tuple(mantissa * 10**power for power in range(9) for mantissa in (1, 2, 5))
+TENTHS = 10, 12, 15, 20, 25, 30, 40, 50, 60, 80
+SIZES = (*range(1, 10), *(tenths * 10**power for power in range(8) for tenths in TENTHS))
 """Sizes that are tried."""
 
 
