@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
+NAMES = re.compile(r"^\{names of ([\w.]+)(?: in ([\w, ]+))?\}$", re.MULTILINE)
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((\.\./[^)]+)\)")
 
 
@@ -21,7 +23,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """A link to a file of the checkout that is no page is shown as its path."""
+    """The names that a page asks for; a link to a file of the checkout that is no page is shown as its path."""
     depth = page.file.src_uri.count("/")
     outside = "../" * (depth + 1)
 
@@ -29,4 +31,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         text, target = match.groups()
         return f"{text} (`{target.removeprefix(outside)}`)" if target.startswith(outside) else match.group(0)
 
-    return OUTSIDE.sub(shown, markdown)
+    return OUTSIDE.sub(shown, NAMES.sub(lambda asked: _documented(asked[1], asked[2]), markdown))
+
+
+def _documented(package: str, rooms: str | None) -> str:
+    """A heading for each public name of a package, of some of its rooms only; where it lives is read from the stub."""
+    stub = ROOT / "src" / package.replace(".", "/") / "__init__.pyi"
+    lines = ast.parse(stub.read_text(encoding="utf-8")).body
+    imports = [line for line in lines if isinstance(line, ast.ImportFrom) and line.module is not None]
+    wanted = [line for line in imports if rooms is None or str(line.module).partition(".")[0] in rooms.split(", ")]
+    return "\n\n".join(f"::: {package}.{line.module}.{line.names[0].name}" for line in wanted)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.numerics.checks import non_negative
-from tightrope.privacy.filters.filter import Filter, Guarantee
+from tightrope.privacy.filters.filter import Dominated
 from tightrope.privacy.filters.gate import ROOM
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
@@ -19,7 +19,7 @@ from tightrope.privacy.neighbours import Neighbours
 
 
 @final
-class BasicFilter(Filter[tuple[Fraction, Fraction]]):
+class BasicFilter(Dominated[tuple[Fraction, Fraction]]):
     """Σε_i ≤ ``epsilon`` and Σδ_i ≤ ``delta``: together (ε, δ)-private (theory §2, F5; Rogers et al. 2016, Thm 3.6).
 
     δ_i is the loss's infinite mass plus ``each``, and ε_i the least ε at that δ_i; with ``each=0`` the largest finite
@@ -54,10 +54,6 @@ class BasicFilter(Filter[tuple[Fraction, Fraction]]):
         losses, masses = np.array([e, -e]), (1 - d) / (1 + np.exp(np.array([-e, e])))
         law = Atoms.gather(losses, masses, infinite_mass=d, opposite_mass=d, slack=4e-16 * e)
         return PrivacyLoss.of(law, reverse=law, neighbours=self.neighbours)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.loss
 
     @property
     def statement(self) -> str:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Protocol
 
 from tightrope.privacy.filters.gate import Cost, Gate
+from tightrope.privacy.loss import PrivacyLoss
 
 
 class Guarantee(Protocol):
@@ -36,3 +37,19 @@ class Filter(Gate[Cost]):
     def epsilon(self, delta: float) -> float:
         """Least ε ≥ 0 proven at δ, an upper bound; ∞ where there is none. ``InputError`` unless 0 ≤ δ < 1."""
         return self.guarantee.epsilon(delta)
+
+
+class Dominated(Filter[Cost]):
+    """A filter whose budget is one loss."""
+
+    @property
+    @abstractmethod
+    def loss(self) -> PrivacyLoss:
+        """A loss that dominates everything that may pass.
+
+        It composes with losses of fixed parameters, also where their mechanisms run between the steps.
+        """
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.loss

@@ -8,7 +8,7 @@ from typing import final
 from tightrope.errors import BudgetRefused
 from tightrope.numerics.checks import positive
 from tightrope.privacy.filters.equivalent import squared_mu
-from tightrope.privacy.filters.filter import Filter, Guarantee
+from tightrope.privacy.filters.filter import Dominated
 from tightrope.privacy.filters.gate import ROOM
 from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.loss import PrivacyLoss
@@ -16,7 +16,7 @@ from tightrope.privacy.neighbours import Neighbours
 
 
 @final
-class GaussianFilter(Filter[Fraction]):
+class GaussianFilter(Dominated[Fraction]):
     """Σμ_i² ≤ ``mu``²: together μ-GDP, as if the parameters had been fixed (theory §2, F4).
 
     Takes Gaussian losses, and bounded ones (pure ε, Laplace, tables without infinite mass) at the least μ that
@@ -44,10 +44,6 @@ class GaussianFilter(Filter[Fraction]):
     def loss(self) -> PrivacyLoss:
         """The loss of one Gaussian release with the declared μ."""
         return PrivacyLoss.of(GaussianLaw(self._mu), neighbours=self.neighbours)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.loss
 
     @property
     def statement(self) -> str:

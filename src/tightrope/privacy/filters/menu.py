@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from typing import final
@@ -12,7 +11,7 @@ from tightrope.numerics.checks import positive, whole
 from tightrope.privacy.filters.adaptive import window_for, worst
 from tightrope.privacy.filters.declared import declared, place, relation
 from tightrope.privacy.filters.dominating import pair
-from tightrope.privacy.filters.filter import Filter, Guarantee
+from tightrope.privacy.filters.filter import Dominated
 from tightrope.privacy.loss import PrivacyLoss
 
 MOST_MENU_STEPS = 1000
@@ -21,7 +20,7 @@ COARSEST = 50.0
 """Lattice steps above this many nats say nothing."""
 
 
-class OnMenu(Filter[None]):
+class OnMenu(Dominated[None]):
     """``steps`` charges, each a loss of the menu."""
 
     def __init__(self, menu: Sequence[PrivacyLoss], *, steps: int, step: float | None = None) -> None:
@@ -32,18 +31,6 @@ class OnMenu(Filter[None]):
             raise InputError("step", step, f"at most {COARSEST} nats", "finer is tighter; None chooses a fine one")
         self._left = self._steps
         super().__init__(relation(self._menu))
-
-    @property
-    @abstractmethod
-    def loss(self) -> PrivacyLoss:
-        """A loss that dominates everything that may pass.
-
-        It composes with losses of fixed parameters, also where their mechanisms run between the steps.
-        """
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.loss
 
     @property
     def statement(self) -> str:

@@ -8,12 +8,12 @@ from typing import final
 
 from tightrope.errors import BudgetRefused
 from tightrope.privacy.filters.declared import declared, place, relation
-from tightrope.privacy.filters.filter import Filter, Guarantee
+from tightrope.privacy.filters.filter import Dominated
 from tightrope.privacy.loss import PrivacyLoss
 
 
 @final
-class TokenFilter(Filter[int]):
+class TokenFilter(Dominated[int]):
     """Tokens declared beforehand, each spent at most once, in any adaptively chosen order, stopping at any time.
 
     δ(ε) is that of the fixed composition of all tokens (theory §2, F1; ``docs/proofs/filters.md``): a declared plan
@@ -53,10 +53,6 @@ class TokenFilter(Filter[int]):
         """The fixed composition of all declared tokens."""
         first, *others = (count * kind for kind, count in zip(self._kinds, self._counts, strict=True))
         return sum(others, first)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.loss
 
     @property
     def statement(self) -> str:
