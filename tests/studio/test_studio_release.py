@@ -109,3 +109,18 @@ def test_an_opened_plan_is_kept_beside_what_is_saved(pages: Callable[..., Page],
     assert saved.name == "given-studio.toml"
     assert 'where = "age > 18"' in saved.read_text(encoding="utf-8")
     assert (tmp_path / "given.toml").read_text(encoding="utf-8") == given
+
+
+def test_two_plans_at_once_are_two_releases(page: Page, tmp_path: Path) -> None:
+    """Each of what it said, in a folder of its own, though both are saved under one name."""
+    quarters = [{**WISHES, "share": "0.25", "title": title} for title in ("One", "Two")]
+    said = [{"ticket": page.ask("price", wishes).json()["ticket"], "agreed": True} for wishes in quarters]
+    done: list[dict[str, str]] = []
+    clicks = [threading.Thread(target=lambda one=one: done.append(page.ask("release", one).json())) for one in said]
+    for click in clicks:
+        click.start()
+    for click in clicks:
+        click.join()
+    titles = [json.loads((Path(one["folder"]) / "result.json").read_text())["title"] for one in done]
+    assert sorted(titles) == ["One", "Two"]
+    assert releases(tmp_path) == 2

@@ -34,8 +34,8 @@ class Counter:
     def price(self, wishes: Wishes) -> Json:
         """What a release of this plan would spend, in words, and a ticket for it. Saves the plan; spends nothing."""
         text = self._desk.text(wishes)
-        path = self._desk.keep(text)
-        file = load(path)
+        with self._desk.kept(text) as path:
+            file = load(path)
         plan = file.plan()
         ticket = secrets.token_urlsafe()
         with self._turn:
@@ -67,9 +67,9 @@ class Counter:
             done.set_exception(error)
 
     def _released(self, text: str) -> Json:
-        path = self._desk.keep(text)
-        folder = _free(path)
-        self._desk.lent.release(path, folder)
+        with self._desk.kept(text) as path:
+            folder = _free(path)
+            self._desk.lent.release(path, folder)
         name = secrets.token_urlsafe()
         self._reports[name] = folder / REPORT
         return {"folder": str(folder), "report": f"/report/{name}"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -108,10 +109,12 @@ class Desk:
 
     def save(self, wishes: Wishes) -> Path:
         """The plan as a file that nothing else wrote; raises ``InputError`` where somebody else's is there."""
-        return self.keep(self.text(wishes))
+        with self.kept(self.text(wishes)) as path:
+            return path
 
-    def keep(self, text: str) -> Path:
-        """A plan's text as the file; it is read first, so that nothing else is ever written."""
+    @contextmanager
+    def kept(self, text: str) -> Iterator[Path]:
+        """A plan's text as the file, which nobody else writes meanwhile; it is read before anything is written."""
         self.opened.file(_tables(text))
         out = self.opened.out
         with self._writing:
@@ -119,7 +122,7 @@ class Desk:
                 raise InputError("out", str(out), "a file that this page wrote", "it was edited: try --out")
             self.lent.write(out, WRITTEN + text)
             self._own = WRITTEN + text
-        return out
+            yield out
 
     def text(self, wishes: Wishes) -> str:
         """The plan file: what is computed and what is saved is this very text."""
