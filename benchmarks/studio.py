@@ -2,8 +2,8 @@
 
     python benchmarks/studio.py
 
-Opens the plans of the examples, moves the slider over every stop and back, as fast as a hand does, while the server
-computes ahead, and asks again when everything is there. Needs ``make demo`` (the tables of the examples).
+Opens the plans of the examples, waits for their figures, moves the slider over every stop and back, as fast as a hand
+does, while the server computes ahead, and again 15 s later. Needs ``make demo`` (the tables of the examples).
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ def moved(plan: str, port: int) -> None:
     """The slider up and down twice: while nothing is computed, and later."""
     start, _ = asked(port, "start", None)
     wishes = start["wishes"]
+    while asked(port, "look", wishes)[0]["state"] != "exact":
+        pass
     stops = start["ladders"][wishes["promise"]["said"]]
     for round_number in (1, 2):
         found = [
@@ -55,7 +57,7 @@ def moved(plan: str, port: int) -> None:
         print(
             f"{plan}, round {round_number}: median {statistics.median(took):.0f} ms, most {max(took):.0f} ms; {counted}"
         )
-        time.sleep(0 if round_number == 2 else 20)
+        time.sleep(0 if round_number == 2 else 15)
 
 
 def asked(port: int, what: str, said: object) -> tuple[dict, float]:
