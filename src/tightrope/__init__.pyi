@@ -1,3 +1,4 @@
+from . import audit as audit
 from . import channels as channels
 from . import design as design
 from . import engines as engines

@@ -11,8 +11,8 @@ from tightrope.certificates import Budget
 from tightrope.design.least_noise import least_noise
 from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.real_lattice import Lattice, finest, staircase_cost
-from tightrope.design.real_noise import LeastRealStaircase
-from tightrope.errors import InputError
+from tightrope.design.real_noise import LeastRealStaircase, _at_most
+from tightrope.errors import InputError, PrecisionError
 
 
 @pytest.mark.parametrize(
@@ -154,3 +154,20 @@ def test_the_lattice_fits_the_steps_of_the_staircase():
     assert exact <= staircase_cost(above, 1.0, above=True) <= exact * (1 + 1e-5)
     assert exact * (1 - 1e-3) <= staircase_cost(below, 1.0, above=False) <= exact
     assert finest(cost, 1.0, 0.0, 20, above=True).cells == 20
+
+
+@pytest.mark.parametrize("tail", [1e-3, 1e-12, 1e-16, 1e-20, 1e-60])
+def test_far_quantiles_of_a_staircase_are_those_of_its_law(tail):
+    """One minus the tail rounds the tail away: below 2**-52 all of them were one number, and too near."""
+    noise = least_noise(Budget(epsilon=10, delta=1e-6), integer=False)
+    assert isinstance(noise, LeastRealStaircase)
+    beyond = tail * 2  # both sides
+    assert math.isclose(-noise.quantile(tail), noise.law._upper_quantile(tail), rel_tol=1e-15)
+    step = math.floor(-math.log(beyond) / noise.law.epsilon)
+    assert step <= -noise.quantile(tail) <= step + 1
+
+
+def test_a_bound_that_contradicts_a_cost_is_a_fault():
+    assert _at_most(1 + 1e-12, 1.0) == 1.0
+    with pytest.raises(PrecisionError, match="contradicts"):
+        _at_most(1.001, 1.0)

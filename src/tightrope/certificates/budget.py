@@ -140,6 +140,8 @@ def decimal(name: str, value: object) -> Decimal:
     """The decimal that the user typed: floats by their shortest text."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Integral, float, str, Decimal)):
         raise InputError(name, value, "a number")
+    if isinstance(value, str) and "_" in value:
+        raise InputError(name, value, "a number without underscores", "1_0 would be ten")
     try:
         exact = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,7 +52,7 @@ class Reader:
             raise self.error("file", str(path), f"a file that can be read ({problem.strerror})", self.remedy) from None
         except UnicodeDecodeError:
             raise self.error("file", str(path), "a text file (TOML in UTF-8)", self.remedy) from None
-        except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        except (ValueError, InvalidOperation, RecursionError) as problem:  # also of numbers of 5 000 digits
             raise self.error("file", str(path), "valid TOML", " ".join(str(problem).split())) from None
 
     def json(self, text: str, kind: type[D]) -> D:

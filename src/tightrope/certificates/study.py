@@ -136,7 +136,7 @@ def read_study(text: str, *, toml: bool) -> StudyDocument:
         return STUDY.json(text, StudyDocument)
     try:
         data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:
         raise PlanError("study", f"{len(text)} characters", "valid TOML", " ".join(str(problem).split())) from None
     return STUDY.data(data, StudyDocument)
 

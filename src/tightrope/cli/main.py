@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from tightrope import __version__
 from tightrope.cli import noise, reproduce, studio
 from tightrope.cli.account import account, dpsgd
+from tightrope.cli.audit import audit
 from tightrope.cli.couple import couple
 from tightrope.cli.failures import one_line
 from tightrope.cli.ledger import ledger
@@ -74,6 +75,7 @@ app.command("studio", epilog=studio.STUDIO_EXAMPLE)(from_fields(studio.Asked, st
 app.command("noise", epilog=noise.NOISE_EXAMPLE)(noise.noise)
 app.command("account", epilog=account.ACCOUNT_EXAMPLE)(account.account)
 app.command("dpsgd", epilog=dpsgd.DPSGD_EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
+app.command("audit", epilog=audit.AUDIT_EXAMPLE)(from_fields(audit.Asked, audit.audit))
 app.command("reproduce", epilog=reproduce.REPRODUCE_EXAMPLE)(reproduce.reproduce)
 
 app.add_typer(ledger.group, name="ledger", help="What was promised about a dataset, and what is spent of it.")

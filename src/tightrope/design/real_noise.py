@@ -21,6 +21,7 @@ from tightrope.design.program.noise_request import Promise, Shape
 from tightrope.design.program.noise_search import least_table, proving_multipliers, searched
 from tightrope.design.program.packing_bound import packing_bound
 from tightrope.design.program.real_lattice import Lattice, finest
+from tightrope.errors import PrecisionError
 from tightrope.mechanisms.continuous.continuous import Continuous
 from tightrope.mechanisms.continuous.staircase import Staircase, staircase
 from tightrope.mechanisms.tables.table import NoiseTable
@@ -49,7 +50,8 @@ PACKING = (
 )
 FORMULA_MARGIN = 1e-12
 """Relative margin for formulas in floats."""
-TINY = 2.0**-52
+PROOF_ROUNDING = 1e-9
+"""Relative margin by which floats may lift a lower bound above a cost that meets it."""
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: the certificate is kept
@@ -157,7 +159,7 @@ class LeastRealStaircase(Continuous, Certified):
         return math.inf
 
     def _upper_quantile(self, tail: float) -> float:
-        return self.law.quantile(1 - tail) if tail > TINY else self.law.quantile(1 - TINY)
+        return self.law._upper_quantile(tail)
 
     @property
     def upper(self) -> float:
@@ -252,7 +254,7 @@ def _proven(promise: Promise, lattice: Lattice, upper: float) -> tuple[float, Ar
     """The best bound found, refining the lattice until it is near ``upper``."""
     best, why = _packed(promise, lattice)
     if best > 0 and promise.slowest > LARGEST_LATTICE_EPSILON:
-        return min(best, upper), why
+        return _at_most(best, upper), why
     for rows in BOUND_ROWS if lattice.cost.power is not None else BOUND_ROWS[:1]:
         if upper <= best * (1 + CLOSE_GAP):
             break
@@ -261,7 +263,14 @@ def _proven(promise: Promise, lattice: Lattice, upper: float) -> tuple[float, Ar
         found, multipliers = real_bound(promise, finer)
         if found >= best:
             best, why = found, _argument(finer, multipliers)
-    return min(best, upper), why
+    return _at_most(best, upper), why
+
+
+def _at_most(bound: float, cost: float) -> float:
+    """The bound, which rounding may lift above a cost that meets it; a bound that refutes the cost is a fault."""
+    if bound > cost * (1 + PROOF_ROUNDING):
+        raise PrecisionError(f"a lower bound of {bound!r} contradicts a cost of {cost!r} that is reached")
+    return min(bound, cost)
 
 
 def _packed(promise: Promise, lattice: Lattice) -> tuple[float, Argument]:

@@ -104,5 +104,10 @@ def _check_limits(limits: Sequence[Limit]) -> None:
     names = [limit.name for limit in limits]
     if len(set(names)) != len(names):
         raise InputError("limits", names, "a different name for each")
+    for limit in limits:
+        alike = next((name for name in names if limit.is_a_period(name)), None)
+        if alike is not None:
+            remedy = f"{limit.name!r} renews every {limit.every}, and one of its periods is called so"
+            raise InputError("limits", alike, "no name of another limit's period", remedy)
     if not any(limit.name == TOTAL and limit.every is None and limit.audience is None for limit in limits):
         raise InputError("limits", names, f"with one called {TOTAL!r}, for everybody and for good")

@@ -105,6 +105,16 @@ class Limit:
         """
         return self.name if self.every is None else f"{self.name} {time[: PERIODS[self.every]]}"
 
+    def is_a_period(self, name: str) -> bool:
+        """Whether one of its periods is called so: no other limit can be, for they would share one balance.
+
+        >>> Limit("press", Budget(epsilon=1, delta="1e-6"), every="year").is_a_period("press 2026")
+        True
+        """
+        period = name.removeprefix(f"{self.name} ")
+        digits = period.replace("-", "", 1) if self.every == "month" else period
+        return self.every is not None and period != name and len(period) == PERIODS[self.every] and digits.isdigit()
+
     def applies(self, audience: str | None) -> bool:
         """Whether a release for these people is charged to it; what everybody sees is seen by every audience."""
         return self.audience is None or audience is None or self.audience == audience

@@ -65,14 +65,14 @@ class State:
     def charged(self, costs: Shares, slots: Mapping[str, str]) -> State:
         """After a charge; raises ``BudgetRefused`` where a limit has not enough left."""
         self._room(costs, slots)
-        moves = {slots[name]: (cost, Fraction(0)) for name, cost in costs.items()}
+        moves = [(slots[name], cost, Fraction(0)) for name, cost in costs.items()]
         return State(self._moved(moves), self.series, self.releases + 1)
 
     def reserved(self, key: str, times: int, costs: Shares, slots: Mapping[str, str]) -> State:
         """After a series was declared: limits for good set its cost aside, those that renew pay it now."""
         self._room(costs, slots)
         renews = {name: slots[name] != name for name in costs}
-        moves = {slots[n]: (c, Fraction(0)) if renews[n] else (Fraction(0), c) for n, c in costs.items()}
+        moves = [(slots[n], *((c, Fraction(0)) if renews[n] else (Fraction(0), c))) for n, c in costs.items()]
         running = Running(times, 0, dict(costs), tuple(sorted(slots[name] for name in costs if renews[name])))
         return State(self._moved(moves), {**self.series, key: running}, self.releases)
 
@@ -87,16 +87,16 @@ class State:
         new = {n: c for n, c in running.costs.items() if slots[n] != n and slots[n] not in running.paid}
         self._room(new, slots, f"the series {key!r} takes all of its share again in a new period; ")
         part = {n: c / running.times for n, c in running.costs.items() if slots[n] == n}
-        moves = {slots[n]: (c, Fraction(0)) for n, c in new.items()} | {n: (c, -c) for n, c in part.items()}
+        moves = [*((slots[n], c, Fraction(0)) for n, c in new.items()), *((n, c, -c) for n, c in part.items())]
         paid = tuple(sorted({*running.paid, *(slots[name] for name in new)}))
         after = replace(running, done=running.done + 1, paid=paid)
         return State(self._moved(moves), {**self.series, key: after}, self.releases + 1)
 
-    def _moved(self, moves: Mapping[str, tuple[Fraction, Fraction]]) -> dict[str, Balance]:
-        """All balances, each slot with more spent and more reserved."""
+    def _moved(self, moves: Iterable[tuple[str, Fraction, Fraction]]) -> dict[str, Balance]:
+        """All balances, each slot with more spent and more reserved, whoever shares it."""
         moved = dict(self.balances)
-        for slot, (spent, reserved) in moves.items():
-            before = self.balance(slot)
+        for slot, spent, reserved in moves:
+            before = moved.get(slot, Balance())
             moved[slot] = Balance(before.spent + spent, before.reserved + reserved)
         return moved
 

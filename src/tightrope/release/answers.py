@@ -143,6 +143,10 @@ class Answers:
         return written(self.result())
 
 
+EXACT = 2**53
+"""Whole numbers up to it are doubles."""
+
+
 def _dtype(found: list[Any]) -> Any:
     """Whole numbers and truth values stay what they are beside a missing key; None lets pandas choose."""
     kinds = {type(value) for value in found if value is not None}
@@ -150,7 +154,8 @@ def _dtype(found: list[Any]) -> Any:
         return "Int64" if None in found else "int64"
     if kinds == {bool}:
         return "boolean" if None in found else "bool"
-    return "float64" if kinds <= {int, float} else object
+    exact = all(abs(value) <= EXACT for value in found if isinstance(value, int))
+    return "float64" if kinds <= {int, float} and exact else object
 
 
 def _written(name: str, value: object) -> Any:
@@ -160,7 +165,7 @@ def _written(name: str, value: object) -> Any:
     if isinstance(value, (datetime.date, datetime.datetime)):
         return value.isoformat()
     if isinstance(value, Decimal):
-        return float(value)
+        return float(value) if Decimal(repr(float(value))) == value else str(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -66,7 +66,7 @@ def recipe_of(draft: Draft) -> Recipe:
 def asked(draft: Draft, audience: str | None) -> str:
     """A digest of all that a plan asks and promises, and whom, but not of its noise: the same on every machine."""
     kept = [[str(Fraction(value)) for value in point] for point in draft.budget.stated]
-    public = [[table.name, table.digest] for table in draft.public]
+    public = [[table.name, table.digest, repr((table.on, table.kinds, table.added))] for table in draft.public]
     said = [kept, str(Fraction(draft.budget.delta)), audience, [_asked(task) for task in draft.tasks]]
     return digest(canonical([*said, *([public] if public else [])]))
 

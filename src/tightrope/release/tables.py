@@ -31,7 +31,7 @@ def results_csv(result: ReleaseResult) -> str:
 
 def results_parquet(result: ReleaseResult) -> bytes:
     """The same table as a Parquet file: measures are doubles, keys what they are, or text where kinds differ."""
-    from pyarrow import BufferOutputStream, array, float64, string, table
+    from pyarrow import BufferOutputStream, float64, string, table
     from pyarrow.parquet import write_table
 
     columns = _columns(result)
@@ -40,10 +40,20 @@ def results_parquet(result: ReleaseResult) -> bytes:
         mixed = len({type(value) for value in found if value is not None}) > 1
         number = name in (*MEASURES, *PAID)
         kind = float64() if number else string() if name in (QUESTION, MISSING) or mixed else None
-        arrays[name] = array([str(v) if mixed and not number and v is not None else v for v in found], kind)
+        arrays[name] = _array([str(v) if mixed and not number and v is not None else v for v in found], kind)
     sink = BufferOutputStream()
     write_table(table(arrays), sink)
     return bytes(sink.getvalue())
+
+
+def _array(found: list[Any], kind: Any) -> Any:
+    """What no type of Arrow holds is text: nothing that was paid for fails to be written."""
+    from pyarrow import ArrowException, array
+
+    try:
+        return array(found, kind)
+    except (ArrowException, OverflowError):
+        return array([None if value is None else str(value) for value in found])
 
 
 def _columns(result: ReleaseResult) -> dict[str, list[Any]]:
@@ -77,12 +87,12 @@ def answer_html(answer: AnswerDocument) -> str:
 
 
 def _key_column(name: str) -> str:
-    """A key column that is called as the column of questions is marked as a key.
+    """A key column that is called as the column of questions is marked as a key, and so is what looks marked.
 
-    >>> _key_column("question"), _key_column("city")
-    ('by question', 'city')
+    >>> _key_column("question"), _key_column("by question"), _key_column("city")
+    ('by question', 'by by question', 'city')
     """
-    return f"by {name}" if name in (QUESTION, MISSING) else name
+    return f"by {name}" if name in (QUESTION, MISSING) or name.startswith("by ") else name
 
 
 def _fields(row: Mapping[str, Any], names: Iterable[str]) -> list[Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.engines.backends.column_types import comparable
 from tightrope.engines.backends.known import of
+from tightrope.engines.expressions.arithmetic import exact
 from tightrope.engines.expressions.facts import Rows as Source
 from tightrope.engines.expressions.leaves import Column as Read
 from tightrope.engines.expressions.leaves import in_kind
@@ -72,8 +73,16 @@ class PublicTable:
 
 
 def key_columns(source: Source, names: Sequence[str], kinds: Sequence[Kind]) -> list[ir.Column]:
-    """Columns in the form in which both sides are compared: one type a kind, NaN missing, −0.0 as 0.0."""
-    return [comparable(in_kind(Read(name), kind, source)) for name, kind in zip(names, kinds, strict=True)]
+    """Columns in the form in which both sides are compared: one type a kind, NaN missing, −0.0 as 0.0.
+
+    Whole numbers that no double holds are missing beside numbers: rounded, they would meet a neighbour's key.
+    """
+    return [comparable(_in_kind(name, kind, source)) for name, kind in zip(names, kinds, strict=True)]
+
+
+def _in_kind(name: str, kind: Kind, source: Source) -> ir.Column:
+    whole = kind == "number" and source.schema.column(name).kind == "integer"
+    return exact(Read(name).compiled(source)) if whole else in_kind(Read(name), kind, source)
 
 
 def used_tables(tables: Sequence[PublicTable], names: Sequence[str]) -> tuple[PublicTable, ...]:

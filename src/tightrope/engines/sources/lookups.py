@@ -22,6 +22,8 @@ from tightrope.errors import InputError, SchemaError, listed, nearest
 On = str | Sequence[str] | Mapping[str, str]
 MOST_ROWS = 5_000_000
 """A public table is held in memory, with at most so many rows."""
+LONGEST = 10_000
+"""Bytes of text that a public row may bring to a private one: who is there must not decide what fits in memory."""
 RENAME = 'choose with columns=["region"], or call it otherwise: columns={"airport_region": "region"}'
 
 
@@ -136,9 +138,20 @@ def _read(given: Lookup, public: PublicTable) -> Any:
         arrow = guarded("read the public table", lambda: of(backend).fetched(backend, found.limit(MOST_ROWS + 1)))
     if arrow.num_rows > MOST_ROWS:
         raise InputError("lookup", given.name, f"at most {MOST_ROWS:,} rows", "keep those that can be met")
+    _refuse_long(given, arrow)
     backend = load("tightrope.engines.backends.duckdb").connect()
     refuse_repeated(backend, load("ibis").memtable(arrow), public)
     return arrow.sort_by([(name, "ascending") for name in public.keys])
+
+
+def _refuse_long(given: Lookup, arrow: Any) -> None:
+    """Raises ``InputError`` where the longest texts of its columns are too long together."""
+    compute, types = load("pyarrow.compute"), load("pyarrow").types
+    texts = (c for c in arrow.columns if types.is_string(c.type) or types.is_large_string(c.type))
+    longest = sum(compute.max(compute.binary_length(column)).as_py() or 0 for column in texts)
+    if longest > LONGEST:
+        expected = f"at most {LONGEST:,} bytes of text a row, over all its columns"
+        raise InputError("lookup", f"{given.name} with {longest:,}", expected, "look up a short name, or fewer columns")
 
 
 def _pairs(name: str, given: object) -> tuple[tuple[str, str], ...]:

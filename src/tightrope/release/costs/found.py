@@ -8,7 +8,7 @@ from typing import Literal
 
 from tightrope.certificates.printable import printable
 from tightrope.certificates.release import Cost
-from tightrope.release.costs.tallies import MANY_TIMES, Tally, What, every_row, name_of, rows_of, tallies_of
+from tightrope.release.costs.tallies import MANY_TIMES, Tally, What, every_row, name_of, rows_of, tallies_of, used_by
 from tightrope.release.questions.of_column import shown_end
 from tightrope.release.questions.tasks import Person, Task
 from tightrope.release.questions.vector import Noise, Vector
@@ -38,8 +38,8 @@ def costs_found(
     every = [_counted(own, found) for own, found in zip(noises, counts, strict=True)]
     pairs = [(task, own) for task, own in zip(tasks, every, strict=True) if own]
     totals = {rows_of(task): own["all"] for task, own in pairs if "all" in own}
-    used = {rows_of(every_row(task)): own["used"] for task, own in pairs if "used" in own}
-    rows = {place: (found, totals[place]) for place, found in used.items()}
+    used = {used_by(task): (task, own["used"]) for task, own in pairs if "used" in own}
+    rows = {place: (found, totals[rows_of(every_row(task))]) for place, (task, found) in used.items()}
     asked = ((task, own) for task, own in pairs if "all" not in own)
     return tuple(cost for task, own in asked for cost in _of_task(task, own, rows, person))
 
@@ -55,7 +55,7 @@ Rows = Mapping[object, tuple[Counted, Counted]]
 
 
 def _of_task(task: Task, own: Mapping[str, Counted], rows: Rows, person: Person) -> Iterator[Cost]:
-    found = None if task.bounds.person is None else rows.get(rows_of(every_row(task)))
+    found = None if task.bounds.person is None else rows.get(used_by(task))
     if found is not None and "used" in own:
         yield _cost(task, Tally("used", None, None), _complement(_share(*found)), _left_out(task, person))
     for tally in tallies_of(task):

@@ -19,9 +19,12 @@ TAIL_SHARE = 0.01
 """About so much of all values may lie beyond each end of a suggested range."""
 WARNING = (
     "read from the data, at a price: it was charged, and is as private as any answer. It is rough: its ends are 1, 2 "
-    "or 5 times a power of ten, and about {tail:.0%} of the values may lie beyond each. Write it down and keep it: a "
-    "range that is suggested anew for each release costs anew. What is publicly known is better and costs nothing"
+    "or 5 times a power of ten, and about {tail:.0%} of the values may lie beyond each{beyond}. Write it down and keep "
+    "it: a range that is suggested anew for each release costs anew. What is publicly known is better and costs nothing"
 )
+BELOW = "; besides, about {share:.0%} of the rows have a value below {end:g} or none"
+NOTHING_ELSE = "nothing but values below {end:g}, or missing ones, could be told from an empty part of the axis"
+ABOVE = "about {share:.0%} of the values are {end:g} or more, and where they end is not looked for: use a larger unit"
 SHARE_TOO_SMALL = "the share was too small for so few rows: no part of the axis could be told from an empty one"
 
 
@@ -55,10 +58,20 @@ def suggested_bounds(question: Histogram, answers: Answers, noise: Noise) -> Sug
     (answer,) = answers
     counts = [int(row["value"]) for row in answer.rows]
     reach = noise.half_width(1 - TAIL_SHARE / len(counts))
-    # the first is what is missing or below the first edge, and has no end of its own
-    between = covering(edges(), [count if count > reach else 0 for count in counts[1:]])
-    warning = SHARE_TOO_SMALL if between is None else WARNING.format(tail=TAIL_SHARE)
-    return SuggestedBounds(str(question.column), between, warning, answers)
+    return SuggestedBounds(str(question.column), *_read([count if count > reach else 0 for count in counts]), answers)
+
+
+def _read(counts: Sequence[int]) -> tuple[tuple[float, float] | None, str]:
+    """The range and what is said of it. The first part, with what is missing, and the last one have no end."""
+    ends, (below, *inside) = edges(), counts
+    total = sum(inside)
+    if not total:
+        return None, NOTHING_ELSE.format(end=ends[0]) if below else SHARE_TOO_SMALL
+    if inside[-1] > TAIL_SHARE * total:
+        return None, ABOVE.format(share=inside[-1] / total, end=ends[-1])
+    share = below / (below + total)
+    beyond = BELOW.format(share=share, end=ends[0]) if share > TAIL_SHARE else ""
+    return covering(ends, inside), WARNING.format(tail=TAIL_SHARE, beyond=beyond)
 
 
 def covering(ends: Sequence[float], counts: Sequence[int]) -> tuple[float, float] | None:

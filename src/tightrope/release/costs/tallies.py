@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -102,7 +103,19 @@ def _each_once(tasks: Sequence[Task]) -> list[Task]:
 
 def place_of(tally: Tally, task: Task) -> object:
     """What decides which rows it counts: for the values of a column, not by what they are grouped in cells."""
-    return tally, task.where, task.bounds.rows, rows_of(every_row(task)) if tally.column is None else _groups(task)
+    return tally, used_by(task) if tally.column is None else (task.where, _chosen(task), _groups(task))
+
+
+def used_by(task: Task) -> object:
+    """What decides which rows a task uses: which there are, and which of a person's are chosen."""
+    return rows_of(every_row(task)), _chosen(task)
+
+
+def _chosen(task: Task) -> object:
+    """What decides which rows of a person count: the groups, too, where they bound more than the rows do."""
+    bounds = task.bounds
+    by_group = bounds.rows_per_group < bounds.rows or (bool(task.by) and bounds.groups < bounds.rows)
+    return bounds.rows, (task.by, bounds) if by_group else None
 
 
 def _groups(task: Task) -> object:
@@ -134,13 +147,18 @@ def _vector(tally: Tally, rows: int) -> Vector:
     column = "" if tally.column is None else f" of {printable(str(tally.column))}"
     spend = Spend(f"rows, {tally.what}{column}, over all groups", NOISE_SIZES[-1], True)
     alone = tally.column is None or rows > 1
-    label = name_of(tally) if alone else f"values{column} {tally.limits or ''}".strip()
+    label = name_of(tally) if alone else f"values {_of(tally)}"
     return Vector(Measure(name_of(tally), _counted(tally), None), spend, rows, exclusive=label, whole=True)
 
 
 def name_of(tally: Tally) -> str:
     """What its vector is called."""
-    return f"{tally.what} {'' if tally.column is None else tally.column} {tally.limits or ''}".strip()
+    return tally.what if tally.column is None else f"{tally.what} {_of(tally)}"
+
+
+def _of(tally: Tally) -> str:
+    """Which column and ends it is about, as no other has it: texts that are shown may be alike where columns differ."""
+    return hashlib.sha256(repr((tally.column, tally.limits)).encode()).hexdigest()[:32]
 
 
 def _counted(tally: Tally) -> Tree | None:

@@ -10,6 +10,8 @@ from tightrope.numerics.checks import whole
 from tightrope.release.questions.tasks import Person
 
 LIMITS = ("rows_per_person", "rows_per_group", "groups_per_person")
+MOST = 10**9
+"""Rows and groups of a person at most: noise for more would drown any table."""
 MEANS = re.compile(r"^an? [^ ].{0,60}$")
 
 
@@ -34,11 +36,17 @@ def person_of(given: Given, limits: tuple[int | None, int | None, int | None]) -
     if rows is None:
         remedy = "how many rows of one person may count at most?"
         raise InputError("rows_per_person", rows, "a whole number >= 1", remedy)
-    rows = whole("rows_per_person", rows)
+    rows = _bound("rows_per_person", rows)
     return Person(
         person,
         rows,
-        rows if per_group is None else whole("rows_per_group", per_group),
-        rows if groups is None else whole("groups_per_person", groups),
+        rows if per_group is None else _bound("rows_per_group", per_group),
+        rows if groups is None else _bound("groups_per_person", groups),
         means,
     )
+
+
+def _bound(name: str, value: int) -> int:
+    if whole(name, value) > MOST:
+        raise InputError(name, "a larger one", f"at most {MOST:,}", "how many rows of one person may count at most?")
+    return int(value)

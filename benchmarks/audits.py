@@ -1,0 +1,80 @@
+"""Audits of other libraries' mechanisms and of ours: on the answers 0 and 1, by the value and by the last bits.
+
+    PYTHONPATH=src python benchmarks/audits.py [--runs 20000] [--peer diffprivlib=/path/to/python] [--peer opendp=...]
+
+Each peer runs in an environment of its own (``peers/audited.py``). Nobody tells the audit what to look for: the first
+score is the value, the second is what boosted trees learn from a half of the runs, of the value, its exponent and the
+place of its lowest bit (``audit.float_columns``). All bounds hold with probability 99 %, each audit by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tightrope as tr
+
+AUDITED = Path(__file__).parent / "peers" / "audited.py"
+UNIT = 2.0**-16
+"""Our noise for an answer in fixed point, whose whole numbers count these."""
+Drawn = tuple[Any, Any, tuple[float, float]]
+
+
+def ours(runs: int) -> dict[str, Drawn]:
+    """The same answers by the mechanisms of this library: whole numbers, and fixed point as releases have it."""
+    fine, whole = tr.discrete_laplace(scale=1 / UNIT, sensitivity=round(1 / UNIT)), tr.discrete_laplace(scale=1)
+    return {
+        "discrete_laplace, fixed point": (fine.sample(runs) * UNIT, 1 + fine.sample(runs) * UNIT, (1, 0)),
+        "discrete_laplace": (whole.sample(runs).astype(float), 1.0 + whole.sample(runs), (1, 0)),
+    }
+
+
+def of_peer(name: str, python: str, runs: int) -> dict[str, Drawn]:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        subprocess.run([python, "-I", str(AUDITED), name, str(runs), folder], check=True)
+        claims = json.loads((place / "claims.json").read_text())
+        drawn = {one: [np.fromfile(place / f"{one}.{answer}.f64") for answer in (0, 1)] for one in claims}
+        return {one: (*drawn[one], tuple(claims[one])) for one in claims}
+
+
+def line(library: str, name: str, drawn: Drawn) -> str:
+    zero, one, claim = drawn
+    delta = max(claim[1], 0.01)
+    by_value = tr.audit.scores(one, zero, claim=[claim])
+    by_bits = tr.audit.samples(*map(tr.audit.float_columns, (one, zero)), claim=[claim])
+    verdicts = [found.against([claim]) for found in (by_value, by_bits)]
+    said = "refuted" if any(verdict.refuted for verdict in verdicts) else "not refuted"
+    seen = [verdict.could_have_seen.get("randomised response", 0.0) for verdict in verdicts]
+    least = "–" if said == "refuted" else f"{min(seen):.2f}"
+    bounds = [f"{found.epsilon(delta):.2f}, {found.total_variation():.3f}" for found in (by_value, by_bits)]
+    cells = [library, name, f"{claim[0]:.3g}, {claim[1]:g}", *bounds, said, least]
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=20_000)
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON")
+    asked = parser.parse_args()
+    bounds = "by value: ε at δ = 0.01, η | by last bits: the same"
+    print(f"| library | mechanism | claimed ε, δ | {bounds} | claim | would have seen ε |")
+    print("|---|---|---|---|---|---|---|")
+    for library, python in [("tightrope", ""), *(peer.split("=", 1) for peer in asked.peer)]:
+        start = time.perf_counter()
+        found = of_peer(library, python, asked.runs) if python else ours(asked.runs)
+        for name, drawn in found.items():
+            print(line(library, name, drawn), flush=True)
+        print(f"{library}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

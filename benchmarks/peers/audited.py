@@ -1,0 +1,86 @@
+"""Draws of a peer's mechanisms on the answers 0 and 1, for an audit: run in the peer's own environment.
+
+    python audited.py NAME RUNS FOLDER
+
+Writes FOLDER/<mechanism>.<answer>.f64, doubles as they come out, and FOLDER/claims.json.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+warnings.filterwarnings("ignore")
+DELTA = 1e-5
+Made = dict[str, tuple[Callable[[float], float], float, float]]
+"""One draw for an answer, and the ε and δ that are claimed for answers that differ by 1."""
+
+
+def diffprivlib() -> Made:
+    from diffprivlib import mechanisms as m
+
+    geometric = m.Geometric(epsilon=1, sensitivity=1)
+    return {
+        "Laplace": (m.Laplace(epsilon=1, sensitivity=1).randomise, 1, 0),
+        "GaussianAnalytic": (m.GaussianAnalytic(epsilon=1, delta=DELTA, sensitivity=1).randomise, 1, DELTA),
+        "Staircase": (m.Staircase(epsilon=1, sensitivity=1, gamma=0.5).randomise, 1, 0),
+        "Snapping": (m.Snapping(epsilon=1, sensitivity=1, lower=-10, upper=10).randomise, 1, 0),
+        "Geometric": (lambda answer: geometric.randomise(int(answer)), 1, 0),
+    }
+
+
+def opendp() -> Made:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib", "floating-point")
+    floats = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    whole = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=1.0)
+    gaussian = dp.m.make_gaussian(*floats, scale=4.0)
+    epsilon = dp.c.make_zCDP_to_approxDP(gaussian).map(1.0).epsilon(DELTA)
+    return {
+        "make_laplace, float": (dp.m.make_laplace(*floats, scale=1.0), 1, 0),
+        "make_laplace, int": (lambda answer: whole(int(answer)), 1, 0),
+        "make_gaussian, float": (gaussian, epsilon, DELTA),
+    }
+
+
+def smartnoise() -> Made:
+    from snsql.sql._mechanisms.gaussian import Gaussian
+    from snsql.sql._mechanisms.laplace import Laplace
+
+    laplace = Laplace(1.0, lower=0.0, upper=1.0, max_contrib=1)
+    gaussian = Gaussian(1.0, delta=DELTA, lower=0.0, upper=1.0, max_contrib=1)
+    return {
+        "Laplace": (lambda answer: laplace.release([answer])[0], 1, 0),
+        "Gaussian": (lambda answer: gaussian.release([answer])[0], 1, DELTA),
+    }
+
+
+def tumult() -> Made:
+    import numpy as np
+    from tmlt.core.domains.numpy_domains import NumpyFloatDomain
+    from tmlt.core.measurements.noise_mechanisms import AddGeometricNoise, AddLaplaceNoise
+
+    laplace, geometric = AddLaplaceNoise(input_domain=NumpyFloatDomain(), scale=1), AddGeometricNoise(alpha=1)
+    return {
+        "AddLaplaceNoise": (lambda answer: laplace(np.float64(answer)), 1, 0),
+        "AddGeometricNoise": (lambda answer: geometric(np.int64(answer)), 1, 0),
+    }
+
+
+def main(name: str, runs: int, folder: Path) -> None:
+    found: Any = globals()[name]()
+    for mechanism, (draw, _, _) in found.items():
+        for answer in (0.0, 1.0):
+            drawn = array.array("d", (float(draw(answer)) for _ in range(runs)))
+            (folder / f"{mechanism}.{answer:g}.f64").write_bytes(drawn.tobytes())
+    (folder / "claims.json").write_text(json.dumps({name: claim for name, (_, *claim) in found.items()}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

@@ -1,0 +1,9 @@
+from .canaries import OneRun as OneRun
+from .canaries import one_run as one_run
+from .classifier import samples as samples
+from .doubles import float_columns as float_columns
+from .findings import Finding as Finding
+from .known_laws import log_ratio as log_ratio
+from .known_laws import mechanism as mechanism
+from .score_bounds import scores as scores
+from .verdicts import Verdict as Verdict

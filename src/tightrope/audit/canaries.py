@@ -1,0 +1,153 @@
+"""One run with many canaries: each was put in or left out by a fair coin, and the attacker guesses which.
+
+The test of Steinke, Nasr and Jagielski 2023 (arXiv:2305.08846), with a bound for (ε, δ) that is exact (ours,
+docs/proofs/audit.md): Corollary 5.4's is larger where it matters, and too small far below the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special, stats
+
+from tightrope.audit.claims import Claimed, claimed_points
+from tightrope.audit.verdicts import Verdict, seen_of
+from tightrope.errors import InputError
+from tightrope.numerics.checks import inner_probability, non_negative, probability, whole
+
+LARGEST = 60.0
+"""Nats beyond which no ε is sought."""
+STEPS = 40
+MARGIN = 1e-9
+"""Relative: p-values are binomial tails in floats."""
+LEAST = 1e-290
+"""Added to probabilities, which may be too small for a float."""
+MOST_CANARIES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class OneRun:
+    """Of ``canaries`` examples the attacker guessed ``guesses``, a number fixed beforehand, and ``correct`` rightly.
+
+    Each canary was in the data with probability ½, independently of everything; neighbours are add-or-remove-one.
+    """
+
+    canaries: int
+    guesses: int
+    correct: int
+    confidence: float = 0.99
+
+    def __post_init__(self) -> None:
+        whole("canaries", self.canaries)
+        inner_probability("confidence", self.confidence)
+        if not self.canaries <= MOST_CANARIES:
+            raise InputError("canaries", self.canaries, f"at most {MOST_CANARIES}")
+        if not whole("guesses", self.guesses) <= self.canaries:
+            raise InputError("guesses", self.guesses, "at most one a canary")
+        if not whole("correct", self.correct, at_least=0) <= self.guesses:
+            raise InputError("correct", self.correct, "at most all guesses")
+
+    def p_value(self, epsilon: float, delta: float) -> float:
+        """How probable so many correct guesses are at most, of any (ε, δ)-private run.
+
+        f(v) (1 + mδ (1 − f(v)) / (v P(B = v))) with B ~ Binomial(r, e^ε/(1+e^ε)) and f(v) = P(B ≥ v): the most that
+        any attack reaches, or 1. At δ = 0 it is the theorem of the paper.
+        """
+        return self._reached(non_negative("epsilon", epsilon), probability("delta", delta))
+
+    def epsilon(self, delta: float) -> float:
+        """A lower bound on the ε at a δ that was fixed beforehand."""
+        return self._least(probability("delta", delta), 1 - self.confidence)
+
+    def delta(self, epsilon: float) -> float:
+        """A lower bound on the δ at an ε ≥ 0 that was fixed beforehand."""
+        return self._least_delta(non_negative("epsilon", epsilon), 1 - self.confidence)
+
+    def against(self, claim: Claimed) -> Verdict:
+        """Whether the claim is refuted; its points share the chance to fail. It must be fixed beforehand.
+
+        What could have been seen: the least ε of randomised response, one report a canary.
+        """
+        points = claimed_points(claim)
+        failure = (1 - self.confidence) / len(points)
+        epsilon, delta = max(points, key=lambda point: self._least_delta(point[0], failure) - point[1])
+        proven = self._least_delta(epsilon, failure)
+        seen = {} if proven > delta else {"randomised response": self._seen(*points[0], failure)}
+        known = self._least(delta, failure)
+        return Verdict(proven > delta, self.confidence, epsilon, delta, known, proven, seen, seen_of(points))
+
+    def _tail(self, epsilon: float) -> tuple[float, float]:
+        """f(v), and by how much of mδ the p-value is more."""
+        if self.correct == 0:
+            return 1.0, 0.0
+        share = special.expit(epsilon)
+        tail = float(stats.binom.sf(self.correct - 1, self.guesses, share)) * (1 + MARGIN) + LEAST
+        exactly = float(stats.binom.pmf(self.correct, self.guesses, share)) * (1 - MARGIN) + LEAST
+        return min(1.0, tail), max(0.0, 1 - tail) * tail / (self.correct * exactly)
+
+    def _reached(self, epsilon: float, delta: float) -> float:
+        tail, slope = self._tail(epsilon)
+        return min(1.0, tail + self.canaries * delta * slope)
+
+    def _least(self, delta: float, failure: float) -> float:
+        """The largest ε found that is refuted: every smaller one is, for private runs of it are private at more."""
+        return _last(lambda epsilon: self._reached(epsilon, delta) < failure, 0.0)
+
+    def _least_delta(self, epsilon: float, failure: float) -> float:
+        tail, slope = self._tail(epsilon)
+        if not tail < failure:
+            return 0.0
+        most = self.canaries * slope
+        return min(1.0, (failure - tail) * (1 - MARGIN) / most) if most > 0 else 1.0
+
+    def _seen(self, epsilon: float, delta: float, failure: float) -> float:
+        """The least ε (total variation, where it is claimed) whose median number of right guesses refutes."""
+
+        def unseen(size: float) -> bool:
+            median = int(stats.binom.isf(0.5, self.guesses, special.expit(size)))
+            return OneRun(self.canaries, self.guesses, median)._least_delta(epsilon, failure) <= delta
+
+        if unseen(LARGEST):
+            return math.inf
+        size = _last(unseen, epsilon) + 2 * LARGEST / 2.0**STEPS
+        return math.tanh(size / 2) if epsilon == 0 else size
+
+
+def _last(passes: Callable[[float], bool], low: float) -> float:
+    """About where it ceases to pass between ``low`` and the largest ε, on the side that passes; ``low`` if nowhere."""
+    high = LARGEST
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low
+
+
+def one_run(scores: ArrayLike, included: ArrayLike, *, guesses: int, confidence: float = 0.99) -> OneRun:
+    """The canaries with the highest scores are guessed to be in, those with the lowest to be out, the rest is left.
+
+    ``scores``: one number a canary, higher where it looks as if it had been in the data; ``included``: whether it was.
+    ``guesses`` is how many are guessed, half of them each way; fix it before looking at ``included``. ``confidence`` is
+    that of each bound by itself. Raises ``InputError`` for samples of unequal length, NaN, and more guesses than
+    canaries.
+
+    >>> found = one_run([3, 2, 1, 0] * 50, [True, True, False, False] * 50, guesses=100)
+    >>> found.correct, found.epsilon(0.0) > 3
+    (100, True)
+    """
+    try:
+        values, truth = np.asarray(scores, dtype=np.float64), np.asarray(included)
+    except (TypeError, ValueError):
+        raise InputError("scores", "something else", "a list of numbers, one a canary") from None
+    if values.ndim != 1 or values.shape != truth.shape or np.isnan(values).any():
+        raise InputError("scores", f"shape {values.shape}", "one number, not NaN, for each entry of included")
+    if not np.isin(truth, (0, 1)).all():
+        raise InputError("included", "other values", "True or False, or 1 and 0")
+    whole("guesses", guesses)
+    order = np.argsort(-values, kind="stable")
+    most, least = order[: (guesses + 1) // 2], order[len(order) - guesses // 2 :]
+    correct = int(truth[most].astype(bool).sum()) + int((~truth[least].astype(bool)).sum())
+    return OneRun(len(values), guesses, min(correct, guesses), confidence)

@@ -1,0 +1,156 @@
+"""tightrope audit: from files and functions to bounds, verdicts and pictures."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FUNCTIONS = """
+import numpy as np
+
+def noisy(which, runs):
+    return np.random.default_rng(which).laplace(which, 1.0, runs)
+
+def rows(which, runs):
+    return np.random.default_rng(which).normal(which, 1.0, (runs, 2))
+
+def broken(which, runs):
+    return 1 / 0
+
+def nothing(which, runs):
+    return None
+
+number = 3
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "functions_to_audit", raising=False)
+    (tmp_path / "functions_to_audit.py").write_text(FUNCTIONS)
+    draw = np.random.default_rng(3)
+    lines = [f"{which},{draw.laplace(which):.17g}" for which in (1, 0) * 10_000]
+    (tmp_path / "scores.csv").write_text("\n".join(["input,score", *lines]))
+    included = draw.random(1_000) < 0.5
+    right = draw.random(1_000) < 0.9
+    canaries = [f"{int(inside)},{int(inside == guess)}" for inside, guess in zip(included, right, strict=True)]
+    (tmp_path / "canaries.csv").write_text("\n".join(["included,score", *canaries]))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("here")
+def test_bounds_of_a_file_as_json(run):
+    shown = run("audit", "scores.csv", "--json")
+    found = json.loads(shown.out)
+    assert (shown.code, found["runs"], found["confidence"]) == (0, [10_000, 10_000], 0.99)
+    bounds = {row["delta"]: row["at_least"] for row in found["epsilon"]}
+    assert 0.8 < bounds[0.0] <= 1 and bounds[0.1] < bounds[0.001]
+    assert 0.35 < found["total_variation"] < 1 - math.exp(-0.5)
+    assert found["attack_success"] == (1 + found["total_variation"]) / 2
+    assert len(found["curve"]["true_positive_rate"]) > 5 and "verdict" not in found
+
+
+@pytest.mark.usefixtures("here")
+def test_a_claim_that_is_too_good_is_refuted_with_exit_code_1(run):
+    shown = run("audit", "scores.csv", "--epsilon", "0.7", "--delta", "0.001")
+    assert shown.code == 1
+    assert "The claim is refuted at 99 %: delta(0.7) <= 0.001 was claimed, delta >= 0." in " ".join(shown.out.split())
+    assert "an attacker who guesses" in shown.out
+
+
+@pytest.mark.usefixtures("here")
+def test_a_claim_that_holds_is_not_refuted_and_what_was_visible_is_said(run):
+    """The halves are new every time: at this confidence a claim that holds is refuted once in 1e12 times."""
+    sure = ("--confidence", "0.999999999999")
+    shown = run("audit", "scores.csv", "--epsilon", "1", "--delta", "0.001", "--json", *sure)
+    verdict = json.loads(shown.out)["verdict"]
+    assert shown.code == 0 and not verdict["refuted"]
+    assert 1 < verdict["could_have_seen"]["randomised response"] < 1.5
+    assert verdict["text"].startswith("not refuted at 99.9999999999 %; could have seen epsilon at delta = 0.001 >= 1.")
+
+
+@pytest.mark.usefixtures("here")
+def test_one_run_with_canaries(run):
+    found = json.loads(run("audit", "canaries.csv", "--guesses", "800", "--json").out)
+    assert (found["canaries"], found["guesses"]) == (1_000, 800)
+    assert 0.85 < found["correct"] / 800 < 0.95 and 1.7 < found["epsilon"][0]["at_least"] < 2.4
+    shown = run("audit", "canaries.csv", "--guesses", "800", "--epsilon", "1")
+    assert shown.code == 1 and "of 800 guesses about 1,000 canaries in one run are right" in shown.out
+    run("audit", "canaries.csv").refused_with("guesses", "before you look")
+    run("audit", "canaries.csv", "--guesses", "800", "--plot", "a.png").refused_with("no curve")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_function_is_run_and_only_where_it_is_asked_for(run):
+    shown = run("audit", "--python", "functions_to_audit:noisy", "--runs", "5000", "--json")
+    assert json.loads(shown.out)["runs"] == [5_000, 5_000]
+    assert str(Path.cwd()) not in sys.path
+    run("audit", "functions_to_audit:noisy").refused_with("file that can be read")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("functions_to_audit:broken", "it raised ZeroDivisionError"),
+        ("functions_to_audit:nothing", "0 axes"),
+        ("functions_to_audit:number", "no function of that name"),
+        ("functions_to_audit", "mechanism:noisy"),
+        ("no_such_module:noisy", "importing no_such_module failed"),
+        ("functions_to_audit:a b", "mechanism:noisy"),
+    ],
+)
+def test_functions_that_are_none_are_refused(run, name, words):
+    run("audit", "--python", name).refused_with("python", words)
+
+
+@pytest.mark.usefixtures("here")
+def test_several_numbers_a_run_and_last_bits_go_through_a_classifier(run):
+    pytest.importorskip("sklearn")
+    rows = json.loads(run("audit", "--python", "functions_to_audit:rows", "--runs", "4000", "--json").out)
+    assert 0.25 < rows["total_variation"] < 0.53  # seven standard deviations to either side
+    bits = run("audit", "--python", "functions_to_audit:noisy", "--runs", "6000", "--doubles", "--epsilon", "1")
+    assert bits.code == 1  # noise added as doubles: ε = 1 is claimed, and the last bits give more away
+    run("audit", "--python", "functions_to_audit:rows", "--doubles").refused_with("one number a run")
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_a_picture(run, here, ending):
+    shown = run("audit", "scores.csv", "--epsilon", "0.5", "--plot", f"curve.{ending}")
+    assert shown.code == 1 and (here / f"curve.{ending}").stat().st_size > 2_000
+    run("audit", "scores.csv", "--plot", "curve.txt").refused_with("plot", ".png")
+    run("audit", "scores.csv", "--plot", "no/such/folder.png").refused_with("plot")
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("", "header"),
+        ("input,score", "at least one row"),
+        ("a,b\n1,2", "header"),
+        ("input,score\n1,secret", "line 2"),
+        ("input,score\n1,2\n1", "line 3"),
+        ("input,score\n7,0.5", "line 2"),
+        ("input,score\n1,0.5", "one a run"),
+        ("input,score\n1,0.5\n0,nan", "NaN"),
+    ],
+)
+def test_files_that_are_none_are_refused_without_a_value(run, here, text, words):
+    (here / "bad.csv").write_text(text)
+    shown = run("audit", "bad.csv")
+    shown.refused_with(words)
+    assert "secret" not in shown.err
+
+
+@pytest.mark.usefixtures("here")
+def test_one_source_is_needed(run):
+    run("audit").refused_with("a CSV file, or --python")
+    run("audit", "scores.csv", "--python", "functions_to_audit:noisy").refused_with("not both")
+    run("audit", "scores.csv", "--confidence", "1").refused_with("confidence")
+    run("audit", "scores.csv", "--epsilon", "-1").refused_with("epsilon")
