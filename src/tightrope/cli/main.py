@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
-from tightrope.cli import noise, reproduce, verify
+from tightrope.cli import noise, reproduce, studio, verify
 from tightrope.cli.account import account, dpsgd
 from tightrope.cli.audit import audit
 from tightrope.cli.couple import couple
@@ -72,6 +72,7 @@ app = typer.Typer(
 app.command("init", epilog=init.INIT_EXAMPLE)(from_fields(init.Asked, init.init))
 app.command("plan", epilog=plan.PLAN_EXAMPLE)(plan.plan)
 app.command("release", epilog=release.RELEASE_EXAMPLE)(release.release)
+app.command("studio", epilog=studio.STUDIO_EXAMPLE)(from_fields(studio.Asked, studio.studio))
 app.command("noise", epilog=noise.NOISE_EXAMPLE)(noise.noise)
 app.command("account", epilog=account.ACCOUNT_EXAMPLE)(account.account)
 app.command("dpsgd", epilog=dpsgd.DPSGD_EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))

@@ -22,6 +22,10 @@ class Patience:
         self.stop: int | None = None
         self.answered = False
 
+    def got(self) -> None:
+        """There are answers now."""
+        self.answered = True
+
     def handle(self, number: int, _: FrameType | None) -> None:
         """The handler: raises ``Stopped`` before the charge, and for a second Ctrl-C before there are answers."""
         if not self._charged():

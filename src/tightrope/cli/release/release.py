@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -100,18 +100,41 @@ def _rehearse(file: PlanFile, path: str) -> None:
 def _released(plan: Plan, file: PlanFile, folder: Path, force: bool) -> ReleaseResult:
     """The answers, paid for and on disk."""
     from tightrope.cli.failures import Stopped
-    from tightrope.cli.output import working
     from tightrope.cli.release.folder import reserved
     from tightrope.cli.release.patience import patient
 
     with patient(lambda: plan.charged) as patience, reserved(folder, FILES, replace=force) as files:
-        with working("Reading the table and drawing noise ..."):
-            result = plan.release().result(file.title, file.about)
-            patience.answered = True
-        with working("Writing the report ..."):
-            _keep(files, result)
+        result = _drawn(plan, file, files, patience.got)
     if patience.stop is not None:
         raise Stopped(f"stopped; the budget was spent, and the answers are complete in {folder}", patience.stop)
+    return result
+
+
+def released_into(path: Path, folder: Path) -> None:
+    """A saved plan released to a folder that has no release: charged, drawn and written as the command does.
+
+    For programs that wait for signals themselves: nothing here is interrupted.
+    """
+    from tightrope.cli.output import writable
+    from tightrope.cli.release.folder import reserved
+    from tightrope.release.documents.plan_file import load
+    from tightrope.report import html
+
+    file = load(path)
+    html({})
+    with reserved(writable(folder), FILES, replace=False) as files, _refusals(str(path)):
+        _drawn(file.release_plan(), file, files, lambda: None)
+
+
+def _drawn(plan: Plan, file: PlanFile, files: Reserved, got: Callable[[], None]) -> ReleaseResult:
+    """Charge, draw and keep; ``got`` is called once there are answers."""
+    from tightrope.cli.output import working
+
+    with working("Reading the table and drawing noise ..."):
+        result = plan.release().result(file.title, file.about)
+        got()
+    with working("Writing the report ..."):
+        _keep(files, result)
     return result
 
 

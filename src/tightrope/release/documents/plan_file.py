@@ -209,9 +209,13 @@ def load(path: str | Path) -> PlanFile:
 
 def read(path: Path) -> PlanDocument:
     """What a plan file says, whether or not its table is there; raises ``PlanError``."""
-    found = PLAN_FILE.tables(path)
+    return parsed(PLAN_FILE.tables(path))
+
+
+def parsed(tables: Mapping[str, Any]) -> PlanDocument:
+    """What the tables of a plan file say, numbers with a point as exact decimals; raises ``PlanError``."""
     # a section that is left out is an empty one: the error then says which of its keys is needed
-    found |= {name: found.get(name, {}) for name in NEEDED}
+    found = {**tables, **{name: tables.get(name, {}) for name in NEEDED}}
     return PLAN_FILE.data({key: _plain(found[key]) if key == "question" else found[key] for key in found}, PlanDocument)
 
 

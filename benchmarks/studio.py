@@ -1,0 +1,75 @@
+"""How long the studio's page waits for its server while somebody moves the slider.
+
+    python benchmarks/studio.py
+
+Opens the plans of the examples, waits for their figures, moves the slider over every stop and back, as fast as a hand
+does, while the server computes ahead, and again 15 s later. Needs ``make demo`` (the tables of the examples).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import statistics
+import sys
+import threading
+import time
+from pathlib import Path
+
+from tightrope.cli.studio import lent
+from tightrope.studio.desk import Desk
+from tightrope.studio.opened import opened
+from tightrope.studio.serve import SWITCH, loopback, server_of
+
+PLANS = "examples/census/plan.toml", "examples/wages/plan.toml"
+PAUSE, TOKEN = 0.1, "token"
+
+
+def main() -> None:
+    """A line a plan: milliseconds, at the median and at most, of every answer to a slider."""
+    sys.setswitchinterval(SWITCH)
+    for plan in PLANS:
+        desk = Desk(opened(str(Path(plan)), None), lent())
+        listening = loopback(0)
+        server = server_of(desk, TOKEN, listening)
+        threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True).start()
+        moved(plan, listening.getsockname()[1])
+        desk.end()
+        server.should_exit = True
+
+
+def moved(plan: str, port: int) -> None:
+    """The slider up and down twice: while nothing is computed, and later."""
+    start, _ = asked(port, "start", None)
+    wishes = start["wishes"]
+    while asked(port, "look", wishes)[0]["state"] != "exact":
+        pass
+    stops = start["ladders"][wishes["promise"]["said"]]
+    for round_number in (1, 2):
+        found = [
+            asked(port, "look", {**wishes, "promise": {**wishes["promise"], "value": stop}})
+            for stop in (*stops, *reversed(stops))
+        ]
+        took = [1000 * seconds for _, seconds in found]
+        states = [answer["state"] for answer, _ in found]
+        counted = ", ".join(f"{states.count(state)} {state}" for state in ("exact", "bound", "working"))
+        print(
+            f"{plan}, round {round_number}: median {statistics.median(took):.0f} ms, most {max(took):.0f} ms; {counted}"
+        )
+        time.sleep(0 if round_number == 2 else 15)
+
+
+def asked(port: int, what: str, said: object) -> tuple[dict, float]:
+    """The answer, and how long it took; a hand rests before the next move."""
+    time.sleep(PAUSE)
+    headers = {"origin": f"http://127.0.0.1:{port}", "content-type": "application/json", "x-tightrope-token": TOKEN}
+    began = time.perf_counter()
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        connection.request("POST", f"/api/{what}", json.dumps(said), headers)
+        answer = json.loads(connection.getresponse().read())
+    return answer, time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""``tightrope studio``: a page on this machine to make a plan by eye, and to release it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.studio.desk import Lent
+
+STUDIO_EXAMPLE = """\b
+Example:
+  tightrope studio visits.parquet               saves plan.toml
+  tightrope studio examples/census/plan.toml    saves examples/census/plan-studio.toml
+
+The link that is printed opens the page: on this machine, with the token in it, until Ctrl-C. Nothing is spent before
+somebody agrees to the sentence that says what a release spends.
+"""
+Given = Annotated[
+    str, typer.Argument(metavar="DATA|PLAN", help="A .parquet, .csv or .duckdb file, a postgresql:// URL, or a plan.")
+]
+TableName = Annotated[str | None, typer.Option(metavar="NAME", help="The table, in a .duckdb file or a database.")]
+Out = Annotated[
+    str | None,
+    typer.Option(metavar="PLAN", help="Where the page saves its plan [default: plan.toml, or beside PLAN]."),
+]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="The port on 127.0.0.1; 0 takes a free one.")]
+Open = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The command line."""
+
+    given: Given
+    table: TableName = None
+    out: Out = None
+    port: Port = 0
+    browser: Open = False
+    as_json: AsJson = False
+
+
+def studio(asked: Asked) -> None:
+    """Make a plan by eye, on a page of this machine.
+
+    Who a person is, what is asked, which promise, and how accurate it will be. Reads the names and types of columns,
+    never a value, before a release is agreed to.
+    """
+    from tightrope.errors import InputError
+    from tightrope.studio.opened import opened
+    from tightrope.studio.serve import serve
+
+    found = opened(asked.given, asked.out, table=asked.table)
+    if found.out.exists():
+        raise InputError("out", str(found.out), "a file that does not exist yet", "say another one with --out")
+    serve(found, lent(), port=asked.port, ready=lambda link: _ready(link, asked))
+
+
+def lent() -> Lent:
+    """What this room lends the page."""
+    from tightrope.cli.failures import explained
+    from tightrope.cli.output import write
+    from tightrope.cli.release.release import released_into
+    from tightrope.studio.desk import Lent
+
+    return Lent(write=write, release=released_into, told=lambda error: explained(error)[1])
+
+
+def _ready(link: str, asked: Asked) -> None:
+    """The link, at once, also where standard output is a pipe."""
+    import sys
+
+    from tightrope.cli.output import print_json, say
+
+    if asked.as_json:
+        print_json({"link": link})
+    else:
+        say("The studio runs on this machine alone. Its link, which nobody else should have:", f"  {link}")
+        say("Ctrl-C ends it.")
+    sys.stdout.flush()
+    if asked.browser:
+        _open(link)
+
+
+def _open(link: str) -> None:
+    """Through a file that only its owner can read: what a browser is started with, every user of a machine can see."""
+    import atexit
+    import html
+    import tempfile
+    import webbrowser
+
+    with tempfile.NamedTemporaryFile("w", prefix="tightrope-", suffix=".html", delete=False, encoding="utf-8") as page:
+        page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(link)}">')
+    path = Path(page.name)
+    atexit.register(path.unlink, missing_ok=True)
+    webbrowser.open(path.as_uri())

@@ -1,0 +1,158 @@
+"""The page in headless Chromium: a stranger's way from a table to a release, and what it looks like."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from tests.studio.conftest import Page, table
+from tightrope.ledger import Ledger
+from tightrope.ledger.storage.entry import CHARGED
+
+pytestmark = pytest.mark.browser
+NAMES = "chromium", "chromium-browser", "google-chrome", "chrome"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
+EXACT, LONG = "body[data-state=exact]", 60_000
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    place = next(filter(None, map(shutil.which, NAMES)), None) or pytest.skip("no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=place, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def window(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a link in a fresh window; nothing may go wrong in its console."""
+    opened, wrong = [], []
+
+    def open_link(link: str, width: int = 1280, scheme: str = "light") -> Any:
+        context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        context.set_default_timeout(LONG)
+        tab = context.new_page()
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        tab.goto(link)
+        opened.append(context)
+        return tab
+
+    yield open_link
+    for context in opened:
+        context.close()
+    assert wrong == []
+
+
+def within(tab: Any) -> float:
+    return float(tab.locator(".within").first.inner_text().removeprefix("± "))
+
+
+def test_from_a_table_to_a_release(page: Page, window: Callable[..., Any], tmp_path: Path) -> None:
+    tab = window(page.link)
+    tab.wait_for_selector(EXACT)
+    assert "#" not in tab.url, "the token is nowhere to be seen"
+
+    tab.get_by_label("epsilon", exact=True).check()
+    tab.get_by_label("A column says whose row it is").check()
+    tab.get_by_label("That column").select_option("user")
+    tab.get_by_label("Rows of one person that count, at most").fill("2")
+    tab.get_by_role("button", name="Add a question").click()
+    second = tab.locator(".question").nth(1)
+    second.get_by_label("What", exact=True).select_option("mean")
+    second.get_by_label("of the column").select_option("age")
+    second.get_by_label("lowest value").fill("0")
+    second.get_by_label("highest value").fill("100")
+    tab.locator("[data-question=mean_age]").wait_for()
+    tab.wait_for_selector(EXACT)
+    before, needed = within(tab), tab.locator(".needed").all_inner_texts()
+    tab.get_by_role("button", name="Keep these figures").click()
+
+    tab.locator("input[type=range]").first.press("ArrowLeft")
+    tab.locator("#text", has_text="epsilon = 0.7").wait_for(state="attached")
+    tab.wait_for_selector(EXACT)
+    assert within(tab) > before
+    assert tab.locator(".needed").all_inner_texts() != needed
+    tab.get_by_role("button", name="Keep these figures").click()
+    assert tab.locator("#kept thead td").all_inner_texts() == [
+        "epsilon 1, slack 1 in 100,000,000", "epsilon 0.7, slack 1 in 100,000,000",
+    ]  # fmt: skip
+
+    tab.get_by_role("button", name="Save the plan").click()
+    tab.get_by_text("Saved:").wait_for()
+    assert "epsilon = 0.7" in (tmp_path / "plan.toml").read_text(encoding="utf-8")
+    assert not (tmp_path / "tightrope.ledger").exists()
+
+    tab.get_by_role("button", name="Release …").click()
+    tab.get_by_role("button", name="Spend nothing").click()
+    tab.get_by_role("button", name="Release …").click()
+    tab.get_by_text("the whole budget of 'visits.parquet'").wait_for()
+    tab.get_by_role("button", name="Spend it and release").dblclick()
+    link = tab.get_by_role("link", name="Open the report")
+    link.wait_for()
+    charged = [entry for entry in Ledger(str(tmp_path / "tightrope.ledger")).entries() if entry.kind == CHARGED]
+    assert len(charged) == 1
+    with tab.context.expect_page() as report:
+        link.click()
+    assert report.value.locator("h1").inner_text() == "visits"
+
+
+def test_it_fits_and_every_field_has_a_name(page: Page, window: Callable[..., Any]) -> None:
+    tab = window(page.link, 390)
+    tab.wait_for_selector(EXACT)
+    tab.get_by_label("A column says whose row it is").check()
+    tab.get_by_label("for each").select_option("city")
+    tab.wait_for_selector(EXACT)
+    for _ in range(3):
+        tab.get_by_role("button", name="Keep these figures").click()
+    for width in (390, 320, 1280):
+        tab.set_viewport_size({"width": width, "height": 900})
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    nameless = "[...document.querySelectorAll('input, select')].filter(e => !e.labels.length).length"
+    assert tab.evaluate(nameless) == 0
+
+
+def test_dark_mode_turns_the_ink_light(page: Page, window: Callable[..., Any]) -> None:
+    inks = []
+    for scheme in ("light", "dark"):
+        tab = window(page.link, scheme=scheme)
+        inks.append(tab.evaluate("getComputedStyle(document.body).color"))
+    assert inks == ["rgb(27, 36, 48)", "rgb(231, 234, 238)"]
+
+
+def test_without_the_token_there_is_nothing(page: Page, chromium: Any) -> None:
+    tab = chromium.new_page()
+    tab.goto(page.origin)
+    tab.get_by_text("Open the link that the studio printed.").wait_for()
+    assert not tab.locator("main").is_visible()
+    tab.close()
+
+
+def test_a_column_called_like_a_script_is_a_name(
+    pages: Callable[..., Page], window: Callable[..., Any], tmp_path: Path
+) -> None:
+    pyarrow.parquet.write_table(pyarrow.table({HOSTILE: ["a"]}), tmp_path / "odd.parquet")
+    tab = window(pages(tmp_path / "odd.parquet", tmp_path / "plan.toml").link)
+    tab.wait_for_selector(EXACT)
+    tab.get_by_label("for each").select_option(HOSTILE)
+    tab.locator("article h3", has_text="img").wait_for()
+    assert tab.locator("img").count() == 0
+
+
+def test_what_is_incomplete_says_what_is_missing(
+    pages: Callable[..., Page], window: Callable[..., Any], tmp_path: Path
+) -> None:
+    tab = window(pages(table(tmp_path, ["Oslo"]), tmp_path / "plan.toml").link)
+    tab.wait_for_selector(EXACT)
+    tab.get_by_role("button", name="Remove question 1").click()
+    tab.get_by_role("alert").get_by_text("add a question").wait_for()
+    assert tab.get_by_role("button", name="Release …").is_disabled()

@@ -1,0 +1,175 @@
+"""What the page shows is what ``tightrope plan`` computes from the very file that it saves; at once, or a bound."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import threading
+import tomllib
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from tests.studio.conftest import WISHES, Page, table
+from tightrope.cli.main import app
+from tightrope.studio.desk import Place
+from tightrope.studio.offers import LADDERS, around, ladders, stricter
+from tightrope.studio.toml_text import toml_text
+from tightrope.studio.wishes import SAID, Promise, Wishes
+from tightrope.studio.worker import Failed, Worker
+
+plain = (
+    st.booleans()
+    | st.integers(-(2**62), 2**62)
+    | st.decimals(allow_nan=False, allow_infinity=False, places=3)
+    | st.text(st.characters(exclude_categories=["Cs"]))
+    | st.dates()
+    | st.datetimes().map(lambda t: t.replace(microsecond=0))
+)
+values = plain | st.lists(plain, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=3), plain, max_size=2)
+sections = st.dictionaries(st.text("ab é\"\\'.", min_size=1), values, max_size=4)
+
+
+@given(st.dictionaries(st.text('xyz -\n"', min_size=1), plain | sections | st.lists(sections, min_size=1, max_size=2)))
+def test_what_is_written_is_read_back(tables: dict[str, Any]) -> None:
+    assert tomllib.loads(toml_text(tables), parse_float=Decimal) == tables
+
+
+def test_a_day_stays_a_day() -> None:
+    assert tomllib.loads(toml_text({"keys": [datetime.date(2024, 2, 29)]}))["keys"] == [datetime.date(2024, 2, 29)]
+
+
+def test_the_numbers_are_those_of_the_command(page: Page, tmp_path: Path) -> None:
+    shown = page.exact(WISHES)["figures"]
+    page.ask("save", WISHES)
+    ran = CliRunner().invoke(app, ["plan", str(tmp_path / "plan.toml"), "--json"])
+    planned = json.loads(ran.stdout)
+    assert [answer["name"] for answer in shown["answers"]] == ["count_by_city", "mean_age"]
+    assert [a["half_width"] for a in shown["answers"]] == [a["error"]["half_width_95"] for a in planned["answers"]]
+    assert shown["attack_success"] == planned["attack_success"]
+    assert shown["attacker"] == planned["attacker"]
+
+
+def test_the_page_shows_the_file_that_it_saves(page: Page, tmp_path: Path) -> None:
+    text = page.exact(WISHES)["plan"]
+    page.ask("save", WISHES)
+    assert (tmp_path / "plan.toml").read_text(encoding="utf-8").endswith(text)
+    assert tomllib.loads(text)["question"][1] == {
+        "kind": "mean",
+        "column": "age",
+        "between": [0.0, 100.0],
+        "weight": 2.0,
+    }
+
+
+def test_total_variation_is_said_as_the_success_of_a_guess(page: Page) -> None:
+    promise = {"said": "total_variation", "value": "0.1", "delta": "1e-6"}
+    found = page.exact({**WISHES, "promise": promise})
+    assert "attack_success = 0.55" in found["plan"]
+    assert found["figures"]["attack_success"] <= 0.55
+
+
+def test_until_the_numbers_are_there_a_stricter_promise_speaks(page: Page) -> None:
+    """The next stop waits in the worker: meanwhile the page has the noise of a stricter promise, which would do."""
+    strict = {**WISHES, "promise": {"said": "epsilon", "value": "0.5", "delta": "1e-6"}}
+    page.exact(strict)
+    gate = threading.Event()
+    compute = page.desk._plans._compute
+
+    def slow(place: Place) -> dict[str, Any]:
+        gate.wait(60)
+        return compute(place)
+
+    page.desk._plans._compute = slow  # type: ignore[method-assign]
+    odd = {**WISHES, "promise": {"said": "epsilon", "value": "0.93", "delta": "1e-5"}}
+    found = page.ask("look", odd).json()
+    gate.set()
+    assert found["state"] == "bound"
+    assert Decimal(found["at"]["value"]) <= Decimal("0.93")
+    assert Decimal(found["at"]["delta"]) <= Decimal("1e-5")
+    exact = page.exact(odd)["figures"]
+    assert exact["attack_success"] >= found["figures"]["attack_success"]
+    assert found["figures"]["answers"][0]["half_width"] >= exact["answers"][0]["half_width"]
+
+
+def test_a_plan_that_cannot_be_says_why(page: Page) -> None:
+    found = page.exact({**WISHES, "questions": [{"kind": "mean", "column": "age"}]})
+    assert found["state"] == "problem"
+    assert "between" in found["problem"]
+
+
+def test_columns_without_types_are_declared(pages: Callable[..., Page], tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("age,city\n1,a\n", encoding="utf-8")
+    page = pages(tmp_path / "people.csv", tmp_path / "plan.toml")
+    assert page.ask("start").json()["typeless"]
+    question = {"kind": "mean", "column": "age", "between": [0, 100]}
+    wishes = {"who": {}, "promise": WISHES["promise"], "questions": [question], "types": {"age": "integer"}}
+    found = page.exact(wishes)
+    assert tomllib.loads(found["plan"])["source"] == {"path": "people.csv", "types": {"age": "integer"}}
+    assert found["figures"]["answers"][0]["needed"] != "–"
+    assert "types" in page.ask("look", {**wishes, "types": {"age": "money"}}).json()["problem"]
+
+
+def test_more_people_mean_a_smaller_error(page: Page) -> None:
+    """The rows that are said to be needed do, and half as many (at least) do not."""
+    count, mean = page.exact(WISHES)["figures"]["answers"]
+    needed = int(count["needed"].replace(",", ""))
+    assert count["half_width"] <= 0.05 * needed
+    assert count["half_width"] > 0.05 * needed / 2.5
+    assert mean["close"].startswith("± 5,")
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_every_stop_is_reached_and_the_stricter_ones_are_stricter(said: Any) -> None:
+    own = Promise(said=said, value=Decimal("0.615"), delta=Decimal("1e-8"))
+    stops = around(own)
+    assert stops[0] == own
+    assert {stop.value for stop in stops} == {own.value, *map(Decimal, LADDERS[said])}
+    assert all(stop.value <= own.value and stop.delta <= own.delta for stop in stricter(own))
+    assert stricter(own)[0] == own
+    assert [str(Decimal("0.615"))] == [stop for stop in ladders(own)[said] if stop not in LADDERS[said]]
+
+
+def test_what_was_asked_last_is_computed_first() -> None:
+    order: list[int] = []
+    begun, gate = threading.Event(), threading.Event()
+
+    def compute(key: int) -> int:
+        begun.set()
+        gate.wait(60)
+        order.append(key)
+        return key
+
+    worker = Worker(compute, str)
+    worker.want([1, 2, 3])
+    assert begun.wait(60)
+    worker.want([9, 2])
+    gate.set()
+    assert worker.wait(2, 60) == 2
+    assert order == [1, 9, 2]
+    assert worker.found(3) is None
+
+
+def test_stops_nearby_are_there_before_the_slider(pages: Callable[..., Page], tmp_path: Path) -> None:
+    page = pages(table(tmp_path, ["Oslo"]), tmp_path / "plan.toml", 2)
+    count = {**WISHES, "questions": [{"kind": "count"}]}
+    page.exact(count)
+    for value in ("0.7", "1.4"):
+        place = page.desk._place(msgspec.convert({**count, "promise": {**WISHES["promise"], "value": value}}, Wishes))
+        assert isinstance(page.desk._plans.wait(place, 120), dict)
+
+
+def test_an_error_is_kept_as_words() -> None:
+    def compute(key: int) -> int:
+        raise ValueError(key)
+
+    worker = Worker(compute, lambda error: type(error).__name__)
+    worker.want([1])
+    assert worker.wait(1, 60) == Failed("ValueError")
