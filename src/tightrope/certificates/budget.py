@@ -132,8 +132,9 @@ class Budget:
     def __str__(self) -> str:
         if self.tradeoff is not None:
             return "a trade-off function"
-        asked = [f"delta({epsilon}) <= {delta}" for epsilon, delta in self.points]
-        return " and ".join([*asked, f"certain failure <= {self.delta}"])
+        asked = [f"epsilon {e} at delta {d}" if e else f"total variation {d}" for e, d in self.points]
+        implied = any(delta <= self.delta for _, delta in self.points)
+        return " and ".join(asked if implied else [*asked, f"certain failure at most {self.delta}"])
 
 
 def decimal(name: str, value: object) -> Decimal:

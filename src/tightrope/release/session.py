@@ -26,7 +26,7 @@ from tightrope.release.register import issue, open_charges, refuse_key
 from tightrope.release.sealed import Sealed
 from tightrope.release.stated.extremes import usable_delta
 from tightrope.release.stated.people import person_of
-from tightrope.release.stated.settings import Settings, signature, spelled_out
+from tightrope.release.stated.settings import Settings, settled, signature
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -74,7 +74,7 @@ class Session(Sealed):
     _table: Table
 
     def __init__(self, source: object, **settings: Unpack[Settings]) -> None:
-        said = spelled_out(**settings)
+        said = settled(**settings)
         limits = said["rows_per_person"], said["rows_per_group"], said["groups_per_person"]
         bounds = person_of(said["person"], limits)
         opened = open_source(source, table=said["table"], types=said["types"])
@@ -126,6 +126,10 @@ class Session(Sealed):
 
         waiting = self._account.unanswered(claim_of(plan.draft, "-", self._audience).plan)
         return plan if waiting is None else self._issued(plan.draft, waiting)
+
+    def __repr__(self) -> str:
+        whose = "each row" if self._person.column is None else f"all rows with one {self._person.column!r}"
+        return f"<Session: a person is {whose}; {self._budget}>"
 
     @property
     def budget(self) -> Budget:

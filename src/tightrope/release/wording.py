@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from tightrope.certificates.printable import printable
 
+MANY = 10_000
+"""The largest group for which errors are stated: a count that is off by more tells little of smaller tables."""
 NOT_COUNTED = "What bounding and clamping cost is not counted: costs = 0.02 would take 2 % of this to tell it."
 
 
@@ -19,8 +21,10 @@ def plan_text(data: Mapping[str, Any]) -> str:
         data["attacker"],
         f"{data['neighbours']['statement']} changes what is published by no more than this.",
     ]
-    answers = (_answer(answer) for answer in data["answers"])
-    return "\n".join([*head, *answers, *costs_lines(data["costs"]), "Nothing has been spent."])
+    shared = shared_notes(data["answers"])
+    answers = (_answer(answer, shared) for answer in data["answers"])
+    notes = [f"\nAll answers: {'; '.join(shared)}"] if shared else []
+    return "\n".join([*head, *answers, *notes, *costs_lines(data["costs"]), "Nothing has been spent."])
 
 
 def costs_lines(costs: Mapping[str, Any] | None) -> list[str]:
@@ -32,10 +36,18 @@ def costs_lines(costs: Mapping[str, Any] | None) -> list[str]:
     counts = (
         f"{c['statistic'].partition(', over')[0]}: ± {rounded_up(c['half_width_95'], 2)}" for c in costs["counts"]
     )
-    return [head, *(f"  {line}" for line in dict.fromkeys(counts))]
+    rough = any(count["half_width_95"] > MANY for count in costs["counts"])
+    advice = [f"A table of about {MANY:,} rows is told nothing by that: costs = 0 keeps the budget for the answers."]
+    return [head, *(f"  {line}" for line in dict.fromkeys(counts)), *(advice if rough else [])]
 
 
-def _answer(answer: Mapping[str, Any]) -> str:
+def shared_notes(answers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is noted of every one of several answers: it is said once, under all of them."""
+    first = answers[0]["notes"] if len(answers) > 1 else ()
+    return [note for note in first if all(note in answer["notes"] for answer in answers)]
+
+
+def _answer(answer: Mapping[str, Any], shared: Sequence[str]) -> str:
     lines = [f"\n{printable(answer['name'])}: {answer['question']}", f"  {answer['meaning']}, over {answer['over']}"]
     lines += [
         f"  {noise['statistic']}: {noise['family']}, expected error {rounded_up(noise['mean_absolute_error'], 2)}"
@@ -50,7 +62,7 @@ def _answer(answer: Mapping[str, Any]) -> str:
         for size in answer["error"]["by_group_size"]
         if _tells(answer)
     ]
-    return "\n".join([*lines, *(f"  {note}" for note in answer["notes"])])
+    return "\n".join([*lines, *(f"  {note}" for note in answer["notes"] if note not in shared)])
 
 
 def _tells(answer: Mapping[str, Any]) -> bool:

@@ -88,15 +88,19 @@ def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> No
     from tightrope.certificates.printable import printable
     from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.output import heading, say
-    from tightrope.release.wording import costs_lines
+    from tightrope.release.wording import costs_lines, shared_notes
 
     say(*([printable(title)] if title else []))
     say(f"The promise: epsilon {significant(data['epsilon'], 3, UP)} at delta {significant(data['delta'], 2, UP)}.")
     if data["share"] != "1":
         say(f"This takes {data['share']} of the budget.")
     say(data["attacker"], str(data["neighbours"].get("statement", "")))
+    shared = shared_notes(data["answers"])
     for answer in data["answers"]:
-        _show_answer(answer)
+        _show_answer(answer, shared)
+    if shared:
+        heading("All answers")
+        say(*(f"note: {note}" for note in shared))
     if len(data["alternatives"]) > 1:
         heading("Noise that was compared (expected error, relative to the chosen one)")
         _show_alternatives(data["alternatives"])
@@ -106,7 +110,7 @@ def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> No
     say("\nNothing has been spent. To release:", f"  tightrope release {path}")
 
 
-def _show_answer(answer: Json) -> None:
+def _show_answer(answer: Json, shared: Sequence[str]) -> None:
     from tightrope.certificates.printable import printable
     from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.output import heading, print_table, say
@@ -122,7 +126,7 @@ def _show_answer(answer: Json) -> None:
         say(f"95 % of answers within ± {significant(error['half_width_95'], 3, UP)}{never}")
     if error["half_width_95"] is None or answer["keys"] == "discovered":
         print_table(*_by_size(answer), left=0)
-    say(*(f"note: {note}" for note in answer["notes"]))
+    say(*(f"note: {note}" for note in answer["notes"] if note not in shared))
 
 
 def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:

@@ -167,7 +167,7 @@ class Calendar(Tree):
         kind = self.part.facts(schema).kind
         kinds = TIMES[1:] if self.unit == "hour" else TIMES
         if kind not in kinds:
-            remedy = "of a CSV file, declare the column's type" if kind == "text" else ""
+            remedy = "cast the column, or, of a CSV file, declare its type" if kind == "text" else ""
             raise InputError("expression", f"{self.part} ({kind})", f"a {' or '.join(kinds)} for {self.unit}", remedy)
         low, high = UNITS[self.unit]
         return Facts("integer", low, high, None if self.unit == "year" else tuple(range(low, high + 1)))

@@ -42,6 +42,7 @@ TIPS: dict[type[ast.AST], str] = {
 
 
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_WORDS = r"\b(?:and|or|not|in|is|if|else|like|between|null)\b"
 ELSEWHERE_SAID = {
     r"<>": "say !=",
     r"&&": "say and",
@@ -55,6 +56,8 @@ ELSEWHERE_SAID = {
     r"\bNOT\b(?!\s+NULL)": "say not, in small letters",
     r"\bIN\b": "say x in ['a', 'b']",
     r"(?i)\bbetween\b": "say 0 <= x <= 5",
+    r"`": 'a column whose name has blanks is column("my col")',
+    rf"(?i)(?!{_WORDS})\b[a-z_]\w*\s+(?!{_WORDS})[a-z_]": 'a column whose name has blanks is column("my col")',
     r"(?i)\blike\b": "there are no patterns: say x in ['a', 'b']",
 }
 """What other languages say, as it stands outside of texts, and what is said here."""
@@ -85,7 +88,7 @@ def _parsed(line: str) -> ast.expr:
         pass
     bare = QUOTED.sub("''", line)
     tips = [tip for pattern, tip in ELSEWHERE_SAID.items() if re.search(pattern, bare)]
-    remedy = ", ".join(tips) if tips else f"it is made of {USAGE}"
+    remedy = ", ".join(dict.fromkeys(tips)) if tips else f"it is made of {USAGE}"
     raise InputError("expression", line, "one that can be read", remedy)
 
 

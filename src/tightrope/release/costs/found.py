@@ -15,6 +15,8 @@ from tightrope.release.questions.vector import Noise, Vector
 
 OUTSIDE = 0.025
 """Each of two counts is outside its interval at most so often."""
+TELLS = 0.5
+"""A share whose interval is wider than this is not told: it could be nearly anything."""
 KINDS: Mapping[What, Literal["left out", "below", "above", "missing"]] = {
     "used": "left out", "all": "left out", "below": "below", "above": "above", "missing": "missing",
 }  # fmt: skip
@@ -61,7 +63,9 @@ def _of_task(task: Task, own: Mapping[str, Counted], rows: Rows, person: Person)
     for tally in tallies_of(task):
         if tally.column is not None and name_of(tally) in own:
             count = own[name_of(tally)]
-            yield _cost(task, tally, None if found is None else _share(count, found[0]), _moved(tally), count)
+            share = None if found is None else _share(count, found[0])
+            hidden = found is not None and share is None
+            yield _cost(task, tally, share, _moved(tally), None if hidden else count)
 
 
 Shares = tuple[float, float, float]
@@ -83,6 +87,8 @@ def _complement(shares: Shares | None) -> Shares | None:
 
 def _cost(task: Task, tally: Tally, shares: Shares | None, what: str, found: Counted | None = None) -> Cost:
     value, lower, upper = (None, None, None) if shares is None else shares
+    if shares is not None and shares[2] - shares[1] > TELLS:
+        shares, found = None, None
     return Cost(
         answers=task.about[name_of(tally)],
         kind=KINDS[tally.what],

@@ -140,7 +140,7 @@ class Draft:
         uniform = sizes[0] if accuracy.uniform else {}
         return {
             "name": question.name,
-            "question": str(question),
+            "question": question.asked_of(self.person.means),
             "kind": question.kind,
             "meaning": question.asked.said.get("means") or question.meaning_for(self.person.means),
             **{name: question.asked.said.get(name) for name in ("title", "description", "unit")},
@@ -152,7 +152,7 @@ class Draft:
             "rows_per_person": bounds.rows,
             "rows_per_group": bounds.rows_per_group,
             "groups_per_person": bounds.groups,
-            "noise": [noise.to_data(why) for noise in shown],
+            "noise": [noise.to_data(why) for noise in _said_once(shown)],
             "error": {
                 "expected_absolute_error": uniform.get("expected_absolute_error"),
                 "half_width_95": uniform.get("half_width_95"),
@@ -222,3 +222,9 @@ def _widths(accuracy: Accuracy, sizes: Sequence[int]) -> Any:
 def group_sizes(expected_rows: int | None) -> tuple[int, ...]:
     """Group sizes to state errors at."""
     return SIZES if expected_rows is None else (whole("expected_rows", expected_rows),)
+
+
+def _said_once(noises: Sequence[Noise]) -> list[Noise]:
+    """Vectors of one exclusive label are alike and get the noise of one: so one of them is named."""
+    labels = [noise.vector.exclusive for noise in noises]
+    return [noise for place, noise in enumerate(noises) if labels[place] is None or labels[place] not in labels[:place]]

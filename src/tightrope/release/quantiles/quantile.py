@@ -56,6 +56,11 @@ class Quantile(OfColumn):
     )
     entries = ("column", "between", "q")
 
+    def meaning_for(self, means: str) -> str:
+        """Which share lies below: half of all, or 90 %."""
+        del means
+        return f"The value that {'half' if self.q == MEDIAN else f'{100 * self.q:g} %'} of all values do not exceed"
+
     @property
     def what(self) -> str:
         """Which quantile."""

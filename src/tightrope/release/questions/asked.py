@@ -169,7 +169,10 @@ def unwrapped(given: Given | Tree) -> Term:
 
 
 def _said(name: str, term: Term) -> str:
-    return printable(name) if name == str(term) else f"{printable(name)} ({printable(str(term))})"
+    """The key's name, and what it is where that says more: quotes and blanks do not."""
+    said = str(term)
+    same = name == said or name.replace('"', "'").replace(" ", "") == said.replace('"', "'").replace(" ", "")
+    return printable(name) if same else f"{printable(name)} ({printable(said)})"
 
 
 def _known(terms: tuple[Term, ...], schema: Schema) -> Keys | None:

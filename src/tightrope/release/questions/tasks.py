@@ -21,6 +21,8 @@ from tightrope.release.questions.node import Question
 from tightrope.release.questions.vector import Vector, row_count
 
 VALUES = ("integer", "number", "boolean")
+NAMED: Mapping[str, str] = {"other": "what is neither a number nor a text"}
+"""What a column holds, where the name of its kind does not say it."""
 MOST_QUESTIONS = 100
 """A plan of so many takes half a minute; each further one takes longer."""
 KEY_COUNT = "rows"
@@ -154,7 +156,10 @@ def tasks_of(
     ``InputError`` for an expression that cannot be read.
     """
     if isinstance(questions, Question) or not all(isinstance(q, Question) for q in questions) or len(questions) == 0:
-        raise PlanError("questions", questions, "a list of questions such as tr.count and tr.mean")
+        got, remedy = (
+            (str(questions), "put it in brackets: [tr.count()]") if isinstance(questions, Question) else (questions, "")
+        )
+        raise PlanError("questions", got, "a list of questions such as tr.count and tr.mean", remedy)
     if len(questions) > MOST_QUESTIONS:
         remedy = 'by="city" asks for many groups in one question; or make several plans, each with a share'
         raise PlanError("questions", len(questions), f"at most {MOST_QUESTIONS} of them", remedy)
@@ -187,11 +192,20 @@ def _named(question: Question) -> Iterator[None]:
 def _check(question: Question, schema: Schema) -> None:
     for term in _terms(question):
         if facts_of(term, schema).kind == "other":
-            raise SchemaError("by", str(term), "a column of plain values", "lists and structs cannot be keys")
+            remedy = "lists, structs and objects of several kinds cannot be keys: make one text of them first"
+            raise SchemaError("by", str(term), "a column of plain values", remedy)
     for measured in (term for vector in question.vectors() for term in vector.measure.columns):
         if (kind := facts_of(measured, schema).kind) not in VALUES:
-            expected = f"a column of numbers, not of {kind}"
-            raise SchemaError("column", str(measured), expected, "cast it, or declare its type")
+            expected = f"a column of numbers, not of {NAMED.get(kind, kind)}"
+            raise SchemaError("column", str(measured), expected, _how_else(question, str(measured)))
+
+
+def _how_else(question: Question, column: str) -> str:
+    """What to do with a column that holds no numbers: of a share, nearly always a comparison was meant."""
+    if question.kind != "share":
+        return "cast it, or declare its type"
+    written = column if column.isidentifier() else f'column("{printable(column)}")'
+    return f"say what counts as true, as in {written} == 'yes'"
 
 
 def _check_keys(question: Question, person: Person, schema: Schema) -> None:

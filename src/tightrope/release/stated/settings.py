@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, Unpack
 
 from tightrope.certificates.budget import Budget
 from tightrope.engines import Lookup
-from tightrope.errors import InputError
+from tightrope.errors import InputError, listed, nearest
 from tightrope.release.stated.people import Given
 
 
@@ -36,6 +36,28 @@ class Settled(TypedDict):
     table: str | None
     types: Mapping[str, str] | None
     lookup: Lookup | Sequence[Lookup]
+
+
+REQUIRED: Mapping[str, tuple[str, str]] = {
+    "person": ("the column that says whose row it is, or None", "say person=None only where each row is a person"),
+    "budget": ("a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)"),
+}
+"""What has to be said: what it is, and how."""
+
+
+def settled(**said: Unpack[Settings]) -> Settled:
+    """Every setting, by default as ``spelled_out`` has it.
+
+    Raises ``InputError`` for one that is not known, one that has to be said and is not, and a budget that is none.
+    """
+    for name in said:
+        if name not in Settled.__annotations__:
+            known = tuple(Settled.__annotations__)
+            raise InputError("setting", name, f"one of {listed(known)}", nearest(name, known))
+    for name, (expected, remedy) in REQUIRED.items():
+        if name not in said:
+            raise InputError(name, None, f"said: {expected}", remedy)
+    return spelled_out(**said)
 
 
 def spelled_out(

@@ -25,11 +25,13 @@ class Cost:
 
 
 def left_out(document: Json) -> list[tuple[str, str]]:
-    """What bounding and clamping cost, one sentence each, and the answers that it is about."""
-    said = ((text(cost, "statement"), texts(cost, "answers")) for cost in parts(document, "costs"))
+    """What bounding and clamping cost, one sentence each, said once, and the answers that it is about."""
+    said: dict[str, list[str]] = {}
+    for cost in parts(document, "costs"):
+        said.setdefault(text(cost, "statement"), []).extend(texts(cost, "answers"))
     return [
-        (printable(statement[:1].upper() + statement[1:]) + ".", ", ".join(names))
-        for statement, names in said
+        (printable(statement[:1].upper() + statement[1:]) + ".", ", ".join(dict.fromkeys(names)))
+        for statement, names in said.items()
         if statement
     ]
 

@@ -1,0 +1,133 @@
+"""What somebody says wrong who uses this for the first time: each is answered with what to say instead."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import tightrope as tr
+from tightrope.engines.expressions.reading import read
+from tightrope.errors import InputError
+from tightrope.release.wording import costs_lines, shared_notes
+
+BUDGET = tr.Budget(epsilon=1, delta=1e-8)
+VISITS = pd.DataFrame({
+    "Patient ID": [1.0, 2.0, 3.0],
+    "Visit Date": ["2024-01-01", "2024-01-02", "2024-02-01"],
+    "urgent": ["yes", "no", "yes"],
+    "age": [3.0, 40.0, 70.0],
+})  # fmt: skip
+
+
+def visits(**settings: object) -> tr.Session:
+    said = {"person": "Patient ID", "rows_per_person": 2, "budget": BUDGET} | settings
+    return tr.Session(VISITS, **said)  # type: ignore[arg-type]
+
+
+def remedy_of(*questions: object) -> str:
+    with pytest.raises(InputError) as found:
+        visits().plan(list(questions))  # type: ignore[arg-type]
+    return str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"budget": BUDGET}, "expected person to be said: .* person=None only where each row is a person"),
+        ({"person": "Patient ID"}, "expected budget to be said: .* budget=tr.Budget"),
+        ({"person": "Patient ID", "budget": BUDGET, "row_per_person": 5}, "did you mean 'rows_per_person'"),
+    ],
+)
+def test_settings_that_are_missing_or_misspelt_are_named(said: dict[str, object], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        tr.Session(VISITS, **said)  # type: ignore[arg-type]
+
+
+def test_a_session_says_what_it_promises_and_to_whom() -> None:
+    assert repr(visits()).startswith("<Session: a person is all rows with one 'Patient ID'; ")
+
+
+def test_one_question_alone_is_told_to_stand_in_brackets() -> None:
+    with pytest.raises(InputError, match=r"questions='number of rows'; put it in brackets"):
+        visits().plan(tr.count())  # type: ignore[arg-type]
+
+
+def test_the_share_of_a_text_is_told_to_compare() -> None:
+    assert remedy_of(tr.share("urgent")).endswith("say what counts as true, as in urgent == 'yes'")
+
+
+def test_days_that_are_texts_are_told_to_be_cast_whatever_the_source() -> None:
+    assert "cast the column" in remedy_of(tr.count(by="month(column('Visit Date'))"))
+
+
+@pytest.mark.parametrize("text", ["month(`Visit Date`)", "Visit Date > 3", "age > 3 and Visit Date > 3"])
+def test_a_name_with_blanks_is_told_how_it_is_written(text: str) -> None:
+    with pytest.raises(InputError, match=r'column\("my col"\)'):
+        read(text)
+
+
+@pytest.mark.parametrize("text", ["age IS NOT NULL", "age > 3 AND b", "not", "x in ['a b', 'c"])
+def test_other_mistakes_are_not_taken_for_names_with_blanks(text: str) -> None:
+    with pytest.raises(InputError) as found:
+        read(text)
+    assert "my col" not in str(found.value)
+
+
+def test_noise_of_two_counts_that_are_alike_is_named_once() -> None:
+    data = visits().plan([tr.share("age > 18"), tr.median("age", between=(0, 100))]).to_data()
+    share, median = (answer["noise"] for answer in data["answers"])
+    assert [noise["statistic"] for noise in share] == ["ones or zeros"]
+    assert [noise["statistic"] for noise in median] == ["rows by block", "rows by cell"]
+
+
+def test_a_quantile_says_which_share_lies_below() -> None:
+    data = visits().plan(list(tr.quantiles("age", [0.25, 0.5], between=(0, 100)))).to_data()
+    assert [answer["meaning"] for answer in data["answers"]] == [
+        "The value that 25 % of all values do not exceed",
+        "The value that half of all values do not exceed",
+    ]
+
+
+def test_what_is_no_human_is_not_called_a_person_in_a_title() -> None:
+    plan = visits(person=("Patient ID", "an aircraft")).plan([tr.count_distinct(by="urgent")])
+    assert plan.to_data()["answers"][0]["question"] == "number of rows, one of each aircraft by urgent"
+    assert visits().plan([tr.count_distinct()]).to_data()["answers"][0]["question"] == "number of persons"
+
+
+def test_a_group_is_not_named_twice_for_its_quotes() -> None:
+    asked = visits().plan([tr.count(by='column("Patient ID")>1'), tr.count(by={"old": "age > 65"})])
+    said = [answer["question"] for answer in asked.to_data()["answers"]]
+    assert said == ['number of rows by column("Patient ID")>1', "number of rows by old (age > 65)"]
+
+
+def test_a_refusal_says_the_promise_as_it_was_said() -> None:
+    with pytest.raises(tr.errors.BudgetRefused, match=r"^epsilon 1 at delta 1E-8 is not enough for n within ± 0.5"):
+        visits().plan([tr.count(name="n")], within={"n": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        (tr.Budget(epsilon=1, delta="1e-6"), "epsilon 1 at delta 0.000001"),
+        (tr.Budget(attack_success=0.55, delta="1e-8"), "total variation 0.10 and certain failure at most 1E-8"),
+        (
+            tr.Budget(points=[(1, "1e-6"), ("0.5", "1e-3")]),
+            "epsilon 1 at delta 0.000001 and epsilon 0.5 at delta 0.001",
+        ),
+    ],
+)
+def test_a_budget_reads_as_it_was_asked(budget: tr.Budget, said: str) -> None:
+    assert str(budget) == said
+
+
+def test_what_all_answers_have_in_common_is_said_once() -> None:
+    plan = visits().plan([tr.count(), tr.mean("age", between=(0, 100))])
+    assert str(plan).count("the others are left out") == 1
+    assert str(visits().plan([tr.count()])).count("the others are left out") == 1
+    assert shared_notes(plan.to_data()["answers"][:1]) == []
+
+
+def test_counts_of_what_was_left_out_that_tell_nothing_say_so() -> None:
+    counts = [{"statistic": "rows, used", "half_width_95": half} for half in (20.0, 20_680.0)]
+    assert "costs = 0" in costs_lines({"share": "0.02", "counts": counts})[-1]
+    assert "costs = 0" not in costs_lines({"share": "0.02", "counts": counts[:1]})[-1]
