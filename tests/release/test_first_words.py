@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 import tightrope as tr
 from tightrope.engines.expressions.reading import read
 from tightrope.errors import InputError
+from tightrope.release.costs.found import Counted, _of_task
+from tightrope.release.costs.tallies import name_of, tallies_of, used_by
 from tightrope.release.wording import costs_lines, shared_notes
+from tightrope.report.words.wording import left_out
 
 BUDGET = tr.Budget(epsilon=1, delta=1e-8)
 VISITS = pd.DataFrame({
@@ -131,3 +136,43 @@ def test_counts_of_what_was_left_out_that_tell_nothing_say_so() -> None:
     counts = [{"statistic": "rows, used", "half_width_95": half} for half in (20.0, 20_680.0)]
     assert "costs = 0" in costs_lines({"share": "0.02", "counts": counts})[-1]
     assert "costs = 0" not in costs_lines({"share": "0.02", "counts": counts[:1]})[-1]
+
+
+def test_the_index_that_pandas_writes_has_a_name(tmp_path: Path) -> None:
+    pd.DataFrame({"city": ["Ulm", "Bern"], "age": [1, 2]}).to_csv(tmp_path / "p.csv")
+    session = tr.Session(
+        tmp_path / "p.csv", person=None, budget=tr.Budget(epsilon=9000, delta=0), types={"age": "integer"}
+    )
+    assert list(session.schema.names) == ["index", "city", "age"]
+    answers = session.plan([tr.sum("age", between=(0, 4)), tr.count(by="index", keys=["0", "1"])]).release()
+    assert answers["sum_age"].rows[0]["value"] == pytest.approx(3, abs=0.1)
+    assert [row["value"] for row in answers["count_by_index"].rows] == [1, 1]
+
+
+def statements(used: Counted, other: Counted) -> list[str]:
+    """What is said of a mean's rows and values where these were the noisy counts."""
+    plan = visits().plan([tr.mean("age", between=(0, 100))], costs="0.02")
+    task = plan.draft.tasks[0]
+    own = {name_of(tally): used if tally.what == "used" else other for tally in tallies_of(task)}
+    return [cost.statement for cost in _of_task(task, own, {used_by(task): (used, used)}, plan.draft.person)]
+
+
+def test_what_the_noise_hides_is_not_said_as_a_number() -> None:
+    rough = Counted(15_500, -5_000, 36_000)
+    for said in (statements(rough, rough), statements(Counted(18_000, 9_000, 27_000), Counted(15_000, 800, 29_000))):
+        assert len(said) == 4
+        assert all(one.startswith("the noise is too large to say how many of the ") for one in said)
+
+
+def test_what_the_noise_lets_through_is_said_with_its_interval() -> None:
+    said = statements(Counted(1_000, 995, 1_005), Counted(30, 25, 35))
+    assert said[0].startswith("about 0 % of the rows were not used")
+    assert said[1].startswith("about 3.0 % of the values of age were below 0 and counted as 0 (2.5 % to 3.5 %)")
+
+
+def test_equal_sentences_about_what_was_left_out_are_one() -> None:
+    costs = [{"statement": "it is so", "answers": names} for names in (["a"], ["b", "c"], ["a"])]
+    assert left_out({"costs": [*costs, {"statement": "other", "answers": ["d"]}]}) == [
+        ("It is so.", "a, b, c"),
+        ("Other.", "d"),
+    ]

@@ -294,7 +294,7 @@ def test_csv_files_that_are_refused(tmp_path, content, types, says):
 
 @pytest.mark.parametrize(("name", "options"), [("broken.parquet", {}), ("broken.db", {"table": "t"})])
 def test_broken_files_are_engine_errors(tmp_path, name, options):
-    (tmp_path / name).write_text(PRIVATE * 500)
+    (tmp_path / name).write_text("PAR1" + PRIVATE * 500)
     with pytest.raises(EngineError) as failure:
         open_source(tmp_path / name, **options)
     refuse_leak(failure.value)
@@ -339,3 +339,31 @@ def test_an_identifier_of_128_bits_is_a_person():
     assert key == ((2**127 - 1,),)
     assert table.collect(ask("person", keys=list(key))).values["rows"] == (2,)
     assert uuid.UUID(str(table.collect(ask("u")).keys[0][0]))
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR", PRIVATE.encode() * 50])
+def test_what_is_called_parquet_and_is_none_is_bad_input(tmp_path, content):
+    (tmp_path / "p.parquet").write_bytes(content)
+    with pytest.raises(InputError, match="a Parquet file") as refused:
+        open_source(tmp_path / "p.parquet")
+    refuse_leak(refused.value)
+
+
+@pytest.mark.parametrize("header", [b",index\n", b",INDEX\n", b"a,,b\n", b'""\n'])
+def test_other_columns_without_a_name_are_refused(tmp_path, header):
+    (tmp_path / "p.csv").write_bytes(header)
+    with pytest.raises(InputError, match="not empty"):
+        open_source(tmp_path / "p.csv")
+
+
+def test_a_database_of_which_no_table_is_named_says_which_there_are(tmp_path):
+    with load("duckdb").connect(str(tmp_path / "p.db")) as made:
+        made.execute('create table visits as select 1 as a; create table "My people" as select 1 as a')
+    with pytest.raises(InputError, match=r"one of 'My people', 'visits'.*--table"):
+        open_source(tmp_path / "p.db")
+
+
+def test_another_delimiter_is_named_as_it_is_said_in_python_and_on_a_command_line(tmp_path):
+    (tmp_path / "p.csv").write_bytes(b"a;b\n1;2\n")
+    with pytest.raises(InputError, match=r"say dialect=\{'delimiter': ';'\}, or --dialect 'delimiter=;'"):
+        open_source(tmp_path / "p.csv")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 FIELDS = "fields"
+INDEX = "index"
 MOST_INTEGER_DIGITS = 18
 _TO_18_PLACES = "decimal(38, 18)"
 """Holds every integer of 64 bits, and what stands behind its point: a cast to an integer rounds that away."""
@@ -74,17 +75,28 @@ def _names(file: CsvFile) -> tuple[str, ...]:
         expected = f"a CSV file in {dialect.encoding} with a header line"
         raise InputError("source", str(file.path), expected, "convert it to UTF-8, or declare dialect={...}")
     _refuse_other_delimiter(names)
-    check_names(names)
-    return names
+    named = _with_index(names)
+    check_names(named)
+    return named
+
+
+def _with_index(names: tuple[str, ...]) -> tuple[str, ...]:
+    """A first column without a name is what pandas and R write of a frame's index, and is called so.
+
+    >>> _with_index(("", "city")), _with_index(("", "index"))
+    (('index', 'city'), ('', 'index'))
+    """
+    taken = INDEX in (name.casefold() for name in names)
+    return (INDEX, *names[1:]) if len(names) > 1 and not names[0] and not taken else names
 
 
 def _refuse_other_delimiter(names: tuple[str, ...]) -> None:
     """One column whose name holds what separates columns elsewhere."""
     for mark in _OTHER_DELIMITERS:
         if len(names) == 1 and mark in names[0]:
-            raise InputError(
-                "dialect", names[0], "the delimiter that the header uses", f"say dialect={{'delimiter': {mark!r}}}"
-            )
+            typed = "\\t" if mark == "\t" else mark
+            remedy = f"say dialect={{'delimiter': {mark!r}}}, or --dialect 'delimiter={typed}' on a command line"
+            raise InputError("dialect", names[0], "the delimiter that the header uses", remedy)
 
 
 def _raw(lines: Lines, file: CsvFile, names: Sequence[str], chosen: Sequence[str]) -> Any:

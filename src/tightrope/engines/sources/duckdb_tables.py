@@ -14,7 +14,7 @@ from tightrope.engines.guard import guarded, load
 from tightrope.engines.snapshot.room import Rows
 from tightrope.engines.sources.stamp import Stamped
 from tightrope.engines.table import Table, check_names, streamed
-from tightrope.errors import SchemaError, listed, nearest
+from tightrope.errors import InputError, SchemaError, listed, nearest
 
 MAIN = "main"
 WIDE = ("HUGEINT", "UHUGEINT")
@@ -22,7 +22,7 @@ AS_TEXT = (*WIDE, "UUID")
 WHOLE_NUMBER = rf"^-?\d{{1,{WIDEST_DECIMAL}}}$"
 
 
-def open_duckdb(path: Path, name: str) -> Table:
+def open_duckdb(path: Path, name: str | None) -> Table:
     """A table or view of a DuckDB file, in ``main`` where no schema is named; ``SchemaError`` lists those that exist.
 
     What the file brings along – macros, collations, views – works in a connection that only reads rows out of it.
@@ -32,9 +32,11 @@ def open_duckdb(path: Path, name: str) -> Table:
         "open the DuckDB file (is it open elsewhere in this process or for writing?)", lambda: connect(path)
     )
     found = guarded("list the tables of the DuckDB file", lambda: _tables(backend))
+    names = tuple(known.within(MAIN) for known in found)
+    if name is None:
+        raise InputError("table", None, f"one of {listed(names)}", "say table='...', or --table on a command line")
     relation = Relation(MAIN, name) if Relation(MAIN, name) in found else Relation.of(name, MAIN)
     if relation not in found:
-        names = tuple(known.within(MAIN) for known in found)
         raise SchemaError("table", name, f"one of {listed(names)}", nearest(name, names))
     table = guarded("read the table's schema", lambda: _found(backend, relation))
     check_names(table.columns)

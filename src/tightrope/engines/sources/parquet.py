@@ -14,7 +14,10 @@ from tightrope.engines.sources.objects import ARROW_TYPES, check_types
 from tightrope.engines.sources.partitions import Part, fitted, fitting, in_folder, is_pattern
 from tightrope.engines.sources.stamp import Stamped
 from tightrope.engines.table import Table, check_names, streamed
-from tightrope.errors import SchemaError
+from tightrope.errors import InputError, SchemaError
+
+MARKS = (b"PAR1", b"PARE")
+"""What Parquet begins with, plain and encrypted."""
 
 
 def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
@@ -27,6 +30,8 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     parts = fitting(path) if is_pattern(path) else in_folder(path) if path.is_dir() else (Part(path),)
     paths = [part.path for part in parts]
     stamped = Stamped.now(*paths)
+    for found in paths:
+        _refuse_others(found)
     kept, added = _schema(parts), parts[0].names
     check_names([*kept.names, *added])
     check_types(types, added, [*kept.names, *added])
@@ -40,6 +45,15 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
         return Rows(schema, lambda: stamped.unchanged(_batches(parts, kept, schema, kinds)), from_files, stamped.check)
 
     return streamed("parquet", whole, stream)
+
+
+def _refuse_others(path: Path) -> None:
+    """``InputError`` for a file that does not begin as Parquet does, nothing of it said."""
+    with guarded("open the Parquet file", lambda: path.open("rb")) as file:
+        begins = guarded("read the Parquet file", lambda: file.read(4))
+    if begins not in MARKS:
+        remedy = "its name says so, but not how it begins: write it again, or call it by what it is"
+        raise InputError("source", path.name, "a Parquet file", remedy)
 
 
 def _schema(parts: Sequence[Part]) -> Any:

@@ -117,14 +117,12 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
         return parquet.open_parquet(path, {})
     if suffix == ".csv":
         return csv_table.open_csv(path, *written)
-    if table is None:
-        raise InputError("table", table, "the name of a table in the DuckDB file", "pass table='...'")
     return duckdb_tables.open_duckdb(path, table)
 
 
 def _open_postgres(url: str, table: str | None) -> Table:
     if table is None:
-        raise InputError("table", table, "the name of a table in the database", "pass table='schema.table'")
+        raise InputError("table", table, "the name of a table in the database", "say table='schema.table', or --table")
     return postgres_table.open_postgres(url, table)
 
 

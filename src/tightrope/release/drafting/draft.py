@@ -140,7 +140,7 @@ class Draft:
         uniform = sizes[0] if accuracy.uniform else {}
         return {
             "name": question.name,
-            "question": question.asked_of(self.person.means),
+            "question": question.title_for(self.person.means),
             "kind": question.kind,
             "meaning": question.asked.said.get("means") or question.meaning_for(self.person.means),
             **{name: question.asked.said.get(name) for name in ("title", "description", "unit")},

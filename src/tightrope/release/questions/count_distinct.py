@@ -22,7 +22,7 @@ class CountDistinct(RowCounting):
     additive = False
     counts = True
 
-    def asked_of(self, means: str) -> str:
+    def title_for(self, means: str) -> str:
         """Of what is no human, without a plural, which the plan does not say."""
         return str(self) if means == A_PERSON else f"number of rows, one of each {noun(means)}{self.asked.groups}"
 

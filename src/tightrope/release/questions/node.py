@@ -74,7 +74,7 @@ class Question(ABC):
         """Where the parts begin that its last key names; none where its groups are no parts of a range."""
         return ()
 
-    def asked_of(self, means: str) -> str:
+    def title_for(self, means: str) -> str:
         """What is asked, where a person is this."""
         del means
         return str(self)
