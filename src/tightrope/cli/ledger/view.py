@@ -22,14 +22,28 @@ def show_overview(view: Json) -> None:
     """One dataset."""
     identity = view["identity"]
     heading(f"{printable(view['dataset'])}: {view['releases']} released, {view['refusals']} refused")
-    whose = "each row" if identity["person"] is None else f"one value of {printable(identity['person'])}"
-    say(f"A person is {whose}: {identity['means']}, at most {identity['rows_per_person']} rows.")
+    say(whose_rows(identity))
     say(*([f"Note: {printable(view['note'])}"] if view["note"] else []))
     columns = ["limit", "adds up", "spent", "reserved", "left", "which is"]
     print_table(columns, [_limit(limit) for limit in view["limits"]], left=2)
     _show_dates(view["timeline"])
     _show_rules(view)
     _show_running(view["running"])
+
+
+def whose_rows(identity: Json) -> str:
+    """Who is protected in a dataset, and how many of their rows count.
+
+    >>> whose_rows({"person": None, "means": "a person", "rows_per_person": 1})
+    'Each row is a person.'
+    >>> whose_rows({"person": "tail", "means": "an aircraft", "rows_per_person": 12})
+    'All rows with one value of tail are an aircraft; at most 12 of them count.'
+    """
+    means = printable(identity["means"])
+    if identity["person"] is None:
+        return f"Each row is {means}."
+    column, rows = printable(identity["person"]), identity["rows_per_person"]
+    return f"All rows with one value of {column} are {means}; at most {rows:,} of them count."
 
 
 def _limit(limit: Json) -> list[str]:
