@@ -27,8 +27,8 @@ check: $(READY)  ## lint, format, types, architecture, doctests
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest --doctest-modules src/tightrope --ignore=src/tightrope/training/opacus.py
 
-bench: $(READY)  ## every benchmark, one after the other
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+bench: $(READY)  ## every benchmark beside its peers, within 45 minutes of two idle cores; writes docs/benchmarks.md (BENCH=--small, --full)
+	@$(BIN)/python benchmarks/all.py $(BENCH)
 
 fuzz: $(READY)  ## 20000 random compositions: engines agree, brackets hold, nothing crashes
 	@TIGHTROPE_FUZZ=20000 $(BIN)/python -m pytest tests/privacy/engines/test_engines_agree.py -n 2
