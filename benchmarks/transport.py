@@ -33,6 +33,8 @@ from lines import Line, option, write
 Answer = tuple[float, float]
 """The distance, and the gap to the proven bound."""
 Solve = Callable[[], Answer]
+ENOUGH, PATIENCE = 20, 300
+"""CPU seconds after which a job is not repeated; seconds after which a tool is stopped."""
 EPSILON = 1.0
 """Of the metric map, per cell."""
 
@@ -213,6 +215,8 @@ def measure(job: Job, tool: str, repeat: int) -> None:
     before, memory, times = peak(), 0.0, []
     solve = make(problem)
     for k in range(repeat):
+        if sum(times) > ENOUGH:
+            break
         start = time.process_time()
         distance, gap = solve()
         times.append(time.process_time() - start)
@@ -224,13 +228,19 @@ def asked(name: str, tool: str, options: argparse.Namespace) -> dict[str, float]
     python = options.peers if tool == "qif" else sys.executable
     command = [python, __file__, "--job", name, "--tool", tool]
     command += ["--repeat", str(options.repeat), "--size", str(options.size)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 def row(name: str, job: Job, options: argparse.Namespace) -> tuple[str, list[Line]]:
-    ours = asked(name, "ours", options)
+    try:
+        ours = asked(name, "ours", options)
+    except subprocess.TimeoutExpired:
+        note = f"no answer within {PATIENCE} s"
+        return f"{name:<22} {note}", [
+            Line("transport", name, "CPU s", math.nan, goal="an answer", met=False, note=note)
+        ]
     peer = theirs(name, job, options)
     return shown(name, job, ours, peer), lines_of(name, job, ours, peer)
 
@@ -243,6 +253,8 @@ def theirs(name: str, job: Job, options: argparse.Namespace) -> dict[str, float]
         return f"{job.peer} is not installed and skipped"
     try:
         return asked(name, job.peer, options)
+    except subprocess.TimeoutExpired:
+        return f"{job.peer}: no answer within {PATIENCE} s"
     except subprocess.CalledProcessError as error:
         return f"{job.peer} failed: {(error.stderr.strip().splitlines() or ['died'])[-1][:90]}"
 
