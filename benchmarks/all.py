@@ -34,6 +34,8 @@ RESULTS, PAGE = ROOT / ".benchmarks", ROOT / "docs" / "benchmarks.md"
 SIZES = ("small", "usual", "full")
 MINUTES = {"small": 20.0, "usual": 44.0, "full": 24 * 60.0}
 """When the last area is stopped, making environments included."""
+FOR_PEERS = 10.0
+"""Minutes for making environments; whoever is not there by then is missing."""
 SAID = {
     "small": "**A trial of the machinery with small sizes: most jobs are left out, and the numbers say little.**",
     "usual": "",
@@ -107,7 +109,7 @@ AREAS = (
          "--releases 200 --patience 600", NAMED, ("opendp", "diffprivlib", "smartnoise")),
     Area("ledger", "1000", "100000", "1000000"),
     Area("studio"),
-    Area("audits", "--runs 2000", "--runs 20000", "--runs 100000",
+    Area("audits", "--runs 500", "--runs 20000", "--runs 100000",
          NAMED, ("diffprivlib", "opendp", "smartnoise", "tumult")),
 )  # fmt: skip
 
@@ -117,9 +119,9 @@ AREAS = (
 
 def peers(names: list[str]) -> dict[str, str]:
     """What to say of each environment; it begins with "not" where it is missing."""
-    said = {}
+    said, deadline = {}, time.monotonic() + 60 * FOR_PEERS
     for name in names:
-        why = environments.made(name)
+        why = environments.made(name, deadline)
         pinned = environments.versions(name)
         shown = ", ".join(f"{package} {pinned[package]}" for package in HEADLINE[name])
         said[name] = f"not installed here, {why} ({shown})" if why else shown

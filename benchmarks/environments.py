@@ -10,13 +10,12 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 BENCHMARKS = Path(__file__).resolve().parent
 PEERS = BENCHMARKS.parent / ".peers"
-PATIENCE = 420
-"""Seconds that one environment may take."""
 
 
 def pins(name: str) -> Path:
@@ -34,14 +33,14 @@ def interpreter(name: str) -> Path:
     return PEERS / name / "bin" / "python"
 
 
-def made(name: str) -> str | None:
-    """Makes the environment unless it is there; why that failed, or None."""
+def made(name: str, deadline: float) -> str | None:
+    """Makes the environment unless it is there, until ``time.monotonic()`` is that; why that failed, or None."""
     stamp, wanted = PEERS / name / ".installed", hashlib.sha256(pins(name).read_bytes()).hexdigest()
     if interpreter(name).exists() and stamp.exists() and stamp.read_text() == wanted:
         return None
     why = "no Python"
     for python in _pythons():
-        why = _made_by(python, name)
+        why = _made_by(python, name, deadline)
         if not why:
             stamp.write_text(wanted)
             return None
@@ -56,16 +55,28 @@ def _pythons() -> Iterator[str]:
     yield from (python for python in found if python)
 
 
-def _made_by(python: str, name: str) -> str:
+def _made_by(python: str, name: str, deadline: float) -> str:
     """What went wrong, or nothing."""
     shutil.rmtree(PEERS / name, ignore_errors=True)
     PEERS.mkdir(exist_ok=True)
-    install = [str(interpreter(name)), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    install = [
+        str(interpreter(name)),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--quiet",
+        "--retries",
+        "1",
+    ]
     for command in ([python, "-m", "venv", str(PEERS / name)], [*install, "-r", str(pins(name))]):
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return f"{type(error).__name__}"
+            left = max(deadline - time.monotonic(), 0.1)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=left, check=False)
+        except subprocess.TimeoutExpired:
+            return "no time was left"
+        except OSError as error:
+            return type(error).__name__
         if done.returncode:
             said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["failed"]
             return said[-1][:120]

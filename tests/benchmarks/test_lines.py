@@ -9,6 +9,7 @@ import platform
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -71,8 +72,8 @@ def test_a_ratio_is_never_rounded_across_one() -> None:
 
 
 def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
-    lines.write(tmp_path / "rows.json", EVERY[:-2], ["a note"])
-    assert lines.read(tmp_path / "rows.json") == lines.Findings(tuple(EVERY[:-2]), ("a note",))
+    lines.write(tmp_path / "rows.json", EVERY, ["a note"])
+    assert repr(lines.read(tmp_path / "rows.json")) == repr(lines.Findings(tuple(EVERY), ("a note",)))
     lines.write(None, EVERY)
 
 
@@ -124,6 +125,21 @@ def test_every_script_is_an_area_and_every_peer_has_pins() -> None:
         pinned = environments.pins(name).read_text(encoding="utf-8").splitlines()
         assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in pinned), name
         assert set(everything.HEADLINE[name]) <= set(environments.versions(name))
+
+
+def test_a_peer_that_cannot_be_installed_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "peers").mkdir()
+    (tmp_path / "peers" / "nobody.txt").write_text("nobody==1\n")
+    monkeypatch.setattr(environments, "BENCHMARKS", tmp_path)
+    monkeypatch.setattr(environments, "PEERS", tmp_path / ".peers")
+    monkeypatch.setattr(environments, "_pythons", lambda: iter(["/there/is/no/python"]))
+    assert environments.made("nobody", time.monotonic() + 60) == "FileNotFoundError"
+    monkeypatch.setattr(environments, "_pythons", lambda: iter([sys.executable]))
+    assert environments.made("nobody", time.monotonic()) == "no time was left"
+    assert not environments.interpreter("nobody").exists()
+    monkeypatch.setattr(everything, "HEADLINE", {"nobody": ("nobody",)})
+    monkeypatch.setattr(everything, "FOR_PEERS", 0.0)
+    assert everything.peers(["nobody"]) == {"nobody": "not installed here, no time was left (nobody 1)"}
 
 
 def test_peers_that_are_missing_are_left_out() -> None:
