@@ -33,7 +33,7 @@ from lines import Line, option, write
 Answer = tuple[float, float]
 """The distance, and the gap to the proven bound."""
 Solve = Callable[[], Answer]
-ENOUGH, PATIENCE = 20, 300
+ENOUGH, PATIENCE = 20, 180
 """CPU seconds after which a job is not repeated; seconds after which a tool is stopped."""
 EPSILON = 1.0
 """Of the metric map, per cell."""
