@@ -8,7 +8,10 @@ PIP := -m pip --quiet --disable-pip-version-check
 # One thread a process: pytest runs as many processes as there are cores, and threads that wait for each other only spin.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test check bench fuzz docs package clean constraints
+# The interpreter in which packages are tried: make try-newest TRY=python3.13
+TRY ?= $(PYTHON)
+
+.PHONY: demo test fast check bench fuzz docs package try-package try-oldest try-newest clean constraints
 
 demo: $(READY)  ## private statistics of two real tables, and report.html beside each plan
 	@test -f examples/census/census2000.parquet -a -f examples/wages/wagepan.parquet || $(BIN)/python examples/make_data.py census wages
@@ -20,6 +23,9 @@ demo: $(READY)  ## private statistics of two real tables, and report.html beside
 test: $(SPARK)  ## every test, on both cores; those of Spark need Java 17, and are skipped without
 	@$(BIN)/python -m pytest -n 2
 
+fast: $(READY)  ## something of every room and every library, in one process
+	@$(BIN)/python -m pytest @tests/fast.txt
+
 check: $(READY)  ## lint, format, types, architecture, doctests
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -27,8 +33,8 @@ check: $(READY)  ## lint, format, types, architecture, doctests
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest --doctest-modules src/tightrope --ignore=src/tightrope/training/opacus.py
 
-bench: $(READY)  ## every benchmark, one after the other
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+bench: $(READY)  ## every benchmark beside its peers, within 45 minutes of two idle cores; writes docs/benchmarks.md (BENCH=--small, --full)
+	@$(BIN)/python benchmarks/all.py $(BENCH)
 
 fuzz: $(READY)  ## 20000 random compositions: engines agree, brackets hold, nothing crashes
 	@TIGHTROPE_FUZZ=20000 $(BIN)/python -m pytest tests/privacy/engines/test_engines_agree.py -n 2
@@ -40,6 +46,15 @@ docs: $(READY)  ## the documentation site, in site/; links and references that l
 package: $(READY)  ## wheel and sdist, in dist/
 	@rm -rf dist && $(BIN)/python -m build --outdir dist . > /dev/null && ls dist
 
+try-package: $(READY)  ## both, installed where there is no checkout: minimal, alone on the PATH, with everything
+	@$(BIN)/python scripts/try_package.py packages $(TRY)
+
+try-oldest: $(READY)  ## the fast suite against the wheel, with the lowest versions that pyproject.toml allows
+	@$(BIN)/python scripts/try_package.py oldest $(TRY)
+
+try-newest: $(READY)  ## ... with the newest that pip finds today
+	@$(BIN)/python scripts/try_package.py newest $(TRY)
+
 constraints:  ## resolve pyproject.toml anew and pin what comes out
 	@rm -rf .venv-constraints && $(PYTHON) -m venv .venv-constraints
 	@.venv-constraints/bin/python $(PIP) install -e '.[dev,spark]'
@@ -48,7 +63,7 @@ constraints:  ## resolve pyproject.toml anew and pin what comes out
 	@mv constraints.new constraints.txt && rm -rf .venv-constraints
 
 clean:  ## everything that make and the tools wrote
-	@rm -rf .venv .venv-constraints site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	@rm -rf .venv .venv-constraints .peers site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 	@rm -f examples/*/*.parquet examples/*/report.html examples/*/certificate.json examples/*/result.json examples/*/results.csv examples/*/tightrope.ledger* examples/local/education.* examples/local/experience.*
 	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
