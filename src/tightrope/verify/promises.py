@@ -82,6 +82,8 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
     except BrokenError as broken:
         return [Claim("mechanisms", "", str(broken), REFUTED)]
     claims = [*_spelled(data), *_parameters(data, composition)]
+    if not all(noise.unimodal for noise in composition.noises.values()):
+        return claims  # refuted: what follows holds for tables that fall from the middle
     ways = max(unit.ways for unit in composition.units)
     if ways > MOST_WAYS:
         return [
