@@ -244,3 +244,11 @@ def test_every_sort_of_step_has_a_form():
     for name in STEPS:
         data = json.loads(account(name))
         FORMS["account"]("account", data)
+
+
+@pytest.mark.parametrize("part", [1e-6, 1e-9])
+@pytest.mark.parametrize("place", [("profile", "delta", 3), ("tradeoff", "true_positive_rate", 2)])
+def test_what_is_a_billionth_too_good_is_refuted(place, part):
+    data = json.loads(release("cells"))
+    at(data, place[:-1])[place[-1]] *= 1 - part
+    assert outcome(data) == REFUTED

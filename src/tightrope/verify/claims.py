@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 CONFIRMED, REFUTED, OPEN, UNCHECKED = "confirmed", "refuted", "not confirmed", "not checked"
 CLOSE, LOOSE = 1e-6, 1e-2
+FINE = 1e-12, 1e-9, CLOSE, 1e-5, 1e-4, 1e-3
 TIMES, AT_MORE = "confirmed for the stated bound times", "confirmed at epsilon +"
 """A bound is confirmed up to the first part of itself; further above the truth than the second, none is ours."""
 
@@ -72,7 +73,7 @@ def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = Tru
             return Claim(name, said, f"{found}: true, but not what follows from the tables", REFUTED)
         return Claim(name, said, found, CONFIRMED)
     if stated * (1 + close) >= high:
-        factor = next(part for part in (CLOSE, 1e-5, 1e-4, 1e-3, close) if stated * (1 + part) >= high)
+        factor = next(part for part in (*FINE, close) if stated * (1 + part) >= high)
         return Claim(name, said, f"{found}: {TIMES} {1 + factor}", CONFIRMED)
     return Claim(name, said, f"{found}: the stated bound could not be shown", OPEN)
 

@@ -14,6 +14,7 @@ from tightrope.verify.claims import (
     AT_MORE,
     OPEN,
     REFUTED,
+    TIMES,
     BrokenError,
     Claim,
     TooMuchError,
@@ -26,7 +27,7 @@ from tightrope.verify.laws import Curve, Grid, Law
 from tightrope.verify.releases import Composition
 
 STEPS = (6, 8, 10, 12)
-"""Grids of 2^−n nats, one after the other, until everything is confirmed or something is refuted."""
+"""Grids of 2^−n nats, one after the other, until everything is confirmed as it stands or something is refuted."""
 FEW_WAYS, MOST_WAYS = 2500, 40_000
 """Compositions that the ways of one person's rows take: up to the first, the writer tries each and is tight."""
 BESIDE = 1e-11
@@ -44,7 +45,9 @@ def exactly(value: object) -> Any:
 def refined(
     law: Callable[[Grid], Law], least: float, judged: Callable[[Ends], list[Claim]], spacing: Fraction | None = None
 ) -> list[Claim]:
-    """Claims about a law, on finer and finer grids while any is open; ``least`` is the smallest δ that matters.
+    """Claims about a law, on finer and finer grids while one is open, or shown up to a factor alone.
+
+    ``least`` is the smallest δ that matters.
 
     A grid divides the ``spacing`` of the losses, where they have one: no loss is between its points then.
     """
@@ -57,7 +60,7 @@ def refined(
             return claims or [Claim("everything", "", str(problem), OPEN)]
         claims = judged((low, high))
         found = {claim.verdict for claim in claims}
-        if OPEN not in found or REFUTED in found:
+        if REFUTED in found or not (OPEN in found or any(TIMES in claim.found for claim in claims)):
             break
     return claims
 
