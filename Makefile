@@ -8,7 +8,10 @@ PIP := -m pip --quiet --disable-pip-version-check
 # One thread a process: pytest runs as many processes as there are cores, and threads that wait for each other only spin.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test check bench fuzz docs package clean constraints
+# The interpreter in which packages are tried: make try-newest TRY=python3.13
+TRY ?= $(PYTHON)
+
+.PHONY: demo test fast check bench fuzz docs package try-package try-oldest try-newest clean constraints
 
 demo: $(READY)  ## private statistics of two real tables, and report.html beside each plan
 	@test -f examples/census/census2000.parquet -a -f examples/wages/wagepan.parquet || $(BIN)/python examples/make_data.py census wages
@@ -19,6 +22,9 @@ demo: $(READY)  ## private statistics of two real tables, and report.html beside
 
 test: $(SPARK)  ## every test, on both cores; those of Spark need Java 17, and are skipped without
 	@$(BIN)/python -m pytest -n 2
+
+fast: $(READY)  ## something of every room and every library, in one process
+	@$(BIN)/python -m pytest @tests/fast.txt
 
 check: $(READY)  ## lint, format, types, architecture, doctests
 	@$(BIN)/ruff check .
@@ -39,6 +45,15 @@ docs: $(READY)  ## the documentation site, in site/; links and references that l
 
 package: $(READY)  ## wheel and sdist, in dist/
 	@rm -rf dist && $(BIN)/python -m build --outdir dist . > /dev/null && ls dist
+
+try-package: $(READY)  ## both, installed where there is no checkout: minimal, alone on the PATH, with everything
+	@$(BIN)/python scripts/try_package.py packages $(TRY)
+
+try-oldest: $(READY)  ## the fast suite against the wheel, with the lowest versions that pyproject.toml allows
+	@$(BIN)/python scripts/try_package.py oldest $(TRY)
+
+try-newest: $(READY)  ## ... with the newest that pip finds today
+	@$(BIN)/python scripts/try_package.py newest $(TRY)
 
 constraints:  ## resolve pyproject.toml anew and pin what comes out
 	@rm -rf .venv-constraints && $(PYTHON) -m venv .venv-constraints

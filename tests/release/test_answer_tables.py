@@ -25,11 +25,21 @@ def answers():
 def test_a_csv_table_holds_every_record(answers):
     lines = list(csv.DictReader(io.StringIO(answers.to_csv(), newline="")))
     assert [line["question"] for line in lines] == ["count", *["mean_x_by_g_question"] * 2, "regression_x_y_by_g"]
-    assert [(line["g"], line["by question"]) for line in lines] == [("", ""), (KEY, "x"), ("=1+1", "x"), (KEY, "")]
+    assert [(line["g"], line["by question"]) for line in lines] == [("", ""), (KEY, "x"), ("'=1+1", "x"), (KEY, "")]
     for line, row in zip(lines, (row for answer in answers for row in answer.rows), strict=True):
         for name in ("value", "lower", "upper"):
             assert line[name] == ("" if row[name] is None else repr(row[name]))
     assert lines[1]["usable"] == str(answers[1].rows[0]["usable"])
+
+
+def test_a_spreadsheet_computes_nothing_that_a_person_wrote():
+    texts = ["=cmd()", "+1+1", " =1", "@SUM(A1)", "-1-1", "\t=1", "'=1", "＝1", "-7.50", "plain = text"]
+    frame = pd.DataFrame({"=column": [*texts, "more"] * 100})
+    opened = tr.Session(frame, person=None, budget=tr.Budget(epsilon=8, delta="1e-8"))
+    answers = opened.plan([tr.count(by="=column", keys=texts)]).release()
+    lines = list(csv.DictReader(io.StringIO(answers.to_csv(), newline="")))
+    assert {line["'=column"] for line in lines} == {*("'" + text for text in texts[:-2]), *texts[-2:]}
+    assert {row["=column"] for row in answers[0].rows} == set(texts)
 
 
 def test_a_line_that_is_withheld_leaves_its_fields_empty(answers):

@@ -9,6 +9,7 @@ import traceback
 import uuid
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -73,7 +74,7 @@ def test_parquet_and_paths_with_brackets_and_no_partitions_from_folders(tmp_path
 def test_every_parquet_type_opens(tmp_path):
     exotic = pa.table(
         {
-            "half": pa.array([1.5], pa.float16()),
+            "half": pa.array(np.array([1.5], np.float16)),
             "day": pa.array([dt.date(2024, 1, 1)], pa.date64()),
             "time": pa.array([dt.time(1)]),
             "binary": pa.array([b"x"]),
