@@ -33,8 +33,8 @@ check: $(READY)  ## lint, format, types, architecture, doctests
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest --doctest-modules src/tightrope --ignore=src/tightrope/training/opacus.py
 
-bench: $(READY)  ## every benchmark, one after the other
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+bench: $(READY)  ## every benchmark beside its peers, within 45 minutes of two idle cores; writes docs/benchmarks.md (BENCH=--small, --full)
+	@$(BIN)/python benchmarks/all.py $(BENCH)
 
 fuzz: $(READY)  ## 20000 random compositions: engines agree, brackets hold, nothing crashes
 	@TIGHTROPE_FUZZ=20000 $(BIN)/python -m pytest tests/privacy/engines/test_engines_agree.py -n 2
@@ -63,7 +63,7 @@ constraints:  ## resolve pyproject.toml anew and pin what comes out
 	@mv constraints.new constraints.txt && rm -rf .venv-constraints
 
 clean:  ## everything that make and the tools wrote
-	@rm -rf .venv .venv-constraints site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	@rm -rf .venv .venv-constraints .peers site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 	@rm -f examples/*/*.parquet examples/*/report.html examples/*/certificate.json examples/*/result.json examples/*/results.csv examples/*/tightrope.ledger* examples/local/education.* examples/local/experience.*
 	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

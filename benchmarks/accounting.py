@@ -31,6 +31,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lines import Line, option, write
+
 GRID = 1e-4
 """The lattice that dp-accounting and riskcal are run with: their default."""
 GOAL_RATIO, GOAL_ERROR = 20.0, 1e-9
@@ -319,13 +321,37 @@ def verdict(name: str, found: list[Row]) -> list[str]:
         return [f"{name}: no answer: {own.failed}"]
     missed = [] if abs(own.error) <= GOAL_ERROR else [f"{name}: error {own.error:.1e} is not within {GOAL_ERROR:g}"]
     missed += [] if own.safe else [f"{name}: the upper bound is not shown to be above the truth"]
-    rivals = [row for row in found[1:] if not row.failed and row.safe]
-    tight = [row for row in rivals if row.error <= max(own.error, GOAL_ERROR)]
-    fastest = min(tight or rivals, key=lambda row: row.seconds, default=None)
+    fastest, kind = rival(found)
     if fastest and fastest.seconds < GOAL_RATIO * own.seconds:
-        kind = "as tight" if tight else f"error {fastest.error:.0e}"
+        kind = kind or "as tight"
         missed.append(f"{name}: {fastest.seconds / own.seconds:.1f} x faster than {fastest.tool} ({kind})")
     return missed
+
+
+def rival(found: list[Row]) -> tuple[Row | None, str]:
+    """The fastest that is as tight, else the fastest that is safe and by how much it is off."""
+    own = found[0]
+    safe = [row for row in found[1:] if not row.failed and row.safe]
+    tight = [row for row in safe if row.error <= max(own.error, GOAL_ERROR)]
+    fastest = min(tight or safe, key=lambda row: row.seconds, default=None)
+    return fastest, "" if tight or fastest is None else f"is off by {fastest.error:.0e}"
+
+
+def lines_of(name: str, found: list[Row]) -> list[Line]:
+    """CPU seconds beside ``rival``, and the error beside the smallest of a safe one."""
+    own, note = found[0], "; ".join(f"{row.tool}: {row.failed}" for row in found if row.failed)
+    if own.failed:
+        return [Line("accounting", name, "CPU ms", math.nan, note=note, met=False, goal="an answer")]
+    fastest, less = rival(found)
+    ratio = fastest.seconds / own.seconds if fastest else math.inf
+    goal = {"goal": f"{GOAL_RATIO:g} ×", "met": ratio >= GOAL_RATIO} if fastest else {}
+    beside = {"peer": fastest.tool, "theirs": 1e3 * fastest.seconds} if fastest else {}
+    time_line = Line("accounting", name, "CPU ms", 1e3 * own.seconds, **beside, less=less, **goal, note=note)
+    closest = min((row for row in found[1:] if row.safe), key=lambda row: row.error, default=None)
+    beside = {"peer": closest.tool, "theirs": abs(closest.error)} if closest else {}
+    met = own.safe and abs(own.error) <= GOAL_ERROR
+    error = Line("accounting", name, "relative error", abs(own.error), **beside, goal=f"{GOAL_ERROR:g}", met=met)
+    return [time_line, error]
 
 
 def report(options: argparse.Namespace) -> None:
@@ -337,12 +363,19 @@ def report(options: argparse.Namespace) -> None:
         table[name] = [row for row in rows(name, found) if not row.failed.startswith("NotImplementedError")]
         for row in table[name]:
             print(shown(row, table[name][0]), flush=True)
+        lines = [line for one, found in table.items() for line in lines_of(one, found)]
+        write(options.json, lines, [f"not true, and not counted: {text}" for text in untrue(table)])
     summary(table)
+
+
+def untrue(table: dict[str, list[Row]]) -> list[str]:
+    """Upper bounds that are below the truth."""
+    every = [row for found in table.values() for row in found]
+    return [f"{row.tool} on {row.job} ({row.error:.1e})" for row in every if row.error < 0 and not row.safe]
 
 
 def summary(table: dict[str, list[Row]]) -> None:
     """A line for each goal; a job without a rival as tight is held against the fastest safe one."""
-    every = [row for found in table.values() for row in found]
     missed = [line for name, found in table.items() for line in verdict(name, found)]
     goals = {
         f">= {GOAL_RATIO:g} x faster than the fastest peer that is as tight (else: that is safe)": "x faster than",
@@ -353,8 +386,7 @@ def summary(table: dict[str, list[Row]]) -> None:
     for goal, mark in goals.items():
         failing = [line for line in missed if mark in line]
         print(f"goal {goal}: {'met' if not failing else 'MISSED'}", *failing, sep="\n    ")
-    unsafe = [f"{row.tool} on {row.job} ({row.error:.1e})" for row in every if row.error < 0 and not row.safe]
-    print("unsafe answers:", *(unsafe or ["none"]), sep="\n    ")
+    print("unsafe answers:", *(untrue(table) or ["none"]), sep="\n    ")
 
 
 def main() -> None:
@@ -364,6 +396,7 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=60.0)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--worker", choices=TOOLS, help=argparse.SUPPRESS)
+    option(parser)
     options = parser.parse_args()
     if options.worker:
         threading.Thread(target=watch, args=(options.timeout,), daemon=True).start()

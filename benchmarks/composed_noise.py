@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import time
 
+from lines import Line, option, write
+
 from tightrope.certificates import Budget
 from tightrope.design.composed.composed_noise import ComposedNoise, composed_noise
 from tightrope.design.composed.composed_question import Question
@@ -30,17 +32,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--releases", type=int, nargs="+", default=RELEASES)
     parser.add_argument("--budget", type=float, nargs=2, action="append", metavar=("EPSILON", "DELTA"))
+    option(parser)
     given = parser.parse_args()
+    found: list[Line] = []
     composed_noise(Budget(epsilon=1, delta=1e-4), releases=3)  # imports, and the plans of transforms
     for epsilon, delta in given.budget or BUDGETS:
         print(f"\n### ε = {epsilon:g}, δ = {delta:g}\n")
         print("| releases | best classic | family law (q) | ours | which | less than classic | CPU s |")
         print("|---|---|---|---|---|---|---|")
         for releases in given.releases:
-            print(line(epsilon, delta, releases), flush=True)
+            text, one = row(epsilon, delta, releases)
+            found += one
+            print(text, flush=True)
+    write(given.json, found)
 
 
-def line(epsilon: float, delta: float, releases: int) -> str:
+def row(epsilon: float, delta: float, releases: int) -> tuple[str, list[Line]]:
     """One row of the table, certified here once more."""
     started = time.process_time()
     found = composed_noise(Budget(epsilon=epsilon, delta=delta), releases=releases)
@@ -52,7 +59,12 @@ def line(epsilon: float, delta: float, releases: int) -> str:
     gain = 1 - found.cost / costs[name]
     law = between(epsilon, delta, releases) if 1 < releases <= MOST_TUNED else "–"
     cells = (releases, f"{costs[name]:.7g} ({SHORT[name]})", law, f"{found.cost:.7g}", found.family, f"{gain:.3%}")
-    return "| " + " | ".join(str(cell) for cell in (*cells, f"{spent:.2f}")) + " |"
+    job = f"{releases} answers at ({epsilon:g}, {delta:g})"
+    lines = [
+        Line("composed noise", job, "variance", found.cost, f"{SHORT[name]} noise", costs[name]),
+        Line("composed noise", job, "CPU s", spent),
+    ]
+    return "| " + " | ".join(str(cell) for cell in (*cells, f"{spent:.2f}")) + " |", lines
 
 
 def classic(epsilon: float, delta: float, releases: int, found: ComposedNoise) -> dict[str, float]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import runpy
 import shutil
 import statistics
@@ -25,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from lines import Line, option, write
 from peers.tasks import TASKS, Task, errors, truths
 
 import tightrope as tr  # noqa: F401 - the rooms below load by it
@@ -45,6 +48,7 @@ class Beside:
     releases: int = 0
     why: str | None = None
     less: str | None = None
+    wobble: float = 0.0
 
     def __str__(self) -> str:
         return "–" if self.why else f"{self.error:.3g}{'†' if self.less else ''}"
@@ -58,11 +62,25 @@ class Found:
     asked: int
     ours: float
     peers: dict[str, Beside]
+    wobble: float = 0.0
 
     @property
     def best(self) -> float:
         """The smallest error of a peer that promises as much."""
         return min((one.error for one in self.peers.values() if one.less is None), default=INFINITE)
+
+    def line(self, name: str) -> Line:
+        """The same beside the best peer that promises as much; where there is none, the best of those that do not."""
+        whole = {peer: one for peer, one in self.peers.items() if one.why is None}
+        much = {peer: one for peer, one in whole.items() if one.less is None} or whole
+        peer = min(much, key=lambda one: much[one].error, default="")
+        beside = {"peer": peer, "theirs": much[peer].error, "less": much[peer].less or ""} if peer else {}
+        rest = [f"{other} {one}" for other, one in whole.items() if other != peer]
+        rest += [f"{other}: {one.why}" for other, one in self.peers.items() if one.why]
+        held = f"{self.held / self.asked:.1%} of intervals held the truth"
+        chance = 2 * math.hypot(self.wobble, much[peer].wobble if peer else 0.0)
+        said = [held, f"chance moves the ratio by ± {chance:.0%}", *rest]
+        return Line("jobs", name, "error, median", self.ours, **beside, note="; ".join(said))
 
 
 def tables(folder: Path) -> None:
@@ -102,7 +120,7 @@ def ours(name: str, folder: Path, releases: int) -> Found:
         held, asked = held + sum(known), asked + len(known)
         values = {key: row["value"] for key, row in rows.items()}
         measured.append(mean_error(task, truth, values))
-    return Found(held, asked, statistics.median(measured), {})
+    return Found(held, asked, statistics.median(measured), {}, wobble(measured))
 
 
 def inside(row: dict[str, Any], truth: float) -> bool:
@@ -134,8 +152,9 @@ def peer_error(folder: Path, name: str, peer: str) -> Beside:
     task = TASKS[name]
     bounded = task.bounded(pd.read_parquet(folder / f"{task.table}.parquet"))
     truth = truths(task, task.neutral(bounded))
-    ways = [statistics.median(mean_error(task, truth, one) for one in way) for way in said["answers"]]
-    return Beside(min(ways), min(map(len, said["answers"])), less=said.get("less"))
+    ways = [[mean_error(task, truth, one) for one in way] for way in said["answers"]]
+    best = min(ways, key=statistics.median)
+    return Beside(statistics.median(best), min(map(len, ways)), less=said.get("less"), wobble=wobble(best))
 
 
 def table(found: dict[str, Found], peers: list[str]) -> str:
@@ -150,13 +169,32 @@ def table(found: dict[str, Found], peers: list[str]) -> str:
     return "\n".join(lines)
 
 
+def notes(found: dict[str, Found], releases: int) -> list[str]:
+    """How many releases stand behind the medians."""
+    made = {f"{name} {peer}": one.releases for name, job in found.items() for peer, one in job.peers.items()}
+    few = [f"{name} {many}" for name, many in made.items() if 0 < many < releases]
+    said = [f"{releases} releases of ours; where those of a peer did not fit into its time: {', '.join(few)}"]
+    return said if few else [f"{releases} releases of each"]
+
+
+def wobble(measured: list[float]) -> float:
+    """The standard error of a median of so many, as a share of it; what quartiles tell, as if they were normal."""
+    middle = statistics.median(measured)
+    if len(measured) < 2 or not middle:
+        return 0.0
+    low, _, high = statistics.quantiles(measured, n=4)
+    return 1.2533 * (high - low) / 1.349 / len(measured) ** 0.5 / middle
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--releases", type=int, default=200)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--patience", type=float, default=60, help="seconds of a peer for one way of a job")
     parser.add_argument("--again", action="store_true", help="take what peers have left in the folder")
     parser.add_argument("--only", nargs="*", choices=TASKS, default=list(TASKS))
     parser.add_argument("--peer", action="append", default=[], help="NAME=PYTHON")
+    option(parser)
     options = parser.parse_args()
     peers = dict(peer.split("=", 1) for peer in options.peer)
     with tempfile.TemporaryDirectory() as temporary:
@@ -167,12 +205,14 @@ def main() -> None:
         for peer, python in () if options.again else peers.items():
             began = time.perf_counter()
             script = str(Path(__file__).parent / f"peers/{peer}_peer.py")
-            subprocess.run([python, script, str(folder)], check=False, stdout=sys.stderr)
+            environment = {**os.environ, "PATIENCE": f"{options.patience:g}"}
+            subprocess.run([python, script, str(folder)], check=False, stdout=sys.stderr, env=environment)
             print(f"{peer}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
         found = {name: ours(name, folder, options.releases) for name in options.only}
         for name, one in found.items():
             one.peers = {peer: peer_error(folder, name, peer) for peer in peers}
         print(table(found, list(peers)))
+        write(options.json, [one.line(name) for name, one in found.items()], notes(found, options.releases))
         for name, one in found.items():
             for peer, beside in one.peers.items():
                 print(f"{name}: {peer}: {beside.why or beside.less or f'{beside.releases} releases'}")

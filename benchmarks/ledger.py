@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import statistics
-import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+
+from lines import Line, option, write
 
 from tightrope.certificates import Budget
 from tightrope.design.allocation.contributions import Contribution
@@ -59,25 +61,39 @@ def filled(account: Account, count: int) -> None:
 
 
 def main() -> None:
-    entries = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("entries", type=int, nargs="?", default=100_000)
+    option(parser)
+    asked = parser.parse_args()
+    write(asked.json, measured(asked.entries))
+
+
+def measured(entries: int) -> list[Line]:
+    """Prints what it finds on the way."""
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "bench.ledger", create=True)
         identity = Identity("bench", (("x", "integer"),), None, "a person", 1, 1, 1)
         account = ledger.declare(identity, [Limit("total", BUDGET)])
-        print(f"charge, empty ledger: median {1000 * statistics.median(charged(account, 200, 'first')):.1f} ms")
+        empty = 1000 * statistics.median(charged(account, 200, "first"))
+        print(f"charge, empty ledger: median {empty:.1f} ms")
         moments = [Limit("total", BUDGET, rule="moments", releases=1000)]
         other = ledger.declare(replace(identity, name="moments", person="x"), moments)
         by_moments = charged(other, 100, "first", noise())
-        print(
-            f"charge by moments: median {1000 * statistics.median(by_moments):.1f} ms, first {1000 * by_moments[0]:.0f}"
-        )
+        moment = 1000 * statistics.median(by_moments)
+        print(f"charge by moments: median {moment:.1f} ms, first {1000 * by_moments[0]:.0f}")
         filled(account, entries)
-        print(f"charge, {entries} entries: median {1000 * statistics.median(charged(account, 100, 'later')):.1f} ms")
+        full = 1000 * statistics.median(charged(account, 100, "later"))
+        print(f"charge, {entries} entries: median {full:.1f} ms")
         start, processor = time.perf_counter(), time.process_time()
         report = check(ledger)
-        spent = f"{time.perf_counter() - start:.1f} s, {time.process_time() - processor:.1f} s of the processor"
+        wall, cpu = time.perf_counter() - start, time.process_time() - processor
+        spent = f"{wall:.1f} s, {cpu:.1f} s of the processor"
         print(f"check of {report.entries} entries: {spent}; problems: {list(report.problems)}")
         ledger.close()
+    charges = {"empty ledger": empty, f"{entries} entries": full, "limit by moments": moment}
+    lines = [Line("ledger", f"a charge, {name}", "wall ms, median", spent) for name, spent in charges.items()]
+    sound = {"goal": "no problem found", "met": not report.problems}
+    return [*lines, Line("ledger", f"check of {report.entries} entries", "CPU s", cpu, **sound)]
 
 
 if __name__ == "__main__":

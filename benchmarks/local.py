@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lines import Line, number, option, write
 
 K, EPSILON = 1024, 1.0
 WORTH = 20.0
@@ -223,7 +225,8 @@ def report(options: argparse.Namespace) -> None:
     interpreters = pythons(options)
     print(f"k = {K}, epsilon = {EPSILON:g}")
     print(f"{'mechanism':10} {'tool':16} {'M people/CPU s':>12} {'tightrope is':>13}")
-    missed = []
+    missed: list[str] = []
+    lines: list[Line] = []
     for name in options.job or JOBS:
         found = {tool: run(python, tool, name, options) for tool, python in interpreters.items()}
         for tool, result in found.items():
@@ -233,7 +236,31 @@ def report(options: argparse.Namespace) -> None:
         print(f"{name:10} squared error {exact.get('error', 0):.4f} of theory, 95 % intervals cover", end=" ")
         print(f"{100 * exact.get('covered', 0):.2f} %", exact.get("failed", ""), flush=True)
         missed += misses(name, found, exact)
+        lines += lines_of(name, found, exact)
     print("every goal met" if not missed else "MISSED:", *missed, sep="\n    ")
+    write(options.json, lines, [f"{tool} is not installed" for tool in PEERS if tool not in interpreters])
+
+
+def lines_of(name: str, found: dict[str, dict[str, Any]], exact: dict[str, Any]) -> list[Line]:
+    """People a CPU second beside the fastest peer, and how right estimates and intervals are."""
+    peers = {tool: said["rate"] / 1e6 for tool, said in found.items() if tool in PEERS and "rate" in said}
+    peer = max(peers, key=lambda tool: peers[tool], default="")
+    rate, alone = (found[tool].get("rate", math.nan) / 1e6 for tool in ("tightrope", "numpy alone"))
+    wanted = max(JOBS[name].goal / 1e6, WORTH * peers.get(peer, 0.0))
+    note = "; ".join(f"{tool}: {said['failed']}" for tool, said in found.items() if _broke(said))
+    beside = {"peer": peer, "theirs": peers.get(peer, math.nan), "larger": True}
+    error, covered = exact.get("error", math.nan), exact.get("covered", math.nan)
+    fast = Line("local", name, "M people a CPU s", rate, **beside, goal=number(wanted), met=rate >= wanted, note=note)
+    return [
+        fast,
+        Line("local", name, "M people a CPU s, numpy alone", alone, **beside),
+        Line("local", name, "squared error, times theory", error, goal="1 ± 0.05", met=abs(error - 1) <= 0.05),
+        Line("local", name, "95 % intervals hold", covered, goal="0.94 – 0.965", met=0.94 <= covered <= 0.965),
+    ]
+
+
+def _broke(said: dict[str, Any]) -> bool:
+    return "failed" in said and "NotImplementedError" not in said["failed"]
 
 
 def main() -> None:
@@ -243,6 +270,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--worker", choices=[*TOOLS, "accuracy"], help=argparse.SUPPRESS)
+    option(parser)
     options = parser.parse_args()
     if options.worker == "accuracy":
         print(json.dumps(accuracy(options.job[0], options)))

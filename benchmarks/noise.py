@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lines import Line, option, write
+
 PEER_SIZE = 20_000
 HELP = "python3 -m venv /tmp/peers && /tmp/peers/bin/pip install opendp"
 Draw = Callable[[int], Any]
@@ -147,7 +149,8 @@ def shown(name: str, tool: str, result: dict[str, Any], own: dict[str, Any]) -> 
 def report(options: argparse.Namespace) -> None:
     interpreters = pythons(options)
     print(f"{'job':24} {'tool':12} {'M/CPU s':>12} {'first s':>8} {'tightrope is':>10}")
-    missed = []
+    missed: list[str] = []
+    lines: list[Line] = []
     for name in options.job or JOBS:
         found = {tool: run(python, tool, name, options) for tool, python in interpreters.items()}
         for tool, result in found.items():
@@ -156,7 +159,28 @@ def report(options: argparse.Namespace) -> None:
         rate = found["tightrope"].get("rate", 0.0)
         if rate < JOBS[name].goal:
             missed.append(f"{name}: {rate:.3g} of {JOBS[name].goal:.3g} samples a CPU second")
+        lines += lines_of(name, found)
     print("every goal met" if not missed else "MISSED:", *missed, sep="\n    ")
+    write(options.json, lines, [] if "opendp" in interpreters else ["opendp is not installed"])
+
+
+def lines_of(name: str, found: dict[str, dict[str, Any]]) -> list[Line]:
+    """Draws a CPU second, with numba and with numpy alone; the first draw of 2²⁴ with all that it loads."""
+    peer = found.get("opendp", {}).get("rate")
+    beside = {"peer": "opendp", "theirs": peer / 1e6} if peer else {}
+    goal, rate = JOBS[name].goal, found["tightrope"].get("rate", math.nan)
+    wanted = {} if math.isnan(goal) else {"goal": f"{goal / 1e6:g}", "met": rate >= goal}
+    note = "; ".join(f"{tool}: {said['failed']}" for tool, said in found.items() if _broke(said))
+    measured, alone = "M draws a CPU s", found["numpy alone"].get("rate", math.nan)
+    return [
+        Line("noise", name, measured, rate / 1e6, **beside, larger=True, **wanted, note=note),
+        Line("noise", name, f"{measured}, numpy alone", alone / 1e6, **beside, larger=True),
+        Line("noise", name, "CPU s of the first 2²⁴", found["tightrope"].get("first", math.nan)),
+    ]
+
+
+def _broke(said: dict[str, Any]) -> bool:
+    return "failed" in said and "NotImplementedError" not in said["failed"]
 
 
 def main() -> None:
@@ -166,6 +190,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=10_000_000)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--worker", choices=TOOLS, help=argparse.SUPPRESS)
+    option(parser)
     options = parser.parse_args()
     if options.worker:
         print(json.dumps(measure(options.worker, JOBS[options.job[0]], options)))

@@ -24,9 +24,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from lines import Line, option, write
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +39,8 @@ KEYS = 200
 GROUP = 5_000_000
 HEAVY = (4, 4, 4, 4, 5, 5, 6, 7)
 """Rows of those who have more than three."""
+GOALS_BESIDE = {"CPU s": 5.0}
+"""Times less than OpenDP that are wanted; as little otherwise."""
 GOAL_SECONDS, GOAL_RATIO, GOAL_MEBIBYTES = 5.0, 3.0, 2048
 
 
@@ -176,18 +181,20 @@ def in_process(job: str, path: Path, options: argparse.Namespace) -> dict[str, A
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def beside(path: Path, options: argparse.Namespace, ours: dict[str, Any]) -> None:
-    """OpenDP's seconds, memory and errors, and how many times ours they are."""
+def beside(path: Path, options: argparse.Namespace, ours: dict[str, Any]) -> list[Line]:
+    """OpenDP's seconds, memory and errors, and how many times ours they are. Raises where it fails."""
     script = str(Path(__file__).parent / "peers/opendp_release.py")
     command = [options.opendp, script, str(path), str(options.repeat)]
     theirs = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
-    truth = exact(path)
+    truth, out = exact(path), []
     print(f"\n{'three questions':26} {'Tightrope':>10} {'OpenDP':>10} {'ratio':>7}")
     for name, values in {
         "CPU s": [statistics.median(one["cpu"]) for one in (ours, theirs)],
         "wall s": [statistics.median(one["wall"]) for one in (ours, theirs)],
         "peak MiB": [one["mebibytes"] for one in (ours, theirs)],
-        "error of a count": [statistics.fmean(a["count_error"] for a in one["answers"]) for one in (ours, theirs)],
+        "error of a count, as declared": [
+            statistics.fmean(a["count_error"] for a in one["answers"]) for one in (ours, theirs)
+        ],
         "error of a mean": [mean_error(one["answers"], truth) for one in (ours, theirs)],
         "error of the median": [
             statistics.fmean(abs(a["median"] - truth["median"]) for a in one["answers"]) for one in (ours, theirs)
@@ -195,6 +202,10 @@ def beside(path: Path, options: argparse.Namespace, ours: dict[str, Any]) -> Non
     }.items():
         ratio = f"{values[1] / values[0]:.2f}" if values[0] else "–"
         print(f"{name:26} {values[0]:10.4g} {values[1]:10.4g} {ratio:>7}")
+        line = Line("release", f"three questions, {options.rows:.0e} rows", name, values[0], "opendp", values[1])
+        wanted = GOALS_BESIDE.get(name, 1.0)
+        out.append(replace(line, goal=f"{wanted:g} ×", met=line.ratio >= wanted))
+    return out
 
 
 def exact(path: Path) -> dict[str, Any]:
@@ -223,8 +234,8 @@ def report(path: Path, options: argparse.Namespace) -> None:
         )
         print(f"peak {found[options.only]['mebibytes']:.0f} MiB")
         return
-    if options.opendp:
-        beside(path, options, found["release, three questions"])
+    lines, notes = compared(path, options, found["release, three questions"])
+    write(options.json, [*lines, *lines_of(found, options.rows)], notes)
     wall = {job: statistics.median(result["wall"]) for job, result in found.items()}
     cpu = {job: statistics.median(result["cpu"]) for job, result in found.items()}
     print(f"{'job':26} {'wall s':>7} {'first':>7} {'CPU s':>7} {'x person':>9} {'CPU x':>7} {'peak MiB':>9}")
@@ -239,6 +250,35 @@ def report(path: Path, options: argparse.Namespace) -> None:
         print(f"{job}: goal {goal}: {'met' if met else 'MISSED'}")
 
 
+def compared(path: Path, options: argparse.Namespace, ours: dict[str, Any]) -> tuple[list[Line], list[str]]:
+    """The lines beside OpenDP, or why there are none."""
+    if not options.opendp:
+        return [], ["opendp was not asked for"]
+    try:
+        return beside(path, options, ours), []
+    except subprocess.CalledProcessError as error:
+        return [], [f"opendp failed: {(error.stderr.strip().splitlines() or ['died'])[-1][:90]}"]
+
+
+def lines_of(found: dict[str, dict[str, Any]], rows: int) -> list[Line]:
+    """Ours beside a bare GROUP BY person, which is no peer, but a floor; seconds have a goal at ten million rows."""
+    middle = {kind: {job: statistics.median(said[kind]) for job, said in found.items()} for kind in ("wall", "cpu")}
+    out = []
+    for job in list(JOBS)[2:5]:
+        name, times = f"{job}, {rows:.0e} rows", middle["wall"][job] / middle["wall"]["GROUP BY person"]
+        enough, small = middle["wall"][job] <= GOAL_SECONDS, found[job]["mebibytes"] <= GOAL_MEBIBYTES
+        wall: dict[str, Any] = {"goal": f"{GOAL_SECONDS:g}", "met": enough} if rows >= 10_000_000 else {}
+        out += [
+            Line("release", name, "CPU s", middle["cpu"][job]),
+            Line("release", name, "wall s", middle["wall"][job], **wall),
+            Line(
+                "release", name, "wall, times GROUP BY person", times, goal=f"{GOAL_RATIO:g}", met=times <= GOAL_RATIO
+            ),
+            Line("release", name, "peak MiB", found[job]["mebibytes"], goal=f"{GOAL_MEBIBYTES}", met=small),
+        ]
+    return out
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
@@ -247,6 +287,7 @@ def main() -> None:
     parser.add_argument("--memory-limit", help="DuckDB's memory_limit for collect, for example 1GB")
     parser.add_argument("--opendp", help="a Python that has opendp[polars]: compare with it")
     parser.add_argument("--only", choices=JOBS, help="measure this job alone")
+    option(parser)
     parser.add_argument("--job", choices=JOBS, help=argparse.SUPPRESS)
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

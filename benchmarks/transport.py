@@ -28,10 +28,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from lines import Line, option, write
 
 Answer = tuple[float, float]
 """The distance, and the gap to the proven bound."""
 Solve = Callable[[], Answer]
+ENOUGH, PATIENCE = 20, 180
+"""CPU seconds after which a job is not repeated; seconds after which a tool is stopped."""
 EPSILON = 1.0
 """Of the metric map, per cell."""
 
@@ -188,7 +191,7 @@ def jobs(size: int) -> dict[str, Job]:
         "W_inf 2000": Job(lambda: plane(2000), lambda problem: our_points(problem, math.inf), goal=1),
         f"line {size} plan": Job(lambda: scores(size), our_line, small=lambda: scores(50)),
         f"line {size}": Job(lambda: scores(size), our_line_value, pot_line, small=lambda: scores(50)),
-        **{f"metric map {side}x{side}": metric_map(side) for side in (4, 6)},
+        **{f"metric map {side}x{side}": metric_map(side) for side in (4, 6, 8)},
     }
 
 
@@ -212,6 +215,8 @@ def measure(job: Job, tool: str, repeat: int) -> None:
     before, memory, times = peak(), 0.0, []
     solve = make(problem)
     for k in range(repeat):
+        if sum(times) > ENOUGH:
+            break
         start = time.process_time()
         distance, gap = solve()
         times.append(time.process_time() - start)
@@ -223,21 +228,73 @@ def asked(name: str, tool: str, options: argparse.Namespace) -> dict[str, float]
     python = options.peers if tool == "qif" else sys.executable
     command = [python, __file__, "--job", name, "--tool", tool]
     command += ["--repeat", str(options.repeat), "--size", str(options.size)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def row(name: str, job: Job, options: argparse.Namespace) -> str:
-    ours = asked(name, "ours", options)
+def row(name: str, job: Job, options: argparse.Namespace) -> tuple[str, list[Line]]:
+    try:
+        ours = asked(name, "ours", options)
+    except subprocess.TimeoutExpired:
+        note = f"no answer within {PATIENCE} s"
+        return f"{name:<22} {note}", [
+            Line("transport", name, "CPU s", math.nan, goal="an answer", met=False, note=note)
+        ]
+    peer = theirs(name, job, options)
+    return shown(name, job, ours, peer), lines_of(name, job, ours, peer)
+
+
+def theirs(name: str, job: Job, options: argparse.Namespace) -> dict[str, float] | str | None:
+    """What the peer took, why there is nothing, or None where no peer is asked."""
+    if job.theirs is None:
+        return None
+    if not installed(job.peer, options):
+        return f"{job.peer} is not installed and skipped"
+    try:
+        return asked(name, job.peer, options)
+    except subprocess.TimeoutExpired:
+        return f"{job.peer}: no answer within {PATIENCE} s"
+    except subprocess.CalledProcessError as error:
+        return f"{job.peer} failed: {(error.stderr.strip().splitlines() or ['died'])[-1][:90]}"
+
+
+def lines_of(name: str, job: Job, ours: dict[str, float], peer: dict[str, float] | str | None) -> list[Line]:
+    """CPU, memory and, of the metric map, what it loses."""
+    there = peer if isinstance(peer, dict) else {}
+    tool, goals = job.peer if there else "", {"CPU s": "", "peak MB": ""}
+    values = {"CPU s": (ours["time"], there.get("time", math.nan)), "peak MB": (ours["memory"], _memory(there))}
+    if job.goal < math.inf:
+        goals["CPU s"] = f"{job.goal:g}"
+    elif there and job.ratios[0] < math.inf:
+        goals = {"CPU s": f"{1 / job.ratios[0]:g} ×", "peak MB": f"{1 / job.ratios[1]:g} ×"}
+    wanted = {"CPU s": min(job.goal, job.ratios[0] * there.get("time", math.inf))}
+    wanted["peak MB"] = job.ratios[1] * _memory(there) if there else math.inf
+    note = peer if isinstance(peer, str) else ""
+    out = []
+    for kind, (own, other) in values.items():
+        goal = {"goal": goals[kind], "met": own <= wanted[kind]} if goals[kind] else {}
+        out.append(Line("transport", name, kind, own, tool, other, **goal, note=note))
+    if job.peer == "qif":
+        loss = ours["distance"], tool, there.get("distance", math.nan)
+        out.append(
+            Line("transport", name, "expected distance", *loss, note=f"at most {ours['gap']:.0e} above the optimum")
+        )
+    return out
+
+
+def _memory(found: dict[str, float]) -> float:
+    return max(found["memory"], 0.1) if found else math.nan
+
+
+def shown(name: str, job: Job, ours: dict[str, float], peer: dict[str, float] | str | None) -> str:
     text = f"{name:<22}{ours['time']:>9.3f}{ours['memory']:>9.0f}{ours['gap']:>10.1e}"
     met = ours["time"] <= job.goal
-    if job.theirs is None:
+    if peer is None:
         return text + f"{'':>36}  {verdict(job, met)}"
-    if not installed(job.peer, options):
-        return text + f"  {job.peer} is not installed and skipped"
-    peer = asked(name, job.peer, options)
-    ratios = ours["time"] / peer["time"], ours["memory"] / max(peer["memory"], 0.1)
+    if isinstance(peer, str):
+        return f"{text}  {peer}"
+    ratios = ours["time"] / peer["time"], ours["memory"] / _memory(peer)
     met = met and all(ratio <= goal for ratio, goal in zip(ratios, job.ratios, strict=True))
     off = abs(ours["distance"] / peer["distance"] - 1)
     text += f"{peer['time']:>9.3f}{peer['memory']:>9.0f}{ratios[0]:>9.3f}{ratios[1]:>9.3f}"
@@ -266,14 +323,19 @@ def main() -> None:
     usual = Path("/tmp/peers/bin/python")
     peers = str(usual) if usual.exists() else sys.executable
     parser.add_argument("--peers", default=peers, help="the python of the environment that has qif")
+    option(parser)
     options = parser.parse_args()
     every = jobs(options.size)
     if options.tool:
         return measure(every[options.job[0]], options.tool, options.repeat)
     print(f"{'':<22}{'Tightrope':>28}{'POT or qif':>18}{'ratio':>18}")
     print(f"{'job':<22}{'CPU s':>9}{'MB':>9}{'gap':>10}{'CPU s':>9}{'MB':>9}{'CPU':>9}{'MB':>9}")
+    lines: list[Line] = []
     for name in options.job or every:
-        print(row(name, every[name], options), flush=True)
+        text, found = row(name, every[name], options)
+        lines += found
+        print(text, flush=True)
+        write(options.json, lines)
     return None
 
 
