@@ -12,6 +12,7 @@ from scipy import optimize, sparse, special, stats
 import tightrope as tr
 from tightrope.audit import OneRun, one_run
 from tightrope.errors import InputError
+from tightrope.randomness.source import InsecureSeeded
 
 BY_LUCK = 1e-9
 
@@ -166,26 +167,27 @@ def reports(draw: np.random.Generator, canaries: int, epsilon: float) -> tuple[n
 
 def test_it_holds_as_often_as_it_says_and_comes_near() -> None:
     """1 000 runs of randomised response, of which each is wrong with probability 5 % at most."""
-    draw, found = np.random.default_rng(5), []
+    draw, found, lots = np.random.default_rng(5), [], InsecureSeeded(5)
     for _ in range(1_000):
         scores, included = reports(draw, 400, 1.0)
         most = int(scores.sum())
         guesses = 2 * min(most, 400 - most, 150)
-        found.append(one_run(scores, included, guesses=guesses, confidence=0.95))
+        found.append(one_run(scores, included, guesses=guesses, confidence=0.95, randomness=lots))
     wrong = sum(one.p_value(1.0, 0.0) < 0.05 for one in found)
     assert 0 < wrong <= stats.binom.isf(BY_LUCK, 1_000, 0.05)
     assert 0.5 < np.median([one.epsilon(0.0) for one in found[:50]]) < 1.0
 
 
 def test_a_claim_is_refuted_or_what_could_be_seen_is_said() -> None:
-    draw = np.random.default_rng(6)
-    found = one_run(*reports(draw, 2_000, 2.0), guesses=1_900)
+    draw, lots = np.random.default_rng(7), InsecureSeeded(7)
+    found = one_run(*reports(draw, 2_000, 2.0), guesses=1_900, randomness=lots)
     assert found.against(tr.Budget(epsilon=1, delta=1e-6)).refuted
     spared = found.against(tr.Budget(epsilon=2, delta=1e-6))
     seen = spared.could_have_seen["randomised response"]
     assert not spared.refuted and 2 < seen < 3
     assert str(spared).endswith("(randomised response)")
-    refuted = sum(one_run(*reports(draw, 2_000, seen), guesses=1_900).against([(2, 1e-6)]).refuted for _ in range(80))
+    again = (one_run(*reports(draw, 2_000, seen), guesses=1_900, randomness=lots) for _ in range(80))
+    refuted = sum(one.against([(2, 1e-6)]).refuted for one in again)
     assert refuted > stats.binom.ppf(1e-6, 80, 0.5)
     assert found.delta(1.0) > 0 and found.against([(1, 0)]).proven_delta == found.delta(1.0)
 
@@ -205,3 +207,12 @@ def test_a_claim_is_refuted_or_what_could_be_seen_is_said() -> None:
 def test_what_is_no_run_is_refused(scores: list[float], included: list[int], guesses: int) -> None:
     with pytest.raises(InputError):
         one_run(scores, included, guesses=guesses)
+
+
+@pytest.mark.parametrize("guesses", [1, 60, 400])
+def test_equal_scores_tell_nothing_however_the_canaries_are_listed(guesses: int) -> None:
+    """By chance it is seen otherwise once in 10¹² times."""
+    included = np.repeat([True, False], 200)
+    for scores in (np.zeros(400), np.full(400, np.inf), np.tile([1.0, 0.0], 200)):
+        found = one_run(scores, included, guesses=guesses, confidence=1 - 1e-12)
+        assert found.epsilon(0.0) == 0.0

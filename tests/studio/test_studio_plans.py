@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.studio.conftest import WISHES, Page, table
+from tightrope.certificates.words.chances import times
+from tightrope.certificates.words.guesses import Guesses
 from tightrope.cli.main import app
 from tightrope.studio.desk import Place
 from tightrope.studio.offers import LADDERS, around, ladders, stricter
@@ -173,3 +175,20 @@ def test_an_error_is_kept_as_words() -> None:
     worker = Worker(compute, lambda error: type(error).__name__)
     worker.want([1])
     assert worker.wait(1, 60) == Failed("ValueError")
+
+
+def test_every_number_of_the_promise_is_rounded_where_certificates_are(page: Page) -> None:
+    """The page rounds nothing itself: it would have rounded a 66th guess away."""
+    shown = page.exact(WISHES)["figures"]
+    assert shown["guesses"] == Guesses.of(shown["attack_success"]).right
+    assert shown["likelier"] in (times(1.0), times(0.999))
+    assert "Math." not in page.get("/show.js").text
+
+
+@pytest.mark.parametrize("said", ["NaN", "sNaN", "Infinity", "-1", "1e999999", "1e-999999", "1e999999999"])
+@pytest.mark.parametrize("place", ["value", "delta"])
+def test_a_number_that_is_none_is_a_problem_in_words(page: Page, place: str, said: str) -> None:
+    promise = {"said": "epsilon", "value": "1", "delta": "1e-6", place: said}
+    answer = page.ask("look", {**WISHES, "promise": promise})
+    assert answer.status == 400 or answer.json()["state"] in ("problem", "working", "bound")
+    assert page.ask("price", {**WISHES, "promise": promise}).status == 400

@@ -18,6 +18,8 @@ from tightrope.audit.claims import Claimed, claimed_points
 from tightrope.audit.verdicts import Verdict, seen_of
 from tightrope.errors import InputError
 from tightrope.numerics.checks import inner_probability, non_negative, probability, whole
+from tightrope.randomness.source import Source
+from tightrope.randomness.stream import Stream
 
 LARGEST = 60.0
 """Nats beyond which no ε is sought."""
@@ -126,8 +128,17 @@ def _last(passes: Callable[[float], bool], low: float) -> float:
     return low
 
 
-def one_run(scores: ArrayLike, included: ArrayLike, *, guesses: int, confidence: float = 0.99) -> OneRun:
+def one_run(
+    scores: ArrayLike,
+    included: ArrayLike,
+    *,
+    guesses: int,
+    confidence: float = 0.99,
+    randomness: Source | None = None,
+) -> OneRun:
     """The canaries with the highest scores are guessed to be in, those with the lowest to be out, the rest is left.
+
+    Among equal scores it is drawn by lot who is guessed: their order may tell who was in.
 
     ``scores``: one number a canary, higher where it looks as if it had been in the data; ``included``: whether it was.
     ``guesses`` is how many are guessed, half of them each way; fix it before looking at ``included``. ``confidence`` is
@@ -147,7 +158,7 @@ def one_run(scores: ArrayLike, included: ArrayLike, *, guesses: int, confidence:
     if not np.isin(truth, (0, 1)).all():
         raise InputError("included", "other values", "True or False, or 1 and 0")
     whole("guesses", guesses)
-    order = np.argsort(-values, kind="stable")
+    order = np.lexsort(((randomness or Stream()).words(len(values)), -values))
     most, least = order[: (guesses + 1) // 2], order[len(order) - guesses // 2 :]
     correct = int(truth[most].astype(bool).sum()) + int((~truth[least].astype(bool)).sum())
     return OneRun(len(values), guesses, min(correct, guesses), confidence)

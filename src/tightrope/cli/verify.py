@@ -50,14 +50,14 @@ def _claims(file: Path | None) -> list[Claim]:
 
     remedy = "give the certificate.json of a release, or what noise, account, dpsgd --json or ledger export printed"
     try:
-        from tightrope.verify.check import checked
+        from tightrope.verify.check import checked, document_text
     except ImportError:
         raise MissingExtraError("python-flint", "verify") from None
     if file is None:
         raise InputError("FILE", None, "a document that tightrope wrote", remedy)
     try:
         with working("Computing every claim again ..."):
-            return checked(file.read_text(encoding="utf-8"))
+            return checked(document_text(file))
     except OSError as problem:
         raise InputError("FILE", str(file), f"a file that can be read ({problem.strerror})", remedy) from None
     except ValueError as problem:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tightrope.certificates.printable import printable
+from tightrope.certificates.words.chances import times
 from tightrope.certificates.words.digits import UP, one_in, percent, significant
+from tightrope.certificates.words.guesses import Guesses
 from tightrope.report.words.wording import withheld
 from tightrope.studio.needed import close_words, rows_needed, rows_words
 
@@ -34,7 +35,8 @@ def figures(file: PlanFile) -> Json:
         "success": percent(success, UP),
         "total_variation": percent(eta, UP),
         "epsilon": significant(epsilon, 3, UP),
-        "likelier": significant(math.exp(min(epsilon, 700.0)), 3, UP),
+        "likelier": times(epsilon),
+        "guesses": Guesses.of(success).right,
         "delta": significant(data["delta"], 2, UP),
         "slack": one_in(data["delta"]) if data["delta"] > 0 else "never",
         "share": data["share"],

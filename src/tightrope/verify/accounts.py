@@ -7,7 +7,7 @@ from typing import Any
 
 from flint import arb
 
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, Claim, bounded, digits, fact, unchecked
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, Claim, TooMuchError, bounded, digits, fact, unchecked
 from tightrope.verify.laws import Curve, Grid, Law, composed
 from tightrope.verify.promises import exactly, grids_of, least_of
 from tightrope.verify.steps import Profile, gaussian, law_of, profile_of, turned
@@ -34,7 +34,8 @@ def training_claims(data: dict[str, Any]) -> list[Claim]:
         step |= {"sensitivity": 2, "subset": [data["batch"], data["examples"]]}
     rate = fact("sampling_rate", data["sampling_rate"], data["batch"] / data["examples"])
     other = unchecked("comparison, picture", "what others state, and a file")
-    return [rate, *_claims(data, [step], [data], []), other]
+    whose = fact("neighbours", data["neighbours"], "add-remove" if data["sampling"] == "poisson" else "replace-one")
+    return [rate, whose, *_claims(data, [step], [data], []), other]
 
 
 def _claims(data: dict[str, Any], steps: Any, epsilons: Any, deltas: Any) -> list[Claim]:
@@ -72,7 +73,10 @@ def _refined(data: dict[str, Any], ways: list[list[tuple[Profile, int]]], epsilo
     least = least_of(*(row["delta"] for row in (*epsilons, *deltas)))
     claims: list[Claim] = []
     for step in ACCOUNT_STEPS:
-        lows, highs = ([Curve(grid, _law(grid, way)) for way in ways] for grid in grids_of(step, least))
+        try:
+            lows, highs = ([Curve(grid, _law(grid, way)) for way in ways] for grid in grids_of(step, least))
+        except TooMuchError as problem:
+            return claims or [Claim("everything", "", str(problem), OPEN)]
         claims = [*_bounds(data, (lows, highs), epsilons, deltas)]
         near = any(claim.found.endswith(("times 1.01", "times 1.001")) for claim in claims)
         found = {claim.verdict for claim in claims}

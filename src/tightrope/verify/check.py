@@ -11,9 +11,20 @@ from typing import Any
 import flint
 
 from tightrope.verify.accounts import account_claims, training_claims
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, BrokenError, Claim, verdict
+from tightrope.verify.claims import (
+    CONFIRMED,
+    OPEN,
+    REFUTED,
+    UNCHECKED,
+    BrokenError,
+    Claim,
+    TooMuchError,
+    unchecked,
+    verdict,
+)
 from tightrope.verify.couplings import coupling_claims
 from tightrope.verify.findings import findings_claims
+from tightrope.verify.forms import FORMS
 from tightrope.verify.ledgers import ledger_claims
 from tightrope.verify.noises import noise_claims
 from tightrope.verify.promises import release_claims
@@ -22,8 +33,8 @@ PRECISION = 400
 """Binary digits of the intervals."""
 CODES = {CONFIRMED: 0, REFUTED: 1, OPEN: 4}
 """Exit codes; 2 for what is no document of ours."""
-VERSIONS = {"release certificate": (1, 2), "noise certificate": (1, 2)}
-"""Versions that are known, where there is more than the first."""
+MOST_TEXT = 1 << 26
+"""Bytes of a document that are read."""
 KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
     "release certificate": release_claims,
     "noise certificate": noise_claims,
@@ -32,34 +43,74 @@ KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
     "ledger": ledger_claims,
     "findings": findings_claims,
     "training account": training_claims,
-    "release result": lambda data: release_claims(data["certificate"]),
+    "release result": lambda data: [
+        *release_claims(data["certificate"]),
+        unchecked("title, answers, costs, about", "what was answered: the certificate alone is computed again"),
+    ],
 }
 
 
 def checked(text: str) -> list[Claim]:
     """Every claim of a document; raises ``ValueError`` for what is none of ours."""
-    data = json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
-    if isinstance(data, dict) and "document" not in data and isinstance(data.get("certificate"), dict):
-        data = data["certificate"]  # what tightrope noise --json prints around one
-    kind = data.get("document") if isinstance(data, dict) else None
+    data, around = _inner(_parsed(text))
+    kind = data["document"] if isinstance(data, dict) and isinstance(data.get("document"), str) else None
     if kind not in KINDS:
-        raise ValueError(f"expected a document of one of {', '.join(KINDS)}; got {kind!r}")
-    if data.get("version") not in VERSIONS.get(kind, (1,)):
-        raise ValueError(f"expected a {kind} of a version in {VERSIONS.get(kind, (1,))}, got {data.get('version')!r}")
+        raise ValueError(f"expected a document of one of {', '.join(KINDS)}; got {kind!a}")
+    FORMS[kind](kind, data)
     flint.ctx.prec = PRECISION
     try:
-        return KINDS[kind](data)
+        return [*KINDS[kind](data), *around]
     except BrokenError as broken:
         return [Claim(kind, "", str(broken), REFUTED)]
+    except TooMuchError as problem:
+        return [Claim(kind, "", str(problem), OPEN)]
     except (KeyError, TypeError, ArithmeticError, AttributeError, IndexError) as problem:
         raise ValueError(f"expected a {kind} as it was written: {type(problem).__name__} {problem}") from problem
 
 
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("tables within tables within tables: no document of ours") from None
+
+
+def _inner(data: Any) -> tuple[Any, list[Claim]]:
+    """The certificate in what ``tightrope noise --json`` prints around one; what stands around it is not checked."""
+    if not isinstance(data, dict) or "document" in data or not isinstance(data.get("certificate"), dict):
+        return data, []
+    others = ", ".join(name for name in data if name != "certificate")
+    return data["certificate"], [unchecked(others, "stands around the certificate, which alone is computed again")]
+
+
+def document_text(path: Path) -> str:
+    """The text of a file that somebody was handed; raises ``ValueError`` for one that is far too long."""
+    with path.open("rb") as file:
+        content = file.read(MOST_TEXT + 1)
+    if len(content) > MOST_TEXT:
+        raise ValueError(f"a file of more than {MOST_TEXT} bytes: no document of ours")
+    return content.decode("utf-8")
+
+
 def told(claims: list[Claim]) -> str:
-    """One line a claim, and the verdict."""
-    lines = [f"{one.verdict:13}  {one.name}  {one.stated}  {one.found}" for one in claims]
-    count = sum(one.verdict == CONFIRMED for one in claims)
-    return "\n".join([*lines, f"{verdict(claims).upper()}: {count} claims confirmed, each on the side of the people."])
+    """One line a claim, and the verdict; what a document says begins no line and moves no cursor."""
+    lines = ["  ".join(map(_shown, (f"{one.verdict:13}", one.name, one.stated, one.found))) for one in claims]
+    return "\n".join([*lines, f"{verdict(claims).upper()}: {_counted(claims)}."])
+
+
+def _shown(text: str) -> str:
+    """Printable on one line, whatever a document holds."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def _counted(claims: list[Claim]) -> str:
+    """How many claims of each verdict, and how many only up to a factor."""
+    counts = {one: sum(claim.verdict == one for claim in claims) for one in (CONFIRMED, REFUTED, OPEN, UNCHECKED)}
+    nearly = sum(claim.nearly for claim in claims)
+    parts = [f"{count} {word}" for word, count in counts.items() if count or word == CONFIRMED]
+    if nearly:
+        parts[0] += f" ({nearly} of them for a little more than is stated: the line says how much)"
+    return f"of {len(claims)} lines {', '.join(parts)}"
 
 
 def _refused(constant: str) -> None:
@@ -75,7 +126,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     """``python check.py FILE``: exit 0 confirmed, 1 refuted, 4 neither, 2 no document of ours."""
     try:
-        claims = checked(Path(sys.argv[1]).read_text(encoding="utf-8"))
+        claims = checked(document_text(Path(sys.argv[1])))
     except (ValueError, OSError, IndexError) as problem:
         sys.stderr.write(f"check: {problem}\n")
         sys.exit(2)

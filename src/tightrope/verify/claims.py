@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 CONFIRMED, REFUTED, OPEN, UNCHECKED = "confirmed", "refuted", "not confirmed", "not checked"
 CLOSE, LOOSE = 1e-6, 1e-2
+FINE = 1e-12, 1e-9, CLOSE, 1e-5, 1e-4, 1e-3
+TIMES, AT_MORE = "confirmed for the stated bound times", "confirmed at epsilon +"
 """A bound is confirmed up to the first part of itself; further above the truth than the second, none is ours."""
 
 
@@ -18,6 +20,16 @@ class BrokenError(ValueError):
     """Parts of a document that exclude each other."""
 
 
+class TooMuchError(ValueError):
+    """More work than somebody who was handed a file should have to wait for: what it is for is left open."""
+
+
+def affordable(work: int, most: int, words: str) -> None:
+    """Raise ``TooMuchError`` for more than ``most``."""
+    if work > most:
+        raise TooMuchError(f"{words}: more than {most}, so that it was not computed")
+
+
 class Claim(NamedTuple):
     """A place in the document, what stands there, what was found, and whether that confirms it."""
 
@@ -25,6 +37,11 @@ class Claim(NamedTuple):
     stated: str
     found: str
     verdict: str
+
+    @property
+    def nearly(self) -> bool:
+        """Whether what was shown is a little more than what is stated."""
+        return self.verdict == CONFIRMED and any(words in self.found for words in (TIMES, AT_MORE))
 
 
 def fact(name: str, stated: object, wanted: object) -> Claim:
@@ -56,8 +73,8 @@ def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = Tru
             return Claim(name, said, f"{found}: true, but not what follows from the tables", REFUTED)
         return Claim(name, said, found, CONFIRMED)
     if stated * (1 + close) >= high:
-        factor = next(part for part in (CLOSE, 1e-5, 1e-4, 1e-3, close) if stated * (1 + part) >= high)
-        return Claim(name, said, f"{found}: confirmed for the stated bound times {1 + factor}", CONFIRMED)
+        factor = next(part for part in (*FINE, close) if stated * (1 + part) >= high)
+        return Claim(name, said, f"{found}: {TIMES} {1 + factor}", CONFIRMED)
     return Claim(name, said, f"{found}: the stated bound could not be shown", OPEN)
 
 

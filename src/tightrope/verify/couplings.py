@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from tightrope.verify.claims import Claim, at_most, fact, unchecked
+from tightrope.verify.claims import BrokenError, Claim, at_most, fact, unchecked
 
 DRAWN = 1 << 128
 OFF = Fraction(1, 1 << 100)
@@ -49,4 +49,6 @@ def _group(name: str, group: dict[str, Any], target: list[Fraction]) -> Iterator
 
 
 def _table(table: dict[str, Any]) -> dict[int, int]:
+    if len(set(table["outcomes"])) != len(table["outcomes"]):
+        raise BrokenError("a point that stands twice in one table")
     return dict(zip(table["outcomes"], (int(weight, 16) for weight in table["weights"]), strict=True))

@@ -14,12 +14,18 @@ from typing import Any, NamedTuple
 
 from flint import arb, fmpz, fmpz_poly
 
+from tightrope.verify.claims import affordable
+
 Atom = tuple[Any, Any, Any]
 """Mass under P, mass under Q (both arb), and the loss log P/Q."""
 
 
 NUDGE = -40
 """Rounded down, a loss that is short of a grid point by 2^NUDGE nats counts there: its law is asked at a larger ε."""
+
+
+LARGEST_LAW, MOST_SPENT = 1 << 19, 1 << 22
+"""Grid points of one law, and of all that is computed on one grid."""
 
 
 class Law(NamedTuple):
@@ -40,7 +46,14 @@ class Grid:
         self.nudge = arb(0) if up else arb(2) ** NUDGE
         self.gap, self.one = 1 - self.ratio, fmpz(1) << bits
         self._powers: dict[int, Any] = {}
+        self.spent = 0
         self.upwards = self if up else Grid(step, bits, faint=faint)
+
+    def spend(self, points: int) -> None:
+        """Raise ``TooMuchError`` for a law of too many points, or for too many of them in all."""
+        self.spent += points
+        affordable(points, LARGEST_LAW, "grid points of a law")
+        affordable(self.spent, MOST_SPENT, "grid points of all laws")
 
     def power(self, place: int) -> Any:
         """E^(place · step)."""
@@ -75,6 +88,7 @@ class Grid:
             above = (p - q * self.power(low)) / self.gap
             for at, part in ((low, p - above), (low + 1, above)):
                 found[at] = found.get(at, fmpz(0)) + self.mass(part)
+        self.spend(max(found, default=0) - min(found, default=0))
         if not found:
             return Law(0, [fmpz(0)], self.mass(infinite))
         first, last = min(found), max(found)
@@ -82,6 +96,7 @@ class Grid:
 
     def of_curve(self, profile: Callable[[Any], Any], low: int, high: int) -> Law:
         """The law whose profile joins the given one at the grid's points (linear in e^ε): above it, as it is convex."""
+        self.spend(high - low)
         values = [self.mass(profile(self.step * k)) for k in range(low, high + 1)]
         return self._of_values(values, low, self.one)
 
@@ -112,6 +127,7 @@ class Grid:
 
     def both(self, one: Law, other: Law) -> Law:
         """The losses of both, added."""
+        self.spend(len(one.masses) + len(other.masses))
         product = (fmpz_poly(one.masses) * fmpz_poly(other.masses)).coeffs()
         overlap = one.infinite * other.infinite
         overlap = overlap >> self.bits if self.up else -(-overlap >> self.bits)

@@ -20,8 +20,8 @@ def ledger_claims(data: dict[str, Any]) -> list[Claim]:
     claims = [*_chain(data["ledger"], entries), *_texts(data["documents"], entries)]
     for dataset in dict.fromkeys(entry["dataset"] for entry in entries):
         claims += _sums(dataset, [entry for entry in entries if entry["dataset"] == dataset])
-    why = "entries left out at the end show in the entry of a newer certificate alone: tightrope ledger check"
-    return [*claims, unchecked("the last entry", why)]
+    why = "entries left out at the end, or a ledger written anew, show in what a certificate says of its entry alone"
+    return [*claims, unchecked("the last entry", f"{why}: tightrope ledger check")]
 
 
 def sha256(text: str) -> str:

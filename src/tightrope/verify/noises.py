@@ -66,7 +66,7 @@ def _largest(noise: Noise, shift: int, releases: int) -> Any:
 
 def _profile(ends: Ends, epsilon: Any, largest: Any) -> tuple[Any, Any]:
     """The ends of δ(ε); 0 from the largest loss on."""
-    if largest is not None and epsilon * (1 + CLOSE**2) >= largest:
+    if largest is not None and epsilon >= largest:
         return arb(0), arb(0)
     return ends[0].delta(epsilon), ends[1].delta(epsilon)
 

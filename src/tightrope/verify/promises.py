@@ -10,12 +10,24 @@ from typing import Any
 
 from flint import arb
 
-from tightrope.verify.claims import OPEN, REFUTED, BrokenError, Claim, at_most, bounded, fact, unchecked
+from tightrope.verify.claims import (
+    AT_MORE,
+    OPEN,
+    REFUTED,
+    TIMES,
+    BrokenError,
+    Claim,
+    TooMuchError,
+    at_most,
+    bounded,
+    fact,
+    unchecked,
+)
 from tightrope.verify.laws import Curve, Grid, Law
 from tightrope.verify.releases import Composition
 
 STEPS = (6, 8, 10, 12)
-"""Grids of 2^−n nats, one after the other, until everything is confirmed or something is refuted."""
+"""Grids of 2^−n nats, one after the other, until everything is confirmed as it stands or something is refuted."""
 FEW_WAYS, MOST_WAYS = 2500, 40_000
 """Compositions that the ways of one person's rows take: up to the first, the writer tries each and is tight."""
 BESIDE = 1e-11
@@ -33,17 +45,22 @@ def exactly(value: object) -> Any:
 def refined(
     law: Callable[[Grid], Law], least: float, judged: Callable[[Ends], list[Claim]], spacing: Fraction | None = None
 ) -> list[Claim]:
-    """Claims about a law, on finer and finer grids while any is open; ``least`` is the smallest δ that matters.
+    """Claims about a law, on finer and finer grids while one is open, or shown up to a factor alone.
+
+    ``least`` is the smallest δ that matters.
 
     A grid divides the ``spacing`` of the losses, where they have one: no loss is between its points then.
     """
     claims: list[Claim] = []
     for step in STEPS:
         grids = grids_of(step, least, spacing)
-        low, high = (Curve(grid, law(grid)) for grid in grids)
+        try:
+            low, high = (Curve(grid, law(grid)) for grid in grids)
+        except TooMuchError as problem:
+            return claims or [Claim("everything", "", str(problem), OPEN)]
         claims = judged((low, high))
         found = {claim.verdict for claim in claims}
-        if OPEN not in found or REFUTED in found:
+        if REFUTED in found or not (OPEN in found or any(TIMES in claim.found for claim in claims)):
             break
     return claims
 
@@ -68,6 +85,8 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
     except BrokenError as broken:
         return [Claim("mechanisms", "", str(broken), REFUTED)]
     claims = [*_spelled(data), *_parameters(data, composition)]
+    if not all(noise.unimodal for noise in composition.noises.values()):
+        return claims  # refuted: what follows holds for tables that fall from the middle
     ways = max(unit.ways for unit in composition.units)
     if ways > MOST_WAYS:
         return [
@@ -106,9 +125,21 @@ def _parameters(data: dict[str, Any], composition: Composition) -> Iterator[Clai
         yield fact("neighbours", bounds, (1, 1, 1))
     for place, one in enumerate(data["mechanisms"]):
         name, steps = f"mechanisms[{place}]", one["table_steps_per_row"]
-        yield at_most(f"{name}.rows", one["rows"], whose["rows_per_person"], one["rows"] <= whose["rows_per_person"])
+        yield from _bounded_as(name, one, whose)
         yield fact(f"{name}.factor", int(one["factor"]), -(-int(one["sensitivity_per_row"]) // steps))
         yield fact(f"{name}.table is unimodal", composition.noises[id(one)].unimodal, True)
+
+
+def _bounded_as(name: str, one: dict[str, Any], whose: dict[str, Any]) -> Iterator[Claim]:
+    """A mechanism counts the rows that the neighbours say; to one of a whole table a person may add once."""
+    own = one["rows"], one["rows_per_group"]
+    said, groups = (whose["rows_per_person"], whose["rows_per_group"]), whose["groups_per_person"]
+    if not one["by"] and own == (1, 1) != said:
+        yield unchecked(f"{name}.rows", f"1, of up to {said[0]} that a person may have: that each person adds once")
+        return
+    yield fact(f"{name}: rows, and rows in a group", own, said)
+    if one["by"] and one["groups"] < min(groups, one["rows"]):
+        yield unchecked(f"{name}.groups", f"{one['groups']}, of up to {groups}: that there are no more keys")
 
 
 def _promised(data: dict[str, Any], ends: Ends, largest: Any, *, tight: bool) -> Iterator[Claim]:
@@ -121,12 +152,13 @@ def _promised(data: dict[str, Any], ends: Ends, largest: Any, *, tight: bool) ->
     def below(name: str, at: object, stated: object, *, tight: bool = tight) -> Claim:
         epsilon = exactly(at)
         if largest is not None and epsilon + BESIDE >= largest:
-            return bounded(name, exactly(stated), arb(0), arb(0), tight=tight)
+            claim = bounded(name, exactly(stated), arb(0), arb(0), tight=tight)
+            return claim if epsilon >= largest else claim._replace(found=f"{claim.found}: {AT_MORE} {BESIDE}")
         claim = bounded(name, exactly(stated), low.delta(epsilon), high.delta(epsilon), tight=tight)
         if claim.verdict != OPEN:
             return claim
         beside = bounded(name, exactly(stated), low.delta(epsilon), high.delta(epsilon + BESIDE), tight=tight)
-        return beside._replace(found=f"{beside.found}, at epsilon + {BESIDE}") if beside.verdict != OPEN else claim
+        return beside._replace(found=f"{beside.found}: {AT_MORE} {BESIDE}") if beside.verdict != OPEN else claim
 
     delta = data["delta_exact"]
     yield below(f"epsilon: delta({data['epsilon']:.17g})", data["epsilon_exact"], delta, tight=False)
@@ -136,8 +168,8 @@ def _promised(data: dict[str, Any], ends: Ends, largest: Any, *, tight: bool) ->
         yield below(f"budget.points[{number}]: delta({epsilon})", epsilon, allowed, tight=False)
     for number, (at, stated) in enumerate(zip(data["profile"]["epsilon"], data["profile"]["delta"], strict=True)):
         yield below(f"profile.delta[{number}]: delta({at:.17g})", at, stated)
-    rates = data["tradeoff"]
-    for number, (alarms, stated) in enumerate(zip(*rates.values(), strict=True)):
+    rates = zip(*(data["tradeoff"][name] for name in ("false_positive_rate", "true_positive_rate")), strict=True)
+    for number, (alarms, stated) in enumerate(rates):
         share = exactly(alarms)
         name = f"tradeoff.true_positive_rate[{number}]: at {alarms}"
         yield bounded(name, exactly(stated), low.found(share), high.found(share), tight=tight)

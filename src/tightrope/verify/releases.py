@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from flint import arb
 
-from tightrope.verify.claims import BrokenError
+from tightrope.verify.claims import BrokenError, affordable
 from tightrope.verify.laws import Grid, Law, composed
-from tightrope.verify.tables import Noise
+from tightrope.verify.tables import MOST_CELLS, Noise
 
 T = TypeVar("T")
 SAME, LEAST_SPACING = 1e-11, 2.0**-14
@@ -94,6 +94,12 @@ class Composition:
 
     def __init__(self, mechanisms: Sequence[dict[str, Any]]) -> None:
         self.units = units_of(mechanisms)
+        cells = (
+            unit.largest * (2 * len(one["table"]["half"]) + unit.largest * one["table_steps_per_row"])
+            for unit in self.units
+            for one in unit.mechanisms
+        )
+        affordable(sum(cells), MOST_CELLS, "cells of all tables, under all shifts")
         known: dict[str, Noise] = {}
         self.noises = {}
         for one in mechanisms:

@@ -6,6 +6,8 @@ import ast
 from pathlib import Path
 
 ORDER = (
+    "shapes",
+    "forms",
     "claims",
     "laws",
     "tables",

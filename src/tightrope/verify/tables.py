@@ -9,12 +9,14 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from tightrope.verify.claims import BrokenError
+from tightrope.verify.claims import BrokenError, affordable
 from tightrope.verify.laws import Atom, Grid, Law
 
 TOTAL = 1 << 128
 MIDDLE = 64
 """Cells that show what the losses are multiples of."""
+MOST_CELLS = 1 << 21
+"""Cells of a table that are gone through, over all shifts that are tried."""
 
 
 class Noise:
@@ -26,6 +28,8 @@ class Noise:
         self.escape_in, self.escape = (0, 0) if tail is None else (int(tail["escape_in"]), int(tail["escape"]))
         if self.centre + 2 * sum(self.half) + 2 * self.escape_in != TOTAL:
             raise BrokenError("weights that do not add up to 2^128: the table was altered")
+        if tail is not None and not sum(self.block):
+            raise BrokenError("a tail that never ends in a number")
         if tail is not None and sum(self.block) + self.escape != TOTAL:
             raise BrokenError("weights of a tail that do not add up to 2^128: the table was altered")
         if min([self.centre, *self.half, *self.block, self.escape_in, self.escape]) < 0:
@@ -41,13 +45,14 @@ class Noise:
         return all(a >= b for part in (head, blocks) for a, b in pairwise(part))
 
     def _weight(self, x: int) -> Any:
-        """Out of 2¹²⁸, exactly, of x ≥ 0."""
+        """Out of 2¹²⁸, of x ≥ 0; exactly, but for later turns of a tail."""
         if x <= self.reach:
             return fmpq(self.half[x - 1] if x else self.centre)
         if not self.block:
             return fmpq(0)
         turn, place = divmod(x - self.reach - 1, len(self.block))
-        return fmpq(self.escape_in) * fmpq(self.block[place], TOTAL) * fmpq(self.escape, TOTAL) ** turn
+        first = fmpq(self.escape_in) * fmpq(self.block[place], TOTAL)
+        return arb(first) * (arb(self.escape) / TOTAL) ** turn if turn else first
 
     def at(self, y: int) -> tuple[Any, Any] | None:
         """The probability of y and its logarithm; None where it is 0."""
@@ -58,23 +63,31 @@ class Noise:
             self._known[x] = (value, value.log()) if weight > 0 else None
         return self._known[x]
 
-    def pairs(self, shift: int) -> Iterator[Atom]:
-        """P(Y = y) beside P(Y = y − shift): endless tails as one turn that stands for all, for their losses repeat."""
+    def cells(self, shift: int) -> Iterator[tuple[Any, Any, Any]]:
+        """What comes out with P, beside Q: (probability, logarithm) or None, and what the probability is divided by.
+
+        The whole line is gone through: endless tails as one turn that stands for all, for their losses repeat.
+        """
         low, high, turn = -self.reach, self.reach, len(self.block)
+        affordable(2 * self.reach + shift + 2 * turn, MOST_CELLS, "cells of a table under one shift")
         again = 1 - arb(self.escape) / TOTAL
         if turn:
             low, high = low - turn, high + shift + turn
         for y in range(low, high + 1):
-            here, there = self.at(y), self.at(y - shift)
-            if here is None or there is None:
-                continue
-            repeats = again if turn and (y < -self.reach or y > self.reach + shift) else 1
-            yield here[0] / repeats, there[0] / repeats, here[1] - there[1]
+            here = self.at(y)
+            if here is not None:
+                yield here, self.at(y - shift), again if turn and (y < -self.reach or y > self.reach + shift) else 1
+
+    def pairs(self, shift: int) -> Iterator[Atom]:
+        """P(Y = y) beside P(Y = y − shift), where both can be."""
+        for here, there, repeats in self.cells(shift):
+            if there is not None:
+                yield here[0] / repeats, there[0] / repeats, here[1] - there[1]
 
     def never(self, shift: int) -> Any:
-        """The probability of an output that only one of both sides can have."""
-        ends = (self.at(y) for y in range(-self.reach, self.reach + 1) if self.at(y - shift) is None)
-        return sum((end[0] for end in ends if end), arb(0))
+        """The probability of an output that only one of both sides can have; 0 exactly where there is none."""
+        alone = (here[0] / repeats for here, there, repeats in self.cells(shift) if there is None)
+        return sum(alone, arb(0))
 
     @property
     def falls(self) -> list[Any]:
@@ -89,6 +102,9 @@ class Noise:
     def delta(self, epsilon: Any, shift: int) -> Any:
         """δ(ε) of one draw: Σ (P(y) − e^ε P(y − s))⁺, the largest over every shift s up to this one."""
         growth = epsilon.exp()
+        affordable(
+            shift * (2 * self.reach + shift + 2 * len(self.block)), MOST_CELLS, "cells of a table, for all shifts"
+        )
 
         def at(s: int) -> Any:
             return sum((arb(0).max(p - growth * q) for p, q, _ in self.pairs(s)), self.never(s))

@@ -60,3 +60,11 @@ def test_missing_and_extreme_numbers(value: float | None, shown: str) -> None:
 
 def test_impossible_chance() -> None:
     assert digits.one_in(0.0) == "never"
+
+
+@pytest.mark.parametrize("missing", [1e-3, 1e-7, 1e-9, 1e-12, 2.0**-53])
+def test_what_is_rounded_down_is_never_all(missing: float) -> None:
+    shown = digits.percent(1 - missing, digits.DOWN)
+    assert shown != "100 %"
+    assert read_back(shown) <= 100 * Decimal(repr(1 - missing))
+    assert digits.percent(1.0, digits.DOWN) == "100 %"

@@ -87,7 +87,7 @@ def test_the_promise_in_plain_words() -> None:
     said = words(report.html(released.typical()))
     percent = math.ceil(released.certificate()["attack_success"] * 1000) / 10
     assert f"right at most {percent:.1f} % of the time" in said
-    assert "no result becomes more than 2.72 times as likely" in said
+    assert "no result becomes more than 2.72 times as likely, but for the slack δ." in said
     assert "at most 1 in 100 million" in said
     assert released.certificate()["neighbours"]["statement"] in said
 

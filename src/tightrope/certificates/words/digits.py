@@ -86,7 +86,9 @@ def percent(share: Number | None, rounding: str = NEAREST) -> str:
     exact = named(share).scaleb(2, _WIDE)
     nearest_end = min(exact.copy_abs(), _WIDE.subtract(Decimal(100), exact).copy_abs())
     if nearest_end and nearest_end < Decimal("1e-6"):
-        return f"{_significant(exact, 3, rounding)} %" if exact < 1 else "100 %"
+        if exact < 1:
+            return f"{_significant(exact, 3, rounding)} %"
+        return "99.999999 %" if rounding == DOWN and exact < 100 else "100 %"
     places = 1 if not nearest_end or nearest_end >= Decimal("0.1") else 1 - nearest_end.adjusted()
     shown = fixed(exact, places, rounding)
     return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown} %"

@@ -42,7 +42,7 @@ def promise(certificate: Json) -> Promise:
         guesses=None if success is None else Guesses.of(success),
         everybody=everybody(person.about),
         epsilon=significant(epsilon, 3, UP) if epsilon is not None else "",
-        epsilon_meaning=_epsilon_meaning(epsilon, person.data),
+        epsilon_meaning=_epsilon_meaning(epsilon, delta, person.data),
         delta=significant(delta, 2, UP) if delta is not None else "",
         delta_meaning=_delta_meaning(delta),
         protected=printable(text(neighbours, "statement")).rstrip("."),
@@ -57,15 +57,18 @@ def _person(neighbours: Json) -> Protected:
     return Protected(means, column, *(round(limit) if limit and column else None for limit in limits))
 
 
-def _epsilon_meaning(epsilon: float | None, whose: str) -> str:
-    """e^ε in words.
+def _epsilon_meaning(epsilon: float | None, delta: float | None, whose: str) -> str:
+    """e^ε in words, which δ is a part of: read alone, they must not say more than both.
 
-    >>> _epsilon_meaning(1.0, "your data")
+    >>> _epsilon_meaning(1.0, 0.0, "your data")
     'With your data or without it, no result becomes more than 2.72 times as likely.'
+    >>> _epsilon_meaning(1.0, 1e-6, "your data")
+    'With your data or without it, no result becomes more than 2.72 times as likely, but for the slack δ.'
     """
     if epsilon is None:
         return ""
-    return f"With {whose} or without it, no result becomes more than {times(epsilon)} times as likely."
+    slack = "" if delta == 0 else ", but for the slack δ"
+    return f"With {whose} or without it, no result becomes more than {times(epsilon)} times as likely{slack}."
 
 
 def _delta_meaning(delta: float | None) -> str:

@@ -2,7 +2,7 @@
 import {drawn, el} from "./parts.js";
 
 export function means(figures) {
-  const right = Math.ceil(100 * figures.attack_success - 1e-9);
+  const right = figures.guesses;
   const dots = el("div", {class: "guesses", role: "img", "aria-label": `At most ${right} of 100 guesses are right; a coin is right in 50.`});
   for (let n = 0; n < 100; n += 1) dots.append(el("span", {class: n < 50 ? "coin" : n < right ? "more" : ""}));
   return [

@@ -1,0 +1,167 @@
+"""The shapes of our documents, every version that is known."""
+
+from __future__ import annotations
+
+from tightrope.verify.shapes import (
+    Shape,
+    among,
+    anything,
+    many,
+    maybe,
+    names_to,
+    number,
+    positive,
+    row_of,
+    spelled_as,
+    table,
+    tagged,
+    true_or_false,
+    whole,
+    word,
+)
+
+SIZE, SHARE, COUNT = number(0), number(0, 1), whole(1)
+FEW = whole(1, 1 << 20)
+DECIMAL = spelled_as(r"[0-9]{1,400}(\.[0-9]{1,1200})?([eE][+-]?[0-9]{1,3})?", "a number >= 0 as decimal text")
+DIGITS = spelled_as(r"[0-9]{1,4300}", "a whole number >= 0 as decimal text")
+HEXADECIMAL = spelled_as(r"[0-9a-f]{1,8192}", "a whole number >= 0 as hexadecimal text")
+FRACTION = spelled_as(r"[0-9]{1,4300}/[0-9]{1,4300}", "a fraction as decimal text")
+HASH = spelled_as(r"[0-9a-f]{64}", "a SHA-256")
+TABLE = table({
+    "centre": DIGITS,
+    "half": many(DIGITS),
+    "tail": maybe(table({"block": many(DIGITS, 1), "escape_in": DIGITS, "escape": DIGITS})),
+    "steps": many(number()),
+})  # fmt: skip
+MECHANISM = table(
+    {
+        "answers": many(word, 1), "statistic": word, "column": maybe(word), "by": many(word), "family": word,
+        "unit": DECIMAL, "sensitivity_per_row": DIGITS, "table_steps_per_row": FEW, "rows": FEW,
+        "rows_per_group": COUNT, "groups": COUNT, "factor": DIGITS, "table": TABLE,
+    },
+    {"where": maybe(word), "exclusive": maybe(word), "together": maybe(COUNT)},
+)  # fmt: skip
+NEIGHBOURS = table({
+    "relation": among("add-remove"), "person": maybe(word), "means": word, "rows_per_person": COUNT,
+    "rows_per_group": COUNT, "groups_per_person": COUNT, "statement": word,
+})  # fmt: skip
+RELEASE = table(
+    {
+        "document": among("release certificate"), "version": among(1, 2), "epsilon": SIZE, "epsilon_exact": DECIMAL,
+        "delta": SHARE, "delta_exact": DECIMAL, "total_variation": SHARE, "total_variation_exact": DECIMAL,
+        "attack_success": SHARE, "budget": table({"delta": DECIMAL, "points": many(row_of(DECIMAL, DECIMAL))}),
+        "share": DECIMAL, "neighbours": NEIGHBOURS, "mechanisms": many(MECHANISM, 1),
+        "profile": table({"epsilon": many(SIZE, 1), "delta": many(SHARE, 1)}),
+        "tradeoff": table({"false_positive_rate": many(SHARE), "true_positive_rate": many(SHARE)}),
+        "alternatives": many(table({"family": word, "relative_error": positive})),
+        "computed": table({"engine": word, "argument": word, "rounding": word}), "versions": names_to(word),
+        "ledger": word,
+    },
+    {"entry": anything, "public_tables": anything},
+)  # fmt: skip
+RESULT = table(
+    {"document": among("release result"), "version": among(1), "title": maybe(word), "answers": anything,
+     "certificate": RELEASE},
+    {"costs": anything, "about": anything},
+)  # fmt: skip
+
+MULTIPLIER = table({
+    "epsilon": SIZE, "delta": SHARE, "shift": FEW, "cap": SIZE, "start": whole(-(1 << 20), 1 << 20), "left": SIZE,
+    "values": many(SIZE),
+})  # fmt: skip
+NUMBERS = table({}, {"multipliers": many(MULTIPLIER, 0, 100), "points": many(row_of(SIZE, SHARE), 1, 100)}, others=True)
+NOISE = table(
+    {
+        "document": among("noise certificate"), "version": among(1, 2), "lower": SIZE, "upper": SIZE,
+        "gap": maybe(SIZE), "guarantee": table({"epsilon": SIZE, "delta": SHARE, "total_variation": SHARE}),
+        "realised": many(row_of(SIZE, SHARE, SHARE)), "cost": word, "sensitivity": positive, "shape": word,
+        "releases": COUNT, "mean_absolute_error": SIZE, "mean_squared_error": SIZE, "worst_error": maybe(SIZE),
+        "shape_lower": maybe(SIZE), "unimodal_price": maybe(number()),
+        "argument": table({"kind": word, "statement": word, "numbers": NUMBERS}),
+    },
+    {"table": maybe(TABLE)},
+)  # fmt: skip
+
+RUN = {
+    "count": COUNT, "poisson_rate": maybe(SHARE), "subset": maybe(row_of(COUNT, COUNT)), "erase": maybe(SHARE)
+}  # fmt: skip
+SCALED = table({**RUN, "scale": positive, "sensitivity": maybe(positive)})
+WHOLE_SCALED = table({**RUN, "scale": positive, "sensitivity": maybe(FEW)})
+STAIRS = table({**RUN, "epsilon": SIZE, "sensitivity": maybe(positive), "gamma": maybe(SHARE)})
+CUT = table({**RUN, "epsilon": SIZE, "delta": SHARE, "sensitivity": maybe(positive)})
+STEP = tagged("mechanism", {
+    "gaussian": SCALED,
+    "laplace": SCALED,
+    "discrete_gaussian": SCALED,
+    "discrete_laplace": WHOLE_SCALED,
+    "staircase": STAIRS,
+    "discrete_staircase": STAIRS,
+    "truncated_laplace": CUT,
+    "discrete_truncated_laplace": CUT,
+    "randomized_response": table({**RUN, "epsilon": SIZE, "k": maybe(whole(2))}),
+    "approx_dp": table({**RUN, "epsilon": SIZE, "delta": maybe(SHARE), "total_variation": maybe(SHARE)}),
+    "from_points": table({**RUN, "points": many(row_of(SIZE, SHARE), 1)}),
+    "from_pair": table({**RUN, "p": many(SIZE, 1), "q": many(SIZE, 1)}),
+})  # fmt: skip
+GAINED = {
+    "total_variation": SHARE, "attack_success": SHARE,
+    "attack": many(table({"false_positive_rate": SHARE, "true_positive_rate": SHARE})),
+    "neighbours": among("unspecified", "add-remove", "replace-one", "local"), "engine": word, "statement": word,
+}  # fmt: skip
+BRACKET = {
+    "delta": SHARE, "epsilon": maybe(SIZE), "lower": maybe(SIZE), "upper": maybe(SIZE), "relative_width": maybe(SHARE)
+}  # fmt: skip
+DELTA_BRACKET = {"epsilon": number(), "delta": SHARE, "lower": SHARE, "upper": SHARE, "relative_width": SHARE}
+ACCOUNT = table({
+    "document": among("account"), "version": among(1), **GAINED, "steps": many(STEP, 1),
+    "epsilon_at_delta": many(table(BRACKET)), "delta_at_epsilon": many(table(DELTA_BRACKET)),
+})  # fmt: skip
+TRAINING = table(
+    {
+        "document": among("training account"), "version": among(1), **GAINED, **BRACKET, "examples": COUNT,
+        "batch": COUNT, "sampling": among("poisson", "subset"), "sampling_rate": SHARE, "noise_multiplier": positive,
+        "steps": COUNT,
+    },
+    {"comparison": anything, "picture": maybe(word)},
+)  # fmt: skip
+
+PLACES, MASSES = many(whole(), 1), many(HEXADECIMAL, 1)
+GROUP = table({
+    "law": MASSES, "loss": number(), "tables": many(table({"outcomes": PLACES, "weights": MASSES}), 1), "rows": PLACES
+})  # fmt: skip
+COUPLING = table({
+    "document": among("coupling"), "version": among(1), "support": anything,
+    "group": table({"column": word, "names": many(anything, 1)}), "objective": word, "target": MASSES,
+    "stray": anything, "groups": many(GROUP, 1), "origin": anything,
+})  # fmt: skip
+ENTRY = table({
+    "number": COUNT, "dataset": word, "kind": word, "key": maybe(word), "time": word,
+    "body": table({}, others=True), "state": table({}, others=True), "previous": HASH, "hash": HASH,
+})  # fmt: skip
+LEDGER = table({
+    "document": among("ledger"), "version": among(1), "ledger": word, "entries": many(ENTRY, 1),
+    "documents": names_to(word),
+})  # fmt: skip
+TOLD = {"epsilon": SIZE, "delta": SHARE, "total_variation": SHARE, "attack_success": SHARE}
+FINDINGS = table(
+    {
+        "document": among("findings"), "version": among(1), "title": word, "question": word, "between": anything,
+        "reports": COUNT, "answered": whole(), "confidence": SHARE, "simultaneous": true_or_false,
+        "estimates": anything, "effort": anything,
+        "privacy": table({**TOLD, "repeated": many(table({**TOLD, "reports": COUNT}))}),
+        "mechanism": table({
+        "name": word, "report_bits": COUNT,
+        "probabilities": many(table({"meaning": word, "exact": FRACTION, "value": SHARE})),
+    }),
+    }
+)  # fmt: skip
+FORMS: dict[str, Shape] = {
+    "release certificate": RELEASE,
+    "release result": RESULT,
+    "noise certificate": NOISE,
+    "account": ACCOUNT,
+    "training account": TRAINING,
+    "coupling": COUPLING,
+    "ledger": LEDGER,
+    "findings": FINDINGS,
+}
