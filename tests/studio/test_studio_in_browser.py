@@ -59,8 +59,10 @@ def within(tab: Any) -> float:
 
 def test_from_a_table_to_a_release(page: Page, window: Callable[..., Any], tmp_path: Path) -> None:
     tab = window(page.link)
-    tab.wait_for_selector(EXACT)
+    tab.get_by_role("alert").get_by_text("each row is a person").wait_for()
     assert "#" not in tab.url, "the token is nowhere to be seen"
+    assert tab.locator("input[name=who]:checked").count() == 0, "nobody is a person before it is said"
+    assert not tab.locator("#shown").is_visible()
 
     tab.get_by_label("epsilon", exact=True).check()
     tab.get_by_label("A column says whose row it is").check()
@@ -108,7 +110,6 @@ def test_from_a_table_to_a_release(page: Page, window: Callable[..., Any], tmp_p
 
 def test_it_fits_and_every_field_has_a_name(page: Page, window: Callable[..., Any]) -> None:
     tab = window(page.link, 390)
-    tab.wait_for_selector(EXACT)
     tab.get_by_label("A column says whose row it is").check()
     tab.get_by_label("for each").select_option("city")
     tab.wait_for_selector(EXACT)
@@ -142,6 +143,7 @@ def test_a_column_called_like_a_script_is_a_name(
 ) -> None:
     pyarrow.parquet.write_table(pyarrow.table({HOSTILE: ["a"]}), tmp_path / "odd.parquet")
     tab = window(pages(tmp_path / "odd.parquet", tmp_path / "plan.toml").link)
+    tab.get_by_label("Each row is a person").check()
     tab.wait_for_selector(EXACT)
     tab.get_by_label("for each").select_option(HOSTILE)
     tab.locator("article h3", has_text="img").wait_for()
@@ -152,6 +154,7 @@ def test_what_is_incomplete_says_what_is_missing(
     pages: Callable[..., Page], window: Callable[..., Any], tmp_path: Path
 ) -> None:
     tab = window(pages(table(tmp_path, ["Oslo"]), tmp_path / "plan.toml").link)
+    tab.get_by_label("Each row is a person").check()
     tab.wait_for_selector(EXACT)
     tab.get_by_role("button", name="Remove question 1").click()
     tab.get_by_role("alert").get_by_text("add a question").wait_for()

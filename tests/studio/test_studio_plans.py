@@ -107,12 +107,29 @@ def test_a_plan_that_cannot_be_says_why(page: Page) -> None:
     assert "between" in found["problem"]
 
 
+@pytest.mark.parametrize("who", [{}, {"rows": 2}, {"column": "user", "each_row": True}])
+def test_nobody_is_a_person_before_it_is_said(page: Page, who: dict[str, Any]) -> None:
+    """A table that was just opened: to call each row a person would promise less to those who have several."""
+    assert page.ask("start").json()["wishes"]["who"] == {"each_row": False} | dict.fromkeys(
+        ("column", "rows", "rows_per_group", "groups", "means")
+    )
+    found = page.ask("look", {**WISHES, "who": who}).json()
+    assert found["state"] == "problem"
+    assert "each row is a person" in found["problem"]
+    assert page.ask("save", {**WISHES, "who": who}).status == 400
+
+
 def test_columns_without_types_are_declared(pages: Callable[..., Page], tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("age,city\n1,a\n", encoding="utf-8")
     page = pages(tmp_path / "people.csv", tmp_path / "plan.toml")
     assert page.ask("start").json()["typeless"]
     question = {"kind": "mean", "column": "age", "between": [0, 100]}
-    wishes = {"who": {}, "promise": WISHES["promise"], "questions": [question], "types": {"age": "integer"}}
+    wishes = {
+        "who": {"each_row": True},
+        "promise": WISHES["promise"],
+        "questions": [question],
+        "types": {"age": "integer"},
+    }
     found = page.exact(wishes)
     assert tomllib.loads(found["plan"])["source"] == {"path": "people.csv", "types": {"age": "integer"}}
     assert found["figures"]["answers"][0]["needed"] != "–"

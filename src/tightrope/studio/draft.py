@@ -51,6 +51,9 @@ def _source(opened: Opened, wishes: Wishes) -> dict[str, Any]:
 
 
 def _person(opened: Opened, who: Who) -> dict[str, Any]:
+    if (who.column is None) != who.each_row:
+        expected = "a column that says whose row it is, or that each row is a person"
+        raise PlanError("person", who.column, expected, "choose one of them under 1: all else follows from it")
     if who.column is None:
         said = {"each_row": True, "means": who.means}
     else:

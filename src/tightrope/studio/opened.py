@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
 
+from msgspec.structs import replace
+
 from tightrope.engines import Column, open_source
 from tightrope.errors import InputError
 from tightrope.release.documents.plan_document import PlanDocument
@@ -50,7 +52,7 @@ class Opened:
 
     @cached_property
     def wishes(self) -> Wishes:
-        """What the page shows at first: what the plan says, or one count under a usual promise."""
+        """What the page shows at first: what the plan says, or one count under a usual promise, and nobody is a person."""
         if not self.given:
             return Wishes(
                 title=self.tables["title"], who=Who(), promise=USUAL, questions=(Wish(kind="count"),), share=Decimal(1)
@@ -65,6 +67,12 @@ class Opened:
             types=document.source.types or {},
             expected_rows=document.expected_rows,
         )
+
+    @property
+    def likely(self) -> Wishes:
+        """The same with each row a person where nobody said who is one: to be computed before it is said."""
+        unsaid = self.wishes.who == Who()
+        return replace(self.wishes, who=Who(each_row=True)) if unsaid else self.wishes
 
 
 def opened(given: str, out: str | None, *, table: str | None = None) -> Opened:
@@ -105,6 +113,7 @@ def _who(document: PlanDocument) -> Who:
     person = document.person
     return Who(
         column=person.column,
+        each_row=person.column is None,
         rows=person.rows,
         rows_per_group=person.rows_per_group,
         groups=person.groups,

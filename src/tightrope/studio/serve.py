@@ -32,7 +32,7 @@ def serve(opened: Opened, lent: Lent, *, port: int, ready: Callable[[str], None]
     with listening, ExitStack() as stack:
         stack.callback(desk.end)
         server = server_of(desk, token, listening)
-        desk.look(opened.wishes)  # libraries load, and the first figures are computed, before somebody opens the link
+        desk.look(opened.likely)  # libraries load, and the first figures are computed, before somebody opens the link
         ready(link_of(token, listening))
         server.run(sockets=[listening])
 

@@ -19,9 +19,10 @@ SAID: tuple[Said, ...] = ("attack_success", "total_variation", "epsilon")
 
 
 class Who(Part, frozen=True, kw_only=True):
-    """Who a person is: a column and the rows of one person that count, or (no column) each row."""
+    """Who a person is: a column and the rows of one person that count, or each row; neither where nobody said it yet."""
 
     column: Plain | None = None
+    each_row: bool = False
     rows: Counted | None = None
     rows_per_group: Counted | None = None
     groups: Counted | None = None

@@ -22,11 +22,12 @@ function people() {
   const columns = start.columns.filter((column) => column.kind !== "other").map((column) => [column.name, column.name]);
   const say = (facts) => { Object.assign(who, facts); look(); };
   const again = (facts) => { say(facts); people(); };
+  const now = who.column ? "column" : who.each_row ? "row" : null;
   const parts = [el("fieldset", {}, el("legend", {}, "Whose rows are hidden together?"),
-    radio("who", "Each row is a person: nobody has two", "row", who.column ? "column" : "row",
-      () => again({column: null, rows: null, rows_per_group: null, groups: null})),
-    radio("who", "A column says whose row it is", "column", who.column ? "column" : "row",
-      () => again({column: columns[0][0], rows: 1})))];
+    radio("who", "A column says whose row it is", "column", now,
+      () => again({column: columns[0][0], each_row: false, rows: 1})),
+    radio("who", "Each row is a person: nobody has two", "row", now,
+      () => again({column: null, each_row: true, rows: null, rows_per_group: null, groups: null})))];
   if (who.column) {
     const whole = (name) => (said) => say({[name]: said === null ? null : Math.trunc(said)});
     parts.push(el("div", {class: "fields"}, choice("That column", columns, who.column, (column) => say({column})),
