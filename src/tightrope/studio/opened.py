@@ -52,7 +52,7 @@ class Opened:
 
     @cached_property
     def wishes(self) -> Wishes:
-        """What the page shows at first: what the plan says, or one count under a usual promise, and nobody is a person."""
+        """What the page shows at first: what the plan says, or one count under a usual promise of nobody yet."""
         if not self.given:
             return Wishes(
                 title=self.tables["title"], who=Who(), promise=USUAL, questions=(Wish(kind="count"),), share=Decimal(1)

@@ -19,7 +19,7 @@ SAID: tuple[Said, ...] = ("attack_success", "total_variation", "epsilon")
 
 
 class Who(Part, frozen=True, kw_only=True):
-    """Who a person is: a column and the rows of one person that count, or each row; neither where nobody said it yet."""
+    """Who a person is: a column and the rows of one person that count, or each row; neither before it is said."""
 
     column: Plain | None = None
     each_row: bool = False
