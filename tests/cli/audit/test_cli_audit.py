@@ -134,6 +134,7 @@ def test_a_picture(run, here, ending):
         ("", "header"),
         ("input,score", "at least one row"),
         ("a,b\n1,2", "header"),
+        ("1,secret\n0,2", "line 1"),
         ("input,score\n1,secret", "line 2"),
         ("input,score\n1,2\n1", "line 3"),
         ("input,score\n7,0.5", "line 2"),

@@ -40,7 +40,7 @@ def read(path: Path) -> Table:
     header, *lines = _lines(path)
     kind = next((name for name in (TWO_SAMPLES, CANARIES) if name in header), "")
     if not kind or len(header) < 2:
-        raise InputError("header", ", ".join(header), HEADER, "write a first line such as input,score")
+        raise InputError("header", "line 1", HEADER, "write a first line such as input,score")
     numbers = np.array([_numbers(line, number, len(header)) for number, line in enumerate(lines, 2)], dtype=np.float64)
     if not len(numbers):
         raise InputError("scores", str(path), "a file with at least one row below its header")
