@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tightrope.engines.request import Grouped
     from tightrope.release.drafting.draft import Draft
     from tightrope.release.questions.accuracy import Accuracy
+    from tightrope.release.questions.node import Question
     from tightrope.release.questions.tasks import Task
     from tightrope.release.questions.vector import Noise, Vector
 
@@ -40,14 +41,18 @@ def answering(draft: Draft, certificate: ReleaseCertificate) -> Callable[[Sequen
     noises = draft.noises()
 
     def answers(exact: Sequence[Grouped]) -> Answers:
-        found: list[Answer] = []
+        found: dict[Question, Answer] = {}
         counts: list[dict[Vector, int]] = []
         for task, every, integers in zip(draft.tasks, noises, exact, strict=True):
             own = tuple(noise for noise in every if not noise.vector.whole)
             groups = _noisy(task, own, integers) if task.cells is None else _in_cells(task.cells, own, integers)
-            found += [replace(blank[question], rows=_rows(accuracies[question], groups)) for question in task.questions]
+            found |= {one: replace(blank[one], rows=_rows(accuracies[one], groups)) for one in task.questions}
             counts.append(_over_all_groups([noise for noise in every if noise.vector.whole], integers))
-        return Answers(tuple(found), certificate, costs_found(draft.tasks, noises, counts, draft.person))
+        return Answers(
+            tuple(found[question] for question in blank),
+            certificate,
+            costs_found(draft.tasks, noises, counts, draft.person),
+        )
 
     return answers
 

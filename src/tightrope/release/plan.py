@@ -89,7 +89,7 @@ class Plan(Sealed):
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """The questions, gathered by their groups and bounds."""
+        """The questions, in the order in which they were asked."""
         return self._draft.questions
 
     @property

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import BudgetPart, plain
@@ -28,6 +29,8 @@ from tightrope.release.stated.guarantee import attack_success, attacker, guarant
 if TYPE_CHECKING:
     from tightrope.engines import PublicTable
     from tightrope.privacy.loss import PrivacyLoss
+
+Found = TypeVar("Found")
 
 AROUND, ROUNDED = ("0.25", "0.35", "0.5", "0.7", "1", "1.4", "2", "2.8", "4"), Context(prec=12)
 EPSILONS = ("0.1", "0.3", "0.5", "1", "2", "3", "5", "10")
@@ -59,8 +62,8 @@ class Draft:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """The questions, task by task."""
-        return tuple(question for task in self.tasks for question in task.questions)
+        """The questions, in the order in which they were asked."""
+        return tuple(_as_asked(self.tasks, [task.questions for task in self.tasks]))
 
     def noises(self) -> list[tuple[Noise, ...]]:
         """The noise of every vector, by task."""
@@ -69,9 +72,8 @@ class Draft:
 
     def accuracies(self) -> list[Accuracy]:
         """The errors of each question, in the order of ``questions``."""
-        return [
-            accuracy for task, noises in zip(self.tasks, self.noises(), strict=True) for accuracy in _of(task, noises)
-        ]
+        found = [_of(task, noises) for task, noises in zip(self.tasks, self.noises(), strict=True)]
+        return _as_asked(self.tasks, found)
 
     def table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
         """The same plan under other budgets (default: ε from 0.1 to 10 at this δ): what each buys. Spends nothing.
@@ -188,6 +190,13 @@ class Draft:
         from tightrope.release.wording import plan_text
 
         return plan_text(self.to_data())
+
+
+def _as_asked(tasks: Sequence[Task], found: Sequence[Sequence[Found]]) -> list[Found]:
+    """One for each question, found task by task, in the order of the questions."""
+    by_task = (zip(task.places, own, strict=True) for task, own in zip(tasks, found, strict=True))
+    placed = dict(chain.from_iterable(by_task))
+    return [placed[place] for place in sorted(placed)]
 
 
 def units_of(tasks: Sequence[Task]) -> list[Unit]:

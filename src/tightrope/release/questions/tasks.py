@@ -48,6 +48,8 @@ class Task:
     """The questions that each tally is about, by their names."""
     steps: tuple[int, ...] = ()
     """Numbers of rows by which persons are counted; its groups are these."""
+    places: tuple[int, ...] = ()
+    """Where each of its questions stood among all that were asked: whoever asked unpacks the answers in that order."""
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -167,15 +169,15 @@ def tasks_of(
     for name in names:
         if names.count(name) > 1:
             raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
-    gathered: dict[object, list[Question]] = {}
-    for given in questions:
+    gathered: dict[object, dict[int, Question]] = {}
+    for place, given in enumerate(questions):
         with _named(given):
             question = given.settled(schema, where)
             _check(question, schema)
             _check_keys(question, person, schema)
             keys = _keys(question)
         shared = _terms(question), keys, person.bounds(question), question.asked.condition
-        gathered.setdefault(shared, []).append(question)
+        gathered.setdefault(shared, {})[place] = question
     return tuple(_task(own, person) for own in gathered.values())
 
 
@@ -219,14 +221,16 @@ def _check_keys(question: Question, person: Person, schema: Schema) -> None:
         raise PlanError("by", person.column, "not the column of the person where groups are discovered", remedy)
 
 
-def _task(questions: list[Question], person: Person) -> Task:
+def _task(asked: Mapping[int, Question], person: Person) -> Task:
+    questions, places = tuple(asked.values()), tuple(asked)
     first = questions[0]
     keys = _keys(first)
     count = _key_count(questions) if keys is None else None
     served = {question: _served(question, number, count) for number, question in enumerate(questions)}
     bounds, where = person.bounds(first), first.asked.condition
     cells = None if first.cell is None else first.cell.parts_of
-    return Task(MappingProxyType(served), _terms(first), keys, bounds, where, cells, count, steps=first.steps)
+    found = Task(MappingProxyType(served), _terms(first), keys, bounds, where, cells, count)
+    return replace(found, steps=first.steps, places=places)
 
 
 def _terms(question: Question) -> tuple[Term, ...]:
