@@ -257,7 +257,7 @@ def test_nonsense(run, folder):
     run("release", folder / "nowhere.toml").refused_with("nowhere.toml")
     run("release", folder / "visits.parquet").refused_with("TOML")
     (folder / "visits.parquet").write_bytes(b"not a table")
-    run("release", folder / "plan.toml").refused_with(code=1)
+    run("release", folder / "plan.toml").refused_with("Parquet")
     (folder / "visits.parquet").unlink()
     run("release", folder / "plan.toml").refused_with("visits.parquet", "relative to the plan")
 
