@@ -192,7 +192,9 @@ def test_plan_says_what_is_left_and_that_a_release_would_be_refused(run, by_mome
 def test_plan_says_that_the_ledger_knows_another_promise(run, released):
     released.write_text(released.read_text(encoding="utf-8").replace("delta = 1e-6", "delta = 1e-7"), encoding="utf-8")
     said = " ".join(run("plan", released).out.split())
-    assert "A release would be refused: " in said and "as the ledger has it (epsilon 1 at delta 0.000001" in said, said[-900:]
+    assert "A release would be refused: " in said and "as the ledger has it (epsilon 1 at delta 0.000001" in said, said[
+        -900:
+    ]
 
 
 def test_plan_says_how_far_a_series_is(run, plan):
