@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 import pytest
 
 import tightrope as tr
 from tightrope.release.documents.plan_file import load
+from tightrope.release.stored import restored, stored_text
 
 FRAME = pd.DataFrame({"city": ["a", "b"] * 500, "age": [30, 50] * 500})
 NAMES = ["count", "count_by_city", "mean_age", "mean_age_by_city", "median_age", "count_distinct_by_city"]
@@ -48,3 +51,35 @@ def test_a_file_keeps_its_order(tmp_path) -> None:
     (tmp_path / "plan.toml").write_text(head + questions)
     plan = load(tmp_path / "plan.toml").release_plan()
     assert [question.name for question in plan.questions] == ["count", "count_by_city", "mean_age"]
+
+
+def test_one_key_gives_each_answer_to_its_question_in_whichever_order_it_is_asked(tmp_path) -> None:
+    """Questions in turn or by their groups are one plan to a ledger: what was paid is found again, by name."""
+
+    def answers(order: list[int]) -> tr.release.Answers:
+        budget = tr.Budget(epsilon=20, delta="1e-8")
+        session = tr.Session.open(FRAME, person=None, budget=budget, ledger=tmp_path / "l.ledger", dataset="d")
+        return session.plan([asked()[place] for place in order], share="0.5", key="one").release()
+
+    first, again = answers([0, 1, 2, 3]), answers([0, 2, 1, 3])
+    assert [answer.name for answer in again] == [NAMES[place] for place in (0, 2, 1, 3)]
+    assert {one.name: one.rows for one in first} == {one.name: one.rows for one in again}
+    assert first.certificate["entry"] == again.certificate["entry"]
+
+
+def test_a_session_without_a_ledger_says_which_one_has_it() -> None:
+    with pytest.raises(tr.errors.InputError, match=r"tr\.Session\.open charges a ledger"):
+        tr.Session(FRAME, person=None, budget=tr.Budget(epsilon=1, delta=0), ledger="a.ledger")
+
+
+def test_answers_that_an_earlier_version_kept_are_those_of_their_questions() -> None:
+    """It kept them in the order of the passes over the table, and without their names."""
+    plan = tr.Session(FRAME, person=None, budget=tr.Budget(epsilon=20, delta="1e-8")).plan(asked())
+    answers, draft = plan.release(), plan.draft
+    said = json.loads(stored_text(answers))
+    by_pass = [question.name for task in draft.tasks for question in task.questions]
+    assert by_pass != NAMES
+    kept = said.pop("answers")
+    older = json.dumps({"rows": [kept[name] for name in by_pass], **said})
+    for text in (older, stored_text(answers)):
+        assert [(one.name, one.rows) for one in restored(text, draft)] == [(one.name, one.rows) for one in answers]

@@ -33,26 +33,33 @@ READ: dict[str, Any] = {
 
 
 def stored_text(answers: Answers) -> str:
-    """The records of every answer, in order, and the certificate."""
-    rows = [[{name: _written(value) for name, value in row.items()} for row in answer.rows] for answer in answers]
+    """The records of every answer by its name, and the certificate."""
+    kept = {one.name: [{name: _written(value) for name, value in row.items()} for row in one.rows] for one in answers}
     costs = [plain(cost) for cost in answers.costs]
-    said = {"rows": rows, "certificate": plain(answers.certificate_data), **({"costs": costs} if costs else {})}
+    said = {"answers": kept, "certificate": plain(answers.certificate_data), **({"costs": costs} if costs else {})}
     return json.dumps(said, allow_nan=False)
 
 
 def restored(text: str, draft: Draft) -> Answers:
-    """The answers of a draft that were kept: ``stored_text`` of them was."""
+    """The answers of a draft that were kept: ``stored_text`` of them was. One plan may ask in several orders."""
     data = json.loads(text)
+    kept = data["answers"] if "answers" in data else _as_gathered(draft, data["rows"])
     found = [
         Answer(
             accuracy.question,
-            [{name: _read(v) for name, v in row.items()} for row in rows],
+            [{name: _read(v) for name, v in row.items()} for row in kept[accuracy.question.name]],
             draft.answer_data(accuracy),
         )
-        for accuracy, rows in zip(draft.accuracies(), data["rows"], strict=True)
+        for accuracy in draft.accuracies()
     ]
     costs = tuple(RELEASES.data(cost, Cost) for cost in data.get("costs", ()))
     return Answers(tuple(found), RELEASES.data(data["certificate"], ReleaseCertificate), costs)
+
+
+def _as_gathered(draft: Draft, rows: list[Any]) -> dict[str, Any]:
+    """Of ledgers before answers were kept by name: they stand task by task."""
+    names = (question.name for task in draft.tasks for question in task.questions)
+    return dict(zip(names, rows, strict=True))
 
 
 def _written(value: Any) -> Any:

@@ -43,6 +43,8 @@ REQUIRED: Mapping[str, tuple[str, str]] = {
     "budget": ("a tr.Budget", "say budget=tr.Budget(epsilon=1, delta=1e-8)"),
 }
 """What has to be said: what it is, and how."""
+RECORDED = frozenset({"ledger", "dataset", "limits", "audience", "note"})
+"""Settings of ``Session.open`` alone."""
 
 
 def settled(**said: Unpack[Settings]) -> Settled:
@@ -53,7 +55,8 @@ def settled(**said: Unpack[Settings]) -> Settled:
     for name in said:
         if name not in Settled.__annotations__:
             known = tuple(Settled.__annotations__)
-            raise InputError("setting", name, f"one of {listed(known)}", nearest(name, known))
+            remedy = "tr.Session.open charges a ledger" if name in RECORDED else nearest(name, known)
+            raise InputError("setting", name, f"one of {listed(known)}", remedy)
     for name, (expected, remedy) in REQUIRED.items():
         if name not in said:
             raise InputError(name, None, f"said: {expected}", remedy)
