@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MOST_BITS = 48
 ALONE = 20
 """Bits of values that are all counted together: everybody tells of the whole value."""
+TOGETHER = 1 << 25
+"""Hash functions times answers whose reports are counted in one table: a quarter of a gigabyte of it."""
 GROWTH = 1 << 15
 """Continuations of one prefix that are counted together."""
 KEPT_PREFIXES = 32
@@ -195,9 +197,10 @@ def _differences(order: int) -> Numbers:
 def heavy_hitters(epsilon: float, bits: int, *, hashes: int | None = None) -> PrefixTree:
     """Frequent values among all numbers of so many bits, ε-LDP in one report a person.
 
-    Up to 20 bits everybody reports the value by local hashing. Else each person so reports a random prefix of it (Wang,
-    Li, Jha 2021, prefix extending); prefixes grow by some 15 bits a level, and the last one has twice the people of
-    another. Fewer bits find rarer values: ``spelling`` makes short numbers of texts.
+    Up to 20 bits everybody reports the value by local hashing, where a table of 2²⁵ numbers holds the counts of all
+    hash functions and answers (of 20 bits at ε up to about 2). Else each person so reports a random prefix of it
+    (Wang, Li, Jha 2021, prefix extending); prefixes grow by some 15 bits a level, and the last one has twice the people
+    of another. Fewer bits find rarer values: ``spelling`` makes short numbers of texts.
     Raises ``InputError`` unless ε > 0 is finite, 1 ≤ bits ≤ 48, and ``hashes`` is as for ``hashing``.
 
     >>> mechanism = heavy_hitters(4.0, 20)
@@ -211,6 +214,7 @@ def heavy_hitters(epsilon: float, bits: int, *, hashes: int | None = None) -> Pr
         raise InputError("bits", bits, f"at most {MOST_BITS}", "report a hash of the value, and look the value up")
     order = hashing(epsilon, min(1 << size, GROWTH), hashes=hashes).linear.order
     length = digits_for(order, 1 << size)
-    parts = 1 if size <= ALONE else -(-length // max(1, digits_for(order, GROWTH + 1) - 1))
+    alone = size <= ALONE and order ** (length + 1) <= TOGETHER
+    parts = 1 if alone else -(-length // max(1, digits_for(order, GROWTH + 1) - 1))
     grown = [length * part // parts for part in range(1, parts + 1)]
     return PrefixTree(epsilon, size, tuple(of_digits(epsilon, order, digits) for digits in grown))

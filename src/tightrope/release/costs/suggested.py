@@ -78,7 +78,7 @@ def covering(ends: Sequence[float], counts: Sequence[int]) -> tuple[float, float
     """The narrowest range of edges with at most ``TAIL_SHARE`` of the counts on each side; each is of [edge, next).
 
     >>> covering([0, 1, 2, 5], [0, 1, 989, 10]), covering([0, 1], [0, 0])
-    ((1, 5), None)
+    ((2, 5), None)
     """
     total = sum(counts)
     if not total:
