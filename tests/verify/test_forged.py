@@ -119,7 +119,7 @@ def test_rates_are_read_by_their_names():
     assert outcome(data | {"tradeoff": dict(reversed(rates.items()))}) == CONFIRMED
 
 
-@pytest.mark.parametrize(("key", "value"), [("rows_per_person", 400), ("rows_per_group", 400), ("rows_per_person", 5)])
+@pytest.mark.parametrize(("key", "value"), [("rows_per_person", 400), ("rows_per_person", 5)])
 def test_mechanisms_count_the_rows_that_the_neighbours_say(key, value):
     data = json.loads(release("cells"))
     data["neighbours"][key] = value

@@ -45,6 +45,14 @@ QUESTIONS = {
         ],
     ),
     "cells": ({}, lambda: [tr.histogram("age", edges=[0, 30, 60, 100]), tr.median("age", between=(0, 100))]),
+    "fewer rows of their own": (
+        {"rows_per_group": 9},
+        lambda: [
+            tr.count(by="city", keys=["Ulm", "Bern"], rows_per_group=1),
+            tr.count(rows_per_group=2),
+            tr.mean("age", between=(0, 100), by="city", keys=["Ulm"], rows_per_group=2, groups_per_person=1),
+        ],
+    ),
     "many rows": ({"rows_per_person": 36}, lambda: [tr.mean("age", between=(0, 100), by="city", keys=["Ulm", "Bern"])]),
 }  # fmt: skip
 

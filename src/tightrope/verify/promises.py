@@ -131,13 +131,17 @@ def _parameters(data: dict[str, Any], composition: Composition) -> Iterator[Clai
 
 
 def _bounded_as(name: str, one: dict[str, Any], whose: dict[str, Any]) -> Iterator[Claim]:
-    """A mechanism counts the rows that the neighbours say; to one of a whole table a person may add once."""
-    own = one["rows"], one["rows_per_group"]
-    said, groups = (whose["rows_per_person"], whose["rows_per_group"]), whose["groups_per_person"]
-    if not one["by"] and own == (1, 1) != said:
-        yield unchecked(f"{name}.rows", f"1, of up to {said[0]} that a person may have: that each person adds once")
+    """A mechanism counts the rows that the neighbours say, or fewer; to one of a whole table a person may add once."""
+    rows, per_group = one["rows"], one["rows_per_group"]
+    most, groups = whose["rows_per_person"], whose["groups_per_person"]
+    if not one["by"] and (rows, per_group) == (1, 1) != (most, whose["rows_per_group"]):
+        yield unchecked(f"{name}.rows", f"1, of up to {most} that a person may have: that each person adds once")
         return
-    yield fact(f"{name}: rows, and rows in a group", own, said)
+    per_person = min(most, per_group * (one["groups"] if one["by"] else 1))
+    yield fact(f"{name}: rows, and whether a group may hold more", (rows, per_group > most), (per_person, False))
+    if per_group < min(most, whose["rows_per_group"]):
+        fewer = f"{per_group}, of up to {whose['rows_per_group']}: that no more rows of a person count in a group here"
+        yield unchecked(f"{name}.rows_per_group", fewer)
     if one["by"] and one["groups"] < min(groups, one["rows"]):
         yield unchecked(f"{name}.groups", f"{one['groups']}, of up to {groups}: that there are no more keys")
 
