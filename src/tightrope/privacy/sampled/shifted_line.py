@@ -10,7 +10,7 @@ tail begins there: curves that leave it at an angle and level off.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize, special
@@ -179,7 +179,7 @@ def tail_line(power: Power, log_moment: float | None) -> MomentLine:
     beta = min(LEVEL, 2 / power.mu)
     top = math.pi * beta / 2
     step = _wider(log_moment) * 2 * math.pi * ANGLE / (QUADRATURE_NATS + top**2 / 2 + 2 * math.log(power.cut + 2) + 4)
-    last = max(power.cut + TAIL, replace(power, cut=math.inf).ends()[1])
+    last = _tail_end(power)
     if not (SHORT + (last - power.cut) / beta) / step <= MOST_NODES:
         raise PrecisionError(f"a moment of {power!r} needs {(last - power.cut) / beta / step:.3g} points")
     tau = step * np.arange(math.floor(-SHORT / step), math.ceil(((last - power.cut) / beta + 2) / step) + 1)
@@ -191,6 +191,20 @@ def tail_line(power: Power, log_moment: float | None) -> MomentLine:
     return MomentLine(
         curve.log_weight, curve.loss, curve.blurred, curve.moved, 0.0, 0.0, 0.0, missing, at_c, 0.0, whole=False
     )
+
+
+def _tail_end(power: Power) -> float:
+    """Beyond it the tail holds less than e^{−DIGITS} *of itself*, p ≥ 0: how much the rest of the law holds says nothing.
+
+    Right of pμ, and of the cut, log φ g^p falls at least as that of a normal law does right of its mean.
+    """
+    last = max(power.cut, power.real * power.mu) + TAIL
+    if last <= power.cut + TAIL or power.log_size(np.array(power.real * power.mu)) > 0:
+        return last
+    x = np.linspace(power.cut, last, math.ceil(4 * (last - power.cut)) + 1)
+    sizes = power.log_size(x)
+    seen = np.flatnonzero(sizes > np.max(sizes) - CUT_OFF_NATS)
+    return max(power.cut + TAIL, float(x[min(seen[-1] + 1, len(x) - 1)]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
