@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 CONFIRMED, REFUTED, OPEN, UNCHECKED = "confirmed", "refuted", "not confirmed", "not checked"
 CLOSE, LOOSE = 1e-6, 1e-2
 FINE = 1e-12, 1e-9, CLOSE, 1e-5, 1e-4, 1e-3
+LOOSER = "true, and looser than what follows from the tables"
 TIMES, AT_MORE = "confirmed for the stated bound times", "confirmed at epsilon +"
 """A bound is confirmed up to the first part of itself; further above the truth than the second, none is ours."""
 
@@ -73,12 +74,16 @@ def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = Tru
     if stated >= high:
         if stated * (1 - LOOSE) <= high + FAINT:
             return Claim(name, said, found, CONFIRMED)
-        looser = f"{found}: true, and looser than what follows from the tables"
-        return Claim(name, said, looser, OPEN if tight else CONFIRMED)
+        return Claim(name, said, f"{found}: {LOOSER}", OPEN if tight else CONFIRMED)
     if stated * (1 + close) >= high:
         factor = next(part for part in (*FINE, close) if stated * (1 + part) >= high)
         return Claim(name, said, f"{found}: {TIMES} {1 + factor}", CONFIRMED)
     return Claim(name, said, f"{found}: the stated bound could not be shown", OPEN)
+
+
+def settled(claims: list[Claim]) -> bool:
+    """Whether no finer grid makes all of them confirmed: what was found from above only falls."""
+    return any(one.verdict == REFUTED or (one.verdict == OPEN and LOOSER in one.found) for one in claims)
 
 
 def agreeing(one: Any, other: Any) -> int:

@@ -21,6 +21,7 @@ from tightrope.verify.claims import (
     TooMuchError,
     bounded,
     fact,
+    settled,
     unchecked,
 )
 from tightrope.verify.laws import Curve, Grid, Law
@@ -65,8 +66,7 @@ def refined(
         except TooMuchError as problem:
             return claims or [Claim("everything", "", str(problem), OPEN)]
         claims = judged((low, high))
-        found = {claim.verdict for claim in claims}
-        if REFUTED in found or not (OPEN in found or any(TIMES in claim.found for claim in claims)):
+        if settled(claims) or not any(claim.verdict == OPEN or TIMES in claim.found for claim in claims):
             break
     return claims
 
