@@ -14,6 +14,7 @@ ORDER = (
     "releases",
     "promises",
     "noises",
+    "pairs",
     "steps",
     "accounts",
     "couplings",
