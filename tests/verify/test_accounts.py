@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
+from flint import ctx
 
+import tightrope as tr
 from tests.verify.altered import MUTATIONS, altered, not_caught
-from tests.verify.written import STEPS, account, training
+from tests.verify.written import LISTED, STEPS, account, training
 from tightrope.verify import accounts
 from tightrope.verify.check import checked
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
+from tightrope.verify.promises import exactly
+from tightrope.verify.steps import profile_of
 
 FULL = MUTATIONS >= 200
 
@@ -51,10 +55,50 @@ def test_a_delta_that_is_a_twentieth_too_small_is_not_confirmed(name):
     assert verdict(checked(json.dumps(data))) != CONFIRMED
 
 
-def test_a_step_without_a_closed_form_is_said_to_be_open():
-    data = json.loads(account("noise"))
-    run = {name: data["steps"][0][name] for name in ("count", "poisson_rate", "subset", "erase")}
-    data["steps"][0] = {**run, "mechanism": "staircase", "epsilon": 1.0, "sensitivity": None, "gamma": None}
+@pytest.mark.parametrize("name", LISTED)
+def test_steps_from_tables_stairs_and_points_are_confirmed(name):
+    claims = checked(account(name))
+    assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+
+
+@pytest.mark.parametrize("name", LISTED if FULL else ["discrete truncated Laplace"])
+def test_steps_that_are_a_thousandth_too_good_are_refuted(name, monkeypatch):
+    monkeypatch.setattr(accounts, "ACCOUNT_STEPS", (13 if FULL else 12,))
+    data = json.loads(account(name))
+    data["total_variation"] *= 0.999
+    data["attack_success"] = (1 + data["total_variation"]) / 2
     claims = checked(json.dumps(data))
-    assert verdict(claims) == OPEN
-    assert any("staircase" in claim.stated for claim in claims)
+    assert [claim.name for claim in claims if claim.verdict == REFUTED] == ["total_variation: delta(0)"]
+
+
+ALONE = {
+    "staircase": tr.staircase(epsilon=0.5),
+    "staircase of another shape": tr.staircase(epsilon=0.5, gamma=0.7),
+    "truncated Laplace": tr.truncated_laplace(epsilon=0.5, delta=1e-7),
+    "discrete staircase": tr.discrete_staircase(epsilon=0.5, sensitivity=5),
+    "discrete Gaussian": tr.discrete_gaussian(scale=5, sensitivity=2),
+    "discrete truncated Laplace": tr.discrete_truncated_laplace(epsilon=0.5, delta=1e-7, sensitivity=3),
+    "points": tr.from_points([(1, 1e-7), (0.5, 1e-3), (0.2, 0.05)]),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("epsilon", [-0.7, -0.3, 0.0, 0.1, 0.2, 0.45, 0.7, 1.1])
+def test_the_profile_of_a_step_is_that_of_the_mechanism(name, epsilon, monkeypatch):
+    """But for the rounding of weights to 2^−128, and for what is rounded towards safety."""
+    monkeypatch.setattr(ctx, "prec", 400)
+    step = json.loads(account(name))["steps"][0] | {"poisson_rate": None}
+    found, stated = profile_of(step)(exactly(epsilon)), ALONE[name].loss.delta_bounds(epsilon)
+    assert stated.lower * (1 - 1e-9) - 1e-15 <= float(found) <= stated.upper * (1 + 1e-9) + 1e-15
+
+
+def test_weights_that_are_too_many_are_left_open():
+    data = json.loads(account("discrete Gaussian"))
+    data["steps"][0]["scale"] = 1e8
+    assert verdict(checked(json.dumps(data))) == OPEN
+
+
+def test_noise_on_whole_numbers_is_moved_by_whole_numbers():
+    data = json.loads(account("discrete Gaussian"))
+    data["steps"][0]["sensitivity"] = 1.5
+    assert verdict(checked(json.dumps(data))) == REFUTED

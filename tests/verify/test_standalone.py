@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.verify.written import release
+from tests.verify.written import account, coupling, ledger, noise, release
 from tightrope.verify.check import checked, told
 from tightrope.verify.standalone import standalone
 
@@ -36,11 +36,11 @@ def place(tmp_path_factory):
     return folder
 
 
-def run(place, text):
+def run(place, text, check="check.py"):
     (place / "document.json").write_text(text, encoding="utf-8")
     command = [sys.executable, "-I", "-S", "-c", f"import importlib.util{ALONE}"]
     return subprocess.run(
-        [*command, place / "only", place / "check.py", place / "document.json"],
+        [*command, place / "only", place / check, place / "document.json"],
         capture_output=True,
         text=True,
         check=False,
@@ -51,6 +51,35 @@ def test_it_says_the_same_of_a_release(place):
     found = run(place, release("cells"))
     assert found.stderr == ""
     assert (found.returncode, found.stdout) == (0, told(checked(release("cells"))) + "\n")
+
+
+ALONE_LINES = {
+    "release": (lambda: release("cells"), 1150),
+    "noise": (lambda: noise("a dual"), 1050),
+    "account": (lambda: account("finite"), 950),
+    "coupling": (coupling, 400),
+    "ledger": (ledger, 460),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ALONE_LINES)
+def test_for_one_document_it_is_shorter_and_says_the_same(place, kind, monkeypatch):
+    document, most = ALONE_LINES[kind]
+    text = document()
+    source = standalone(text)
+    assert len(source.split("\n")) <= most
+    if kind == "account":  # one grid that confirms it: finer ones take a while
+        source = source.replace("ACCOUNT_STEPS = (6, 8, 10, 12)", "ACCOUNT_STEPS = (8,)")
+        monkeypatch.setattr("tightrope.verify.accounts.ACCOUNT_STEPS", (8,))
+    (place / "short.py").write_text(source, encoding="utf-8")
+    found = run(place, text, "short.py")
+    assert (found.stderr, found.returncode, found.stdout) == ("", 0, told(checked(text)) + "\n")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"document": "release certificate"}', "[" * 100_000])
+def test_there_is_none_for_what_is_no_document(text):
+    with pytest.raises(ValueError):
+        standalone(text)
 
 
 def test_it_refutes_what_was_altered(place):

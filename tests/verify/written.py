@@ -98,14 +98,28 @@ STEPS = {
     ),
     "subset": '[[step]]\nmechanism = "gaussian"\nscale = 1\nsubset = [10, 100]\n',
 }
+SMOOTH = '[[step]]\nmechanism = "gaussian"\nscale = 4\n'
+"""Beside what loses in jumps: where δ jumps, no grid can tell which side of it is meant."""
+LISTED = {
+    "staircase": '[[step]]\nmechanism = "staircase"\nepsilon = 0.5\n',
+    "staircase of another shape": '[[step]]\nmechanism = "staircase"\nepsilon = 0.5\ngamma = 0.7\n',
+    "truncated Laplace": '[[step]]\nmechanism = "truncated_laplace"\nepsilon = 0.5\ndelta = 1e-7\n',
+    "discrete staircase": '[[step]]\nmechanism = "discrete_staircase"\nepsilon = 0.5\nsensitivity = 5\n',
+    "discrete Gaussian": '[[step]]\nmechanism = "discrete_gaussian"\nscale = 5\nsensitivity = 2\ncount = 2\n',
+    "discrete truncated Laplace": (
+        '[[step]]\nmechanism = "discrete_truncated_laplace"\nepsilon = 0.5\ndelta = 1e-7\nsensitivity = 3\n'
+    ),
+    "points": '[[step]]\nmechanism = "from_points"\npoints = [[1, 1e-7], [0.5, 1e-3], [0.2, 0.05]]\n',
+}
 
 
 @cache
 def account(name: str) -> str:
     """What ``tightrope account --json`` prints of steps."""
+    steps = STEPS[name] if name in STEPS else LISTED[name] + SMOOTH * (name != "discrete Gaussian")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "steps.toml"
-        path.write_text(STEPS[name], encoding="utf-8")
+        path.write_text(steps, encoding="utf-8")
         asked = ["account", str(path), "--delta", "1e-6", "--epsilon", "0.5", "--json"]
         return CliRunner().invoke(app, asked).stdout
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,12 +19,17 @@ Example, a release checked by whoever reads it:
   tightrope verify out/certificate.json
   tightrope verify --standalone > check.py    the same as one file that needs
   python check.py out/certificate.json        python-flint and nothing of ours
+  tightrope verify out/certificate.json --standalone    without what others need
 
 Exit codes: 0 every claim is confirmed; 1 one is refuted; 4 one can be neither
 confirmed nor refuted; 2 bad input.
 """
+REMEDY = "give the certificate.json of a release, or what noise, account, dpsgd --json or ledger export printed"
 File = Annotated[Path | None, typer.Argument(metavar="FILE", help="A document that tightrope wrote, as JSON.")]
-Standalone = Annotated[bool, typer.Option("--standalone", help="Print the verifier as one file of Python, and stop.")]
+Standalone = Annotated[
+    bool,
+    typer.Option("--standalone", help="Print the verifier as one file of Python (for FILE: what it needs), and stop."),
+]
 
 
 def verify(file: File = None, standalone: Standalone = False, as_json: AsJson = False) -> None:
@@ -32,9 +39,7 @@ def verify(file: File = None, standalone: Standalone = False, as_json: AsJson = 
     again lies on its safe side.
     """
     if standalone:
-        from tightrope.verify.standalone import standalone as source
-
-        typer.echo(source(), nl=False)
+        typer.echo(_alone(file), nl=False)
         return
     claims = _claims(file)
     from tightrope.verify.check import CODES
@@ -44,24 +49,46 @@ def verify(file: File = None, standalone: Standalone = False, as_json: AsJson = 
     raise typer.Exit(CODES[verdict(claims)])
 
 
+def _alone(file: Path | None) -> str:
+    from tightrope.verify.standalone import standalone
+
+    with _refusing(file):
+        return standalone(None if file is None else _text(file))
+
+
 def _claims(file: Path | None) -> list[Claim]:
     from tightrope.cli.output import working
+    from tightrope.errors import InputError
+
+    if file is None:
+        raise InputError("FILE", None, "a document that tightrope wrote", REMEDY)
+    with _refusing(file):
+        text = _text(file)
+        from tightrope.verify.check import checked
+
+        with working("Computing every claim again ..."):
+            return checked(text)
+
+
+def _text(file: Path) -> str:
+    from tightrope.verify.check import document_text
+
+    return document_text(file)
+
+
+@contextmanager
+def _refusing(file: Path | None) -> Iterator[None]:
+    """In our words: what is missing, no file, or no document."""
     from tightrope.errors import InputError, MissingExtraError
 
-    remedy = "give the certificate.json of a release, or what noise, account, dpsgd --json or ledger export printed"
     try:
-        from tightrope.verify.check import checked, document_text
+        yield
     except ImportError:
         raise MissingExtraError("python-flint", "verify") from None
-    if file is None:
-        raise InputError("FILE", None, "a document that tightrope wrote", remedy)
-    try:
-        with working("Computing every claim again ..."):
-            return checked(document_text(file))
     except OSError as problem:
-        raise InputError("FILE", str(file), f"a file that can be read ({problem.strerror})", remedy) from None
+        raise InputError("FILE", str(file), f"a file that can be read ({problem.strerror})", REMEDY) from None
     except ValueError as problem:
-        raise InputError("FILE", str(file), "a document of Tightrope", f"{problem}; {remedy}") from None
+        raise InputError("FILE", str(file), "a document of Tightrope", f"{problem}; {REMEDY}") from None
 
 
 def _tell(name: str, claims: list[Claim], as_json: bool) -> None:

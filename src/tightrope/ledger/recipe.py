@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Self
 
@@ -19,6 +20,9 @@ from tightrope.privacy.neighbours import Neighbours
 
 FARTHER = 4
 """A plan's lattice holds 1.7 times its ε; what lies beyond four times that has no mass to speak of."""
+
+OWN_POINTS, FARTHEST_POINT = 640, 12_000
+"""Lattice points that the ε of one release among many should span, and how far a lattice reaches at most for that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +70,18 @@ class Recipe:
             return times * PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
         law = self.masses(self.window, times).atoms()
         return PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
+
+    def closer(self, delta: float) -> Self:
+        """The same noise on a lattice that is fine for one release: a plan's is for many, whose ε is larger.
+
+        ``delta`` is where the ε of one release is looked at. What holds on the lattice before holds on this one.
+        """
+        if self.window is None:
+            return self
+        epsilon, step, reach = self.loss().epsilon(delta), self.window.step, self.window.reach
+        wanted = math.ceil(OWN_POINTS * step / epsilon) if 0 < epsilon < math.inf else 1
+        parts = max(1, min(wanted, FARTHEST_POINT // reach))
+        return replace(self, window=Window(step / parts, reach * parts))
 
     def releases(self, times: int = 1) -> PrivacyLoss:
         """The same loss as so many laws, each on a lattice that reaches further: little of it counts as infinite."""

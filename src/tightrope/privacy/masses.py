@@ -126,7 +126,10 @@ class Masses:
         return (self.infinite_mass + value) * (1 + len(losses) * ROUND_OFF)
 
     def atoms(self) -> Atoms:
-        """The same law for the engines; the opposite mass makes both directions of a symmetric pair equal."""
+        """The same law for the engines; the opposite mass makes both directions of a symmetric pair equal.
+
+        It bounds one order: raised masses take mass under Q away, and the mirror of what is left is no bound.
+        """
         held, up = self.values > 0, 1 + MASS_MARGIN
         infinite = min(1.0, self.infinite_mass * up)
         return Atoms(
@@ -135,6 +138,7 @@ class Masses:
             infinite,
             infinite,
             slack=self.slack + 4 * ROUND_OFF * self.window.step * self.window.reach,
+            one_order=True,
         )
 
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
-from tightrope.certificates.budget import Budget
+from tightrope.certificates.budget import Budget, at_most
 from tightrope.design.allocation.allocation import allocate
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.ledger.claim import SeriesClaim
@@ -120,4 +120,5 @@ def _planned(draft: Draft, times: int, limit: Limit | None) -> Recipe:
     if limit is not None:
         return fitted(units, limit, draft.share, times)
     together = allocate(units * times, draft.budget)
-    return Recipe(units, together.choices[: len(units)], together.window, together.alternatives, together.spare)
+    one = Recipe(units, together.choices[: len(units)], together.window, together.alternatives, together.spare)
+    return one.closer(at_most(draft.budget.delta))

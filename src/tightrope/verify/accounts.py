@@ -7,10 +7,22 @@ from typing import Any
 
 from flint import arb
 
-from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, Claim, TooMuchError, bounded, digits, fact, unchecked
+from tightrope.verify.claims import (
+    CONFIRMED,
+    OPEN,
+    REFUTED,
+    Claim,
+    TooMuchError,
+    bounded,
+    digits,
+    fact,
+    settled,
+    unchecked,
+)
 from tightrope.verify.laws import Curve, Grid, Law, composed
+from tightrope.verify.pairs import Profile
 from tightrope.verify.promises import exactly, grids_of, least_of
-from tightrope.verify.steps import Profile, gaussian, law_of, profile_of, turned
+from tightrope.verify.steps import gaussians, law_of, profile_of, turned
 
 ACCOUNT_STEPS = (6, 8, 10, 12)
 MOST_POINTS = 1 << 18
@@ -55,13 +67,10 @@ def _claims(data: dict[str, Any], steps: Any, epsilons: Any, deltas: Any) -> lis
 
 
 def _gathered(steps: Any, ways: list[list[tuple[Profile, int]]]) -> list[list[tuple[Profile, int]]]:
-    """Gaussian steps that are neither sampled nor erased are one, exactly: their μ² add up."""
+    """Gaussian steps that are neither sampled nor erased are one."""
     alike = [step["mechanism"] == "gaussian" and all(step[name] is None for name in PLAIN) for step in steps]
-    square = arb(0)
-    for step, one in zip(steps, alike, strict=True):
-        if one:
-            square += step["count"] * (exactly(step["sensitivity"] or 1) / exactly(step["scale"])) ** 2
-    together = [(gaussian(square.sqrt()), 1)] if any(alike) else []
+    own = [(s["count"], s["sensitivity"] or 1, s["scale"]) for s, one in zip(steps, alike, strict=True) if one]
+    together = [(gaussians(tuple(own)), 1)] if own else []
     return [together + [step for step, one in zip(way, alike, strict=True) if not one] for way in ways]
 
 
@@ -79,9 +88,8 @@ def _refined(data: dict[str, Any], ways: list[list[tuple[Profile, int]]], epsilo
             return claims or [Claim("everything", "", str(problem), OPEN)]
         claims = [*_bounds(data, (lows, highs), epsilons, deltas)]
         near = any(claim.found.endswith(("times 1.01", "times 1.001")) for claim in claims)
-        found = {claim.verdict for claim in claims}
         large = max(len(curve.values) for curve in highs) > MOST_POINTS
-        if REFUTED in found or large or (OPEN not in found and not near):
+        if settled(claims) or large or not (near or any(claim.verdict == OPEN for claim in claims)):
             break
     return claims
 

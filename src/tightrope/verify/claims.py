@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 CONFIRMED, REFUTED, OPEN, UNCHECKED = "confirmed", "refuted", "not confirmed", "not checked"
 CLOSE, LOOSE = 1e-6, 1e-2
 FINE = 1e-12, 1e-9, CLOSE, 1e-5, 1e-4, 1e-3
+LOOSER = "true, and looser than what follows from the tables"
 TIMES, AT_MORE = "confirmed for the stated bound times", "confirmed at epsilon +"
 """A bound is confirmed up to the first part of itself; further above the truth than the second, none is ours."""
 
@@ -62,20 +63,27 @@ def unchecked(name: str, why: str) -> Claim:
 def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = True, close: float = CLOSE) -> Claim:
     """An upper bound that is stated: refuted below the truth, open where what was found is above it.
 
-    ``tight``: little of ours states a bound that is loose, so one that is may have been altered: it is left open.
+    What is true is confirmed in its direction, and it is said how much looser it is than what was found. ``tight``: one
+    of the numbers that a document is known by, which follow from its tables: where it is loose, it, or they, may have
+    been altered, and it is left open.
     """
     low, high, said = lower.lower(), upper.upper(), f"<= {digits(stated)}"
     found = f"in [{digits(low, -1)}, {digits(high, 1)}], {agreeing(stated, high)} digits agree"
     if stated < low:
         return Claim(name, said, f"{found}: the truth is above what is stated", REFUTED)
     if stated >= high:
-        if tight and stated * (1 - LOOSE) > high + FAINT:
-            return Claim(name, said, f"{found}: true, but looser than what follows from the tables", OPEN)
-        return Claim(name, said, found, CONFIRMED)
+        if stated * (1 - LOOSE) <= high + FAINT:
+            return Claim(name, said, found, CONFIRMED)
+        return Claim(name, said, f"{found}: {LOOSER}", OPEN if tight else CONFIRMED)
     if stated * (1 + close) >= high:
         factor = next(part for part in (*FINE, close) if stated * (1 + part) >= high)
         return Claim(name, said, f"{found}: {TIMES} {1 + factor}", CONFIRMED)
     return Claim(name, said, f"{found}: the stated bound could not be shown", OPEN)
+
+
+def settled(claims: list[Claim]) -> bool:
+    """Whether no finer grid makes all of them confirmed: what was found from above only falls."""
+    return any(one.verdict == REFUTED or (one.verdict == OPEN and LOOSER in one.found) for one in claims)
 
 
 def agreeing(one: Any, other: Any) -> int:

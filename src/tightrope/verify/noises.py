@@ -53,7 +53,8 @@ def noise_claims(data: dict[str, Any]) -> list[Claim]:
     def judged(ends: Ends) -> list[Claim]:
         return [*_realised(data, lambda epsilon: _profile(ends, epsilon, largest))]
 
-    return claims + refined(law, least_of(*deltas), judged, common_spacing(noise.falls))
+    scales = max([data["guarantee"]["epsilon"], *(point[0] for point in data["realised"])]), least_of(*deltas)
+    return claims + refined(law, scales, judged, common_spacing(noise.falls))
 
 
 def _largest(noise: Noise, shift: int, releases: int) -> Any:

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from flint import arb, fmpz
 
-from tightrope.verify.claims import BrokenError
+from tightrope.verify.claims import BrokenError, affordable
 from tightrope.verify.laws import Grid, Law
+from tightrope.verify.pairs import (
+    MOST_WEIGHTS,
+    Profile,
+    atoms,
+    cut_laplace,
+    gaussian,
+    hull,
+    laplace,
+    listed,
+    stairs,
+    triple,
+)
 from tightrope.verify.promises import exactly
 
-Profile = Callable[[Any], Any]
-"""δ(ε) at every real ε, as intervals, of the pair with and without a person."""
 ROUNDED = 1 << 24
 """Units that the rounding of a mass on a grid comes to, at most."""
+LARGEST_FALL = 40
+"""Nats from one cell to the next, at most."""
 WIDEST = 64
 """Nats beyond which a loss counts as infinite."""
 
 
 def profile_of(step: dict[str, Any]) -> Profile | None:
     """The profile of one run of a step; None where no closed form is known here."""
+    return _known(json.dumps({**step, "count": 1}, sort_keys=True))
+
+
+@lru_cache(maxsize=64)
+def _known(text: str) -> Profile | None:
+    """Of a step as text: grids that are made finer, and documents that say the same, ask at the same places again."""
+    step = json.loads(text)
     maker = MAKERS.get(step["mechanism"])
     if maker is None:
         return None
@@ -29,7 +51,29 @@ def profile_of(step: dict[str, Any]) -> Profile | None:
         profile = poisson(profile, exactly(step["poisson_rate"]))
     if step["subset"] is not None:
         profile = subset(profile, exactly(step["subset"][0]) / exactly(step["subset"][1]))
-    return profile if step["erase"] is None else erased(profile, exactly(step["erase"]))
+    return remembered(profile if step["erase"] is None else erased(profile, exactly(step["erase"])))
+
+
+def remembered(profile: Profile) -> Profile:
+    """The same profile, computed once at each place that is exact."""
+    known: dict[Any, Any] = {}
+
+    def told(e: Any) -> Any:
+        if not e.is_exact():
+            return profile(e)
+        place = e.man_exp()
+        if place not in known:
+            known[place] = profile(e)
+        return known[place]
+
+    return told
+
+
+@lru_cache(maxsize=64)
+def gaussians(steps: tuple[tuple[int, float | int, float | int], ...]) -> Profile:
+    """Of Gaussian steps (count, sensitivity, scale) together, exactly: their μ² add up."""
+    square = sum((count * (exactly(size) / exactly(scale)) ** 2 for count, size, scale in steps), arb(0))
+    return remembered(gaussian(square.sqrt()))
 
 
 def apart(step: dict[str, Any]) -> Any:
@@ -37,35 +81,6 @@ def apart(step: dict[str, Any]) -> Any:
     if not step["scale"] > 0:
         raise BrokenError("a scale that is not above 0")
     return exactly(step["sensitivity"] or 1) / exactly(step["scale"])
-
-
-def gaussian(mu: Any) -> Profile:
-    """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
-    return lambda e: normal(mu / 2 - e / mu) - e.exp() * normal(-mu / 2 - e / mu)
-
-
-def normal(x: Any) -> Any:
-    """Φ(x)."""
-    return (-x / arb(2).sqrt()).erfc() / 2
-
-
-def laplace(size: Any) -> Profile:
-    """The largest of 1 − e^((ε − size)/2), 0 (above size) and 1 − e^ε (below −size)."""
-    return lambda e: arb(0).max((1 - e.exp()).max(1 - ((e - size) / 2).exp()))
-
-
-def atoms(pairs: list[tuple[Any, Any]], infinite: Any) -> Profile:
-    """Of finitely many outcomes: their masses with and without a person, and the mass of those only with."""
-    return lambda e: sum((arb(0).max(p - e.exp() * q) for p, q in pairs), infinite)
-
-
-def triple(epsilon: Any, delta: Any, eta: Any) -> Profile:
-    """The dominating pair of (ε, δ) with total variation η: losses ε, 0, −ε, and δ at infinity."""
-    active = ((eta - delta) / ((1 - delta) * (epsilon / 2).tanh())).min(arb(1))
-    top = (1 - delta) * active / (1 + (-epsilon).exp())
-    back = top * (-epsilon).exp()
-    rest = (1 - delta) * (1 - active)
-    return atoms([(top, back), (rest, rest), (back, top)], delta)
 
 
 def _claimed(step: dict[str, Any]) -> Profile:
@@ -98,6 +113,82 @@ def _discrete(step: dict[str, Any]) -> Profile:
     return atoms([(side, side * ratio**shift), *between, (side * ratio**shift, side)], arb(0))
 
 
+def _stairs(step: dict[str, Any]) -> Profile:
+    """γ is 1/(1 + e^(ε/2)) unless it is said."""
+    epsilon = _above_zero(step)
+    best = 1 / (1 + (epsilon / 2).exp())
+    return stairs(epsilon, best if step["gamma"] is None else exactly(step["gamma"]))
+
+
+def _above_zero(step: dict[str, Any]) -> Any:
+    if not step["epsilon"] > 0:
+        raise BrokenError("an epsilon that is not above 0")
+    return exactly(step["epsilon"])
+
+
+def _whole(step: dict[str, Any]) -> int:
+    """How many cells the noise is moved."""
+    size = step["sensitivity"] or 1
+    if int(size) != size:
+        raise BrokenError("a sensitivity that is no whole number, for noise that is one")
+    affordable(int(size), MOST_WEIGHTS, "cells of a shift")
+    return int(size)
+
+
+def _discrete_stairs(step: dict[str, Any]) -> Profile:
+    """Levels e^(−iε), i one more every ``size`` cells from ``first`` on: η is the mass of the cells around 0."""
+    epsilon, size = _above_zero(step).min(arb(LARGEST_FALL)), _whole(step)
+    fall = (-epsilon).exp()
+    first = _first_cells(fall, size) if step["gamma"] is None else max(1, math.floor(step["gamma"] * size + 0.5))
+    total = 2 * (first + fall * (size - first)) / (1 - fall) - 1
+    around = sum((arb(1) if abs(y) < first else fall for y in range(-(size // 2), (size + 1) // 2)), arb(0))
+    return triple(epsilon, arb(0), around / total)
+
+
+def _first_cells(fall: Any, size: int) -> int:
+    """The number of cells on the highest level with the least E|X|."""
+
+    def cost(first: int) -> Any:
+        mass = first + fall * (size - first)
+        inner = (first * (first - 1) + fall * (size * (size - 1) - first * (first - 1))) / 2
+        return (inner + size * fall * mass / (1 - fall)) / (2 * mass - (1 - fall))
+
+    return min(range(1, size + 1), key=lambda first: float(cost(first)))
+
+
+def _discrete_gaussian(step: dict[str, Any]) -> Profile:
+    """E^(−x²/(2 scale²)) as far out as its probability is at least 2^−128."""
+    scale, shift = exactly(step["scale"]), _whole(step)
+    affordable(math.ceil(14 * step["scale"]), MOST_WEIGHTS, "weights of a list")
+    half = [(-(arb(x) ** 2) / (2 * scale**2)).exp() for x in range(math.ceil(14 * step["scale"]) + 2)]
+    faint = (2 * sum(half, arb(0)) - 1) / arb(2) ** 128
+    return listed([weight for weight in half if not weight < faint], shift)
+
+
+def _discrete_cut(step: dict[str, Any]) -> Profile:
+    """R^|x|, r = e^(−ε/size), for |x| < n and a part of that at ±n: the first n at which δ allows to stop."""
+    epsilon, delta, size = _above_zero(step), exactly(step["delta"]), _whole(step)
+    ratio = (-(epsilon / size).min(arb(LARGEST_FALL))).exp()
+    half, above = [arb(1)], [arb(0), arb(1)]  # above[n]: the sum of the first n powers
+    while len(half) <= size or not above[-1] - above[-1 - size] <= delta * (2 * above[-1] - 1):
+        affordable(len(half), MOST_WEIGHTS, "weights of a list")
+        half.append(half[-1] * ratio)
+        above.append(above[-1] + half[-1])
+    end = len(half) - 1
+    missing = above[end] - above[end - size] - delta * (2 * above[end] - 1)
+    part = missing / (half[end - size] - half[end] + 2 * delta * half[end])
+    return listed([*half[:end], part * half[end]], size)
+
+
+def _points(step: dict[str, Any]) -> Profile:
+    """The points up to the one with the least δ, their mirrors (1/γ, 1 − (1 − δ)/γ), and (0, 1)."""
+    last = min(step["points"], key=lambda point: (point[1], point[0]))
+    used = sorted((e, d) for e, d in step["points"] if e <= last[0])
+    ahead = [(exactly(e).exp(), exactly(d)) for e, d in used]
+    mirrored = [(1 / growth, 1 - (1 - delta) / growth) for growth, delta in reversed(ahead)]
+    return hull([(arb(0), arb(1)), *mirrored, *ahead])
+
+
 MAKERS: dict[str, Callable[[dict[str, Any]], Profile]] = {
     "gaussian": lambda step: gaussian(apart(step)),
     "laplace": lambda step: laplace(apart(step)),
@@ -105,6 +196,12 @@ MAKERS: dict[str, Callable[[dict[str, Any]], Profile]] = {
     "approx_dp": _claimed,
     "randomized_response": _response,
     "from_pair": _pair,
+    "from_points": _points,
+    "staircase": _stairs,
+    "truncated_laplace": lambda step: cut_laplace(exactly(step["epsilon"]), exactly(step["delta"])),
+    "discrete_staircase": _discrete_stairs,
+    "discrete_gaussian": _discrete_gaussian,
+    "discrete_truncated_laplace": _discrete_cut,
 }
 
 

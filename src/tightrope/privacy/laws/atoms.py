@@ -43,6 +43,9 @@ class Atoms(LossLaw):
     """Bounds on the rounding error of each loss by itself, where the largest of them says too little."""
     formula: LossLaw | None = None
     """The same law, where it knows its δ at ε ≥ 0 better than these rounded losses do."""
+    one_order: bool = False
+    """Whether it lies above one order of a pair: its masses under Q may add up to less than one, so that its reverse
+    lies above nothing."""
 
     @classmethod
     def gather(
@@ -128,8 +131,8 @@ class Atoms(LossLaw):
 
     @property
     def reversible(self) -> bool:
-        """Whether the masses say those of the reverse: none has left double precision, or begun to."""
-        return float(np.min(self.masses, initial=1.0)) >= SUBNORMAL and not self.absent
+        """Whether the masses say those of the reverse: all are meant, none has left double precision, or begun to."""
+        return not self.one_order and float(np.min(self.masses, initial=1.0)) >= SUBNORMAL and not self.absent
 
     def raised(self) -> Atoms:
         """The same masses with every loss raised by the slack: an upper bound that needs no slack."""

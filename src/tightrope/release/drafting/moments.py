@@ -95,7 +95,7 @@ def fitted(units: tuple[Unit, ...], limit: Limit, share: Decimal, times: int = 1
             found += [recipe for recipe in [_largest(budgets, part)] if recipe is not None]
     if not found:
         raise BudgetRefused(f"no noise fits into a share of {share} of {limit.words}; plan with another share of it")
-    return min(found, key=_error)
+    return min(found, key=_error).closer(at_most(limit.budget.delta))
 
 
 @dataclass(frozen=True, slots=True)

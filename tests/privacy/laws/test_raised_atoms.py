@@ -1,0 +1,39 @@
+"""A law that was raised above one order of a pair says nothing of the other: δ below ε = 0 is summed, not mirrored."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tightrope.privacy.laws.atoms import Atoms
+from tightrope.privacy.loss import PrivacyLoss
+from tightrope.privacy.masses import Masses, Window
+
+END, RAISED = 0.01, 1e-11
+HIGH = 1 / (1 + math.exp(-END))
+LAW = Atoms(np.array([-END, END]), np.array([1 - HIGH - RAISED, HIGH + RAISED]), one_order=True)
+
+
+def true(epsilon: float) -> float:
+    """δ of what the law was before a little of its mass was raised."""
+    return HIGH * -math.expm1(epsilon - END) + (1 - HIGH) * max(0.0, -math.expm1(epsilon + END))
+
+
+@pytest.mark.parametrize("epsilon", [-0.02, -0.005, -1e-9, -1e-12])
+def test_what_is_raised_stays_above(epsilon):
+    assert PrivacyLoss.of(LAW, reverse=LAW).delta(epsilon) >= true(epsilon)
+
+
+def test_what_was_asked_below_zero_lowers_nothing_above():
+    loss = PrivacyLoss.of(LAW, reverse=LAW)
+    loss.delta([-1e-9, -1e-12])
+    assert loss.delta(0.0) >= true(0.0)
+    assert loss.true_positive_rate(0.5) >= 1 - 0.5 * math.exp(-END)
+
+
+def test_masses_of_a_plan_are_above_one_order():
+    law = Masses.certain(Window(0.01, 10)).atoms()
+    assert law.one_order
+    assert not law.reversible
