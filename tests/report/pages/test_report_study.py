@@ -82,7 +82,7 @@ def test_untrusted_text_is_escaped_everywhere() -> None:
             ),
         )
     )
-    assert "<script" not in page and page.count("&lt;script&gt;") > 50
+    assert page.count("<script") == 1 and page.count("&lt;script&gt;") > 50
     checked(page)
 
 

@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing beside itself, not even a script."""
+"""The pages: one HTML file each that needs nothing beside itself; the script in it sorts tables, and may be missing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tightrope.certificates.printable import printable
 from tightrope.certificates.study import FindingsDocument
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.report.pages.page_model import page_view
+from tightrope.report.pages.policy import policy
 from tightrope.report.pages.study_page import study_view
 
 if TYPE_CHECKING:
@@ -72,7 +73,17 @@ def environment() -> Environment:
         finalize=_seen,
     )
     environment.filters["at"] = _at
+    environment.globals |= _inside()
     return environment
+
+
+def _inside() -> dict[str, str]:
+    """The style and the script as they stand in every page, and the policy that lets these two alone in."""
+    from markupsafe import Markup
+
+    style, script = _source("report.css"), _source("sort.js")
+    shown = {"style": Markup(style), "script": Markup(script)}  # noqa: S704 - files of this package
+    return {**shown, "policy": policy(style, script)}
 
 
 def _seen(value: object) -> object:
