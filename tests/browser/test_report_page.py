@@ -21,7 +21,8 @@ const heads = [...document.querySelectorAll("h1,h2")].filter(e => e.offsetHeight
 const cut = [...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth + 1).length;
 const size = e => parseFloat(getComputedStyle(e).fontSize);
 const small = [...document.querySelectorAll("svg text")].filter(e => size(e) < 11).length;
-return {scroll: root.scrollWidth, width: innerWidth, wide, heads, small, cut, ink: getComputedStyle(document.body).color};
+const ink = getComputedStyle(document.body).color;
+return {scroll: root.scrollWidth, width: innerWidth, wide, heads, small, cut, ink};
 }"""
 
 

@@ -1,4 +1,4 @@
-"""Tables sorted by their heads in headless Chromium; without the script, and against another one, they stand as ever."""
+"""Tables sorted by their heads in headless Chromium; without the script they stand as ever, and no other one runs."""
 
 from __future__ import annotations
 
