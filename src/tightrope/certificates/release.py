@@ -203,9 +203,8 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
 
     def explain(self) -> str:
         """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
-        return of_release(
-            self.epsilon, self.delta, self.attack_success, self.neighbours.protected, "all that this release says"
-        )
+        protected, seen = self.neighbours.protected, "all that this release says"
+        return str(of_release(self.epsilon, self.delta, self.attack_success, protected, seen))
 
 
 class NoiseUsed(Part, frozen=True, kw_only=True):
