@@ -162,8 +162,8 @@ COUPLED = Statement(
     "coupling",
     "The mechanism",
     "A group with law λ over the points x writes y with the chance K(y | x), so that the law of y is the same target "
-    "μ for every group. Of all such K, this one moves values by the least distance d, for which a dual proof is "
-    "checked.",
+    "μ for every group. Of all such K, one that moves values the least was chosen, on average or at most, by a "
+    "distance d; a dual proof of it was checked when it was fitted.",
     ("KM",),
 )
 ALIKE = Statement(
