@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import Opened
-from tests.report import released, study_sample
+from tests.browser.test_report_page import measured
+from tests.report import documents, released, study_sample
 from tightrope import report
 
 pytestmark = pytest.mark.browser
@@ -55,6 +56,26 @@ def test_no_rule_is_violated(opened: Opened, page: Any, width: int, scheme: str)
     found = judged(opened(page(), width, color_scheme=scheme))
     assert found["said"] == []
     assert found["passed"] > 20
+
+
+@pytest.mark.parametrize("kind", documents.KINDS)
+def test_pages_of_documents_violate_none_and_fit_a_phone(opened: Opened, kind: str) -> None:
+    light, dark = (opened(documents.page(kind), 390, color_scheme=scheme) for scheme in ("light", "dark"))
+    assert judged(light)["said"] == judged(dark)["said"] == []
+    found = measured(light)
+    assert (found["wide"], found["small"]) == ([], 0) and found["scroll"] <= 390
+    still = light.evaluate(STOPS)
+    assert still["still"] == 0
+
+
+@pytest.mark.parametrize("kind", documents.KINDS)
+def test_pages_of_documents_print_whole(opened: Opened, kind: str) -> None:
+    tab = opened(documents.page(kind), 800)
+    tab.emulate_media(media="print")
+    assert measured(tab)["cut"] == 0
+    hidden = "() => [...document.querySelectorAll('.files')].filter(e => e.offsetHeight).length"
+    tall = "() => [...document.querySelectorAll('.tall')].filter(e => e.scrollHeight > e.clientHeight + 1).length"
+    assert (tab.evaluate(hidden), tab.evaluate(tall)) == (0, 0)
 
 
 def test_the_rules_would_see_a_violation(opened: Opened) -> None:

@@ -13,33 +13,19 @@ from tightrope.cli.main import app
 STEPS = """
 [[step]]
 mechanism = "gaussian"
-scale = 3
-poisson_rate = 0.01
-count = 200
-[[step]]
-mechanism = "laplace"
 scale = 20
+count = 100
+[[step]]
+mechanism = "gaussian"
+scale = 4
 """
 LAWS = "\n".join(["point,group,mass", *(f"{name},<b>north</b>,{mass}" for name, mass in (("a", 0.2), ("b", 0.8)))])
 LAWS += "\na,south,0.5\nb,south,0.5\n"
-RUN = (
-    "dpsgd",
-    "--examples",
-    "6000",
-    "--batch",
-    "60",
-    "--noise",
-    "2",
-    "--steps",
-    "9",
-    "--delta",
-    "1e-5",
-    "--no-compare",
-)
+SIZES = "--examples 60000 --batch 256 --noise 1.3 --steps 3515 --delta 1e-5"
 NAMED = "<b>tea</b>,coffee,water"
 KINDS = {
     "account": ("account", "{folder}/steps.toml", "--delta", "1e-6", "--epsilon", "0.5"),
-    "training": RUN,
+    "training": ("dpsgd", *SIZES.split(), "--no-compare"),
     "noise": ("noise", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "2"),
     "study": ("local", "plan", "distribution", "--categories", NAMED, "--epsilon", "1", "--people", "5000"),
     "coupling": (
