@@ -10,21 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.report.documents import LAWS, STEPS
+from tests.report.documents import SIZES as SIZES_OF_A_RUN
 
 SIZES = ["--epsilon", "1", "--delta", "1e-6"]
-TRAINING = [
-    "--examples",
-    "60000",
-    "--batch",
-    "256",
-    "--noise",
-    "1.3",
-    "--steps",
-    "3515",
-    "--delta",
-    "1e-5",
-    "--no-compare",
-]
+TRAINING = [*SIZES_OF_A_RUN.split(), "--no-compare"]
 COMMANDS = {
     "account": ["account", "{}/steps.toml"],
     "dpsgd": ["dpsgd", *TRAINING],

@@ -308,11 +308,15 @@ class Cost(Part, frozen=True, kw_only=True):
 
 
 class About(Part, frozen=True, kw_only=True):
-    """What its publisher says of a release: what it is, where the table is from, who published it, whom to ask."""
+    """What its publisher says of a release: what it is, where the table is from, who published it, when, whom to ask.
+
+    The ``date`` is a text that was written down before the table was read: a clock would tell how long that took.
+    """
 
     description: str | None = None
     origin: str | None = None
     publisher: str | None = None
+    date: str | None = None
     contact: str | None = None
 
 

@@ -109,7 +109,7 @@ def page_view(document: Json) -> Page:
     return Page(title, said, guesses, answers, left_out, privacy, about, files, method)
 
 
-ABOUT = {"description": "", "origin": "Source", "publisher": "Published by", "contact": "Contact"}
+ABOUT = {"description": "", "origin": "Source", "publisher": "Published by", "date": "Date", "contact": "Contact"}
 """What the publisher says, and the words before it."""
 
 
