@@ -25,6 +25,11 @@ const still = stops.filter(e => e.scrollHeight <= e.clientHeight + 1 && e.scroll
 return {still: still.length, stops: stops.length};
 }"""
 
+ON_PAPER = """() => ({
+links: [...document.querySelectorAll(".files")].filter(e => e.offsetHeight).length,
+cut: [...document.querySelectorAll(".tall")].filter(e => e.scrollHeight > e.clientHeight + 1).length,
+})"""
+
 
 def axe() -> str:
     found = importlib.util.find_spec("axe_playwright_python")
@@ -59,23 +64,18 @@ def test_no_rule_is_violated(opened: Opened, page: Any, width: int, scheme: str)
 
 
 @pytest.mark.parametrize("kind", documents.KINDS)
-def test_pages_of_documents_violate_none_and_fit_a_phone(opened: Opened, kind: str) -> None:
-    light, dark = (opened(documents.page(kind), 390, color_scheme=scheme) for scheme in ("light", "dark"))
-    assert judged(light)["said"] == judged(dark)["said"] == []
-    found = measured(light)
-    assert (found["wide"], found["small"]) == ([], 0) and found["scroll"] <= 390
-    still = light.evaluate(STOPS)
-    assert still["still"] == 0
-
-
-@pytest.mark.parametrize("kind", documents.KINDS)
-def test_pages_of_documents_print_whole(opened: Opened, kind: str) -> None:
-    tab = opened(documents.page(kind), 800)
+def test_pages_of_documents_light_dark_on_a_phone_and_on_paper(opened: Opened, kind: str) -> None:
+    tab = opened(documents.page(kind), 390)
+    assert judged(tab)["said"] == []
+    found = measured(tab)
+    assert (found["wide"], found["small"], tab.evaluate(STOPS)["still"]) == ([], 0, 0)
+    assert found["scroll"] <= 390
+    tab.emulate_media(color_scheme="dark")
+    assert judged(tab)["said"] == []
+    tab.set_viewport_size({"width": 800, "height": 1100})
     tab.emulate_media(media="print")
     assert measured(tab)["cut"] == 0
-    hidden = "() => [...document.querySelectorAll('.files')].filter(e => e.offsetHeight).length"
-    tall = "() => [...document.querySelectorAll('.tall')].filter(e => e.scrollHeight > e.clientHeight + 1).length"
-    assert (tab.evaluate(hidden), tab.evaluate(tall)) == (0, 0)
+    assert tab.evaluate(ON_PAPER) == {"links": 0, "cut": 0}
 
 
 def test_the_rules_would_see_a_violation(opened: Opened) -> None:
