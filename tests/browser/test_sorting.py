@@ -28,6 +28,7 @@ EVIL = "<script>document.title = 'owned'</script>"
 def page() -> str:
     """Values of several lengths, one below zero, one withheld, two that are equal."""
     rows = [released.row(value or 0, half, city=city) | {"value": value} for city, value, half in VALUES]
+    rows[4]["upper"] += 4
     return report.html({"title": "Cities", "answers": [released.rows_by("city", rows)], "certificate": {}})
 
 
@@ -51,6 +52,9 @@ def test_numbers_sort_as_numbers_and_what_is_missing_comes_last(opened: Opened) 
     value.click()
     assert column(tab) == published
     assert head.get_attribute("aria-sort") is None
+
+    tab.get_by_role("button", name="±").click()
+    assert column(tab) == ["Bodø 9", "Alta", "Bergen", "Bodø 10", "Åre", "Oslo"], "of +9 −5 the longer side"
 
     city.click()
     assert column(tab) == ["Alta", "Åre", "Bergen", "Bodø 9", "Bodø 10", "Oslo"]
