@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from test_report_page import measured_page
 
+from tests.browser.conftest import Opened
+from tests.browser.test_report_page import measured
 from tests.report import study_sample as sample
 from tightrope import report
 
@@ -14,8 +13,8 @@ from tightrope import report
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [320, 390, 1280])
 @pytest.mark.parametrize("document", [sample.states, sample.mean])
-def test_no_sideways_scrolling_and_every_heading(tmp_path: Path, width: int, document) -> None:
-    found = measured_page(report.study_html(document()), tmp_path, width)
+def test_no_sideways_scrolling_and_every_heading(opened: Opened, width: int, document) -> None:
+    found = measured(opened(report.study_html(document()), width))
     assert found["width"] == width
     assert found["wide"] == []
     assert found["scroll"] <= width

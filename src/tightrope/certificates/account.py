@@ -9,6 +9,9 @@ from typing import Literal
 from tightrope.certificates.document import Counted, Finite, Part, Positive, Probability, Size
 from tightrope.certificates.reading import Reader
 from tightrope.certificates.steps import Step
+from tightrope.certificates.words import chances
+from tightrope.certificates.words.explained import Explained
+from tightrope.certificates.words.of_documents import of_account
 
 ACCOUNTS = Reader("account", "take the file as tightrope wrote it, or account again")
 
@@ -63,6 +66,22 @@ class Account(Gained, frozen=True, kw_only=True):
     epsilon_at_delta: tuple[EpsilonBracket, ...]
     delta_at_epsilon: tuple[DeltaBracket, ...]
 
+    @property
+    def stated(self) -> tuple[float, float]:
+        """The first (ε, δ) that is proven; (∞, 0) where none is."""
+        found = [(row.epsilon, row.delta) for row in self.epsilon_at_delta if row.epsilon is not None]
+        found += [(row.epsilon, row.delta) for row in self.delta_at_epsilon if row.epsilon >= 0]
+        return found[0] if found else (math.inf, 0.0)
+
+    @property
+    def explained(self) -> Explained:
+        """``explain`` in its parts."""
+        return of_account(*self.stated, chances.success(self.total_variation), self.neighbours, self.statement)
+
+    def explain(self) -> str:
+        """What all steps together promise, in one paragraph for everybody; every number is rounded up."""
+        return str(self.explained)
+
 
 class Way(Part, frozen=True, kw_only=True):
     """The same steps accounted for in another way; ``statement`` says whether it is a bound. None: it proves none."""
@@ -94,6 +113,20 @@ class TrainingAccount(Gained, frozen=True, kw_only=True, omit_defaults=True):
     relative_width: Probability | None
     comparison: tuple[Way, ...] = ()
     picture: str | None = None
+
+    @property
+    def stated(self) -> tuple[float, float]:
+        """(ε, δ) as proven; (∞, 0) where no ε is."""
+        return (math.inf, 0.0) if self.epsilon is None else (self.epsilon, self.delta)
+
+    @property
+    def explained(self) -> Explained:
+        """``explain`` in its parts."""
+        return of_account(*self.stated, chances.success(self.total_variation), self.neighbours, self.statement)
+
+    def explain(self) -> str:
+        """What the run promises, in one paragraph for everybody; every number is rounded up."""
+        return str(self.explained)
 
 
 def epsilon_bracket(delta: float, lower: float, upper: float) -> EpsilonBracket:

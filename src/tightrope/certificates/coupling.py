@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Literal, Self
 
 from msgspec import Meta
 
 from tightrope.certificates.document import Counted, Finite, Natural, Part, Positive, Triple
 from tightrope.certificates.reading import Reader
+from tightrope.certificates.words.explained import Explained
+from tightrope.certificates.words.of_documents import of_coupling
 from tightrope.errors import InputError
 
 AGAIN = "write the file again with: tightrope couple fit"
@@ -16,6 +19,13 @@ SECRECY = {
     "public": "as public as the laws that it was given",
     "private": "no more secret than what was spent on it allows",
 }
+WHOSE = {
+    "table": "those that its groups had in the table, exactly",
+    "public": "the public ones that it was given",
+    "private": "those that were learned",
+}
+"""Whose laws a coupling was made for."""
+ONE = 1 << 128
 COUPLINGS = Reader("coupling", AGAIN, secret=True)
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -141,6 +151,41 @@ class CouplingDocument(Part, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if len(self.groups) != len(self.group.names):
             raise InputError("groups", len(self.groups), f"one for each of {len(self.group.names)} names", AGAIN)
+
+    @property
+    def gap(self) -> Fraction:
+        """How far the law of what a group writes is from the target, in total variation: the largest, exactly.
+
+        Computed from laws and weights that were checked (``transport.SavedCoupling`` does).
+        """
+        masses = [int(mass, 16) for mass in self.target]
+        return max((_gap(group, masses) for group in self.groups), default=Fraction(0))
+
+    @property
+    def explained(self) -> Explained:
+        """``explain`` in its parts."""
+        learning, laws = self.origin.learning, WHOSE[self.origin.kind]
+        left = () if learning is None else tuple(one.total_variation for one in learning.left)
+        return of_coupling(self.gap, left, 0.0 if learning is None else learning.confidence, laws)
+
+    def explain(self) -> str:
+        """What a value that is written says about its group, in one paragraph; every number is rounded up."""
+        return str(self.explained)
+
+
+def _gap(group: GroupPart, target: list[int]) -> Fraction:
+    """½ Σ_y |P(y) − μ(y)|, P from the group's law and the weights that are drawn from."""
+    tables = [[(y, int(weight, 16)) for y, weight in zip(t.outcomes, t.weights, strict=True)] for t in group.tables]
+    law, found = [int(mass, 16) for mass in group.law], [0] * len(target)
+    reach = max(y for table in tables for y, _ in table)
+    if not (len(law) == len(group.rows) == len(target) > reach and min(sum(law), sum(target)) > 0):
+        raise InputError("groups", len(law), f"laws over the {len(target)} points of the target", AGAIN)
+    for mass, row in zip(law, group.rows, strict=True):
+        for y, weight in tables[row]:
+            found[y] += mass * weight
+    whole, of_target = sum(law) * ONE, sum(target)
+    off = sum(abs(own * of_target - mass * whole) for own, mass in zip(found, target, strict=True))
+    return Fraction(off, 2 * whole * of_target)
 
 
 def read_coupling(text: str) -> CouplingDocument:

@@ -57,7 +57,7 @@ class Guarantee:
 
         stated = self.total_variation < self.largest_total_variation
         eta = self.total_variation if stated else chances.total_variation(self.epsilon, self.delta)
-        return of_numbers(self.epsilon, self.delta, chances.success(eta))
+        return str(of_numbers(self.epsilon, self.delta, chances.success(eta)))
 
 
 def _number(value: object) -> bool:

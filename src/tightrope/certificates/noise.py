@@ -12,6 +12,8 @@ from tightrope.certificates.document import Counted, Finite, Part, Positive, Pro
 from tightrope.certificates.guarantee import Guarantee
 from tightrope.certificates.reading import Reader
 from tightrope.certificates.table import TablePart
+from tightrope.certificates.words.explained import Explained
+from tightrope.certificates.words.of_documents import Errors, of_noise
 from tightrope.errors import InputError
 
 NOISES = Reader(
@@ -59,6 +61,17 @@ class NoiseDocument(Part, frozen=True, kw_only=True):
     argument: Argument
     table: TablePart | None = None
 
+    @property
+    def explained(self) -> Explained:
+        """``explain`` in its parts."""
+        own, least = self.guarantee, self.lower if self.cost == "absolute" else None
+        errors = Errors(self.mean_absolute_error, least, self.worst_error, self.table is not None)
+        return of_noise((own.epsilon, own.delta, own.total_variation), self.sensitivity, self.releases, errors)
+
+    def explain(self) -> str:
+        """What answers with this noise promise, in one paragraph for everybody; every number is rounded up."""
+        return str(self.explained)
+
 
 @dataclass(frozen=True, slots=True)
 class NoiseCertificate:
@@ -100,6 +113,10 @@ class NoiseCertificate:
         if self.upper == self.lower:
             return 0.0
         return self.upper / self.lower - 1 if self.lower > 0 else math.inf
+
+    def explain(self) -> str:
+        """What answers with this noise promise, in one paragraph for everybody; every number is rounded up."""
+        return self.document().explain()
 
     def document(self) -> NoiseDocument:
         """All of it as a document; ``certificates.document.written`` makes text of it, ``read_noise`` reads it back."""

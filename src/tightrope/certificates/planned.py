@@ -61,4 +61,5 @@ class PlannedRelease(Promised, frozen=True, kw_only=True):
 
     def explain(self) -> str:
         """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
-        return of_release(self.epsilon, self.delta, self.attack_success, self.neighbours.protected, WOULD_SAY)
+        protected = self.neighbours.protected
+        return str(of_release(self.epsilon, self.delta, self.attack_success, protected, WOULD_SAY))

@@ -203,9 +203,8 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
 
     def explain(self) -> str:
         """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
-        return of_release(
-            self.epsilon, self.delta, self.attack_success, self.neighbours.protected, "all that this release says"
-        )
+        protected, seen = self.neighbours.protected, "all that this release says"
+        return str(of_release(self.epsilon, self.delta, self.attack_success, protected, seen))
 
 
 class NoiseUsed(Part, frozen=True, kw_only=True):
@@ -309,11 +308,15 @@ class Cost(Part, frozen=True, kw_only=True):
 
 
 class About(Part, frozen=True, kw_only=True):
-    """What its publisher says of a release: what it is, where the table is from, who published it, whom to ask."""
+    """What its publisher says of a release: what it is, where the table is from, who published it, when, whom to ask.
+
+    The ``date`` is a text that was written down before the table was read: a clock would tell how long that took.
+    """
 
     description: str | None = None
     origin: str | None = None
     publisher: str | None = None
+    date: str | None = None
     contact: str | None = None
 
 

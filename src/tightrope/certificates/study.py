@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import tomllib
+from decimal import Decimal
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from tightrope.certificates.document import Counted, Finite, Natural, Part, Positive, Probability, Size, Triple
 from tightrope.certificates.reading import Reader
+from tightrope.certificates.words import chances
+from tightrope.certificates.words.digits import named
+from tightrope.certificates.words.explained import Explained
+from tightrope.certificates.words.of_documents import of_report
 from tightrope.errors import InputError, PlanError
 
 START = "write one with: tightrope local plan ... --out study.toml"
@@ -33,6 +38,21 @@ class StudyDocument(Part, frozen=True, kw_only=True):
     mechanism: str = "best"
     epsilon: Positive
     total_variation: Annotated[float, Meta(gt=0, lt=1)] | None = None
+
+    @property
+    def most_total_variation(self) -> Decimal:
+        """What ε and the cap leave of the total variation of a report, rounded up."""
+        implied = chances.total_variation(self.epsilon, 0.0)
+        return implied if self.total_variation is None else min(implied, named(self.total_variation))
+
+    @property
+    def explained(self) -> Explained:
+        """``explain`` in its parts."""
+        return of_report(self.epsilon, 0.0, self.most_total_variation)
+
+    def explain(self) -> str:
+        """What a report in this study promises whoever makes it, in one paragraph; every number is rounded up."""
+        return str(self.explained)
 
 
 class Estimate(Part, frozen=True, kw_only=True):
@@ -123,6 +143,16 @@ class FindingsDocument(Part, frozen=True, kw_only=True):
                 raise InputError(f"estimates {place}", self.question, "with category and people, but for a mean")
         if not self.answered <= self.reports:
             raise InputError("answered", self.answered, f"at most {self.reports}, the reports")
+
+    @property
+    def explained(self) -> Explained:
+        """``explain`` in its parts."""
+        told = self.privacy
+        return of_report(told.epsilon, told.delta, told.total_variation)
+
+    def explain(self) -> str:
+        """What a report promised whoever made it, in one paragraph; every number is rounded up."""
+        return str(self.explained)
 
     @property
     def shares(self) -> bool:

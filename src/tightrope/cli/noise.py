@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,12 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tightrope.cli.options import AsJson
+from tightrope.cli.pages import Force, Page
 
 if TYPE_CHECKING:
     from tightrope.certificates import Budget
+    from tightrope.certificates.noise import NoiseCertificate
     from tightrope.design.compare.noise_comparison import Comparison
     from tightrope.mechanisms.mechanism import Mechanism
     from tightrope.mechanisms.tables.table import NoiseTable
+    from tightrope.privacy import PrivacyLoss
+    from tightrope.report import Table
 
 NOISE_EXAMPLE = """\b
 Example:
@@ -36,31 +41,105 @@ Picture = Annotated[
 ]
 Laws = dict[str, list[float]]
 ENDLESS_CELLS = 400
+COLUMNS = ("family", "E|X|", "sqrt(E X²)", "95 % ±", "worst ±", "total var.", "ratio")
 
 
-def noise(
-    epsilon: Epsilon,
-    delta: Delta,
-    sensitivity: Sensitivity = 1,
-    total_variation: Eta = None,
-    cost: Cost = "absolute",
-    releases: Releases = 1,
-    plot: Picture = None,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options said."""
+
+    epsilon: Epsilon
+    delta: Delta
+    sensitivity: Sensitivity = 1
+    total_variation: Eta = None
+    cost: Cost = "absolute"
+    releases: Releases = 1
+    plot: Picture = None
+    report: Page = None
+    force: Force = False
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is printed, the laws that are drawn, and the certificate of the least noise."""
+
+    data: dict[str, Any]
+    laws: Laws
+    certificate: NoiseCertificate
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """Of all answers with the noise that is certified."""
+        from tightrope.certificates.document import plain
+        from tightrope.mechanisms.tables.table import NoiseTable
+
+        if self.certificate.table is None:
+            raise ValueError("whole-number noise has a table")
+        table = NoiseTable.from_data(plain(self.certificate.table))
+        return self.certificate.releases * table.loss(round(self.certificate.sensitivity))
+
+
+def noise(asked: Asked) -> None:
     """Compare every family of noise with the least there is.
 
     For one answer, or for several with --releases. Whole-number noise is what would be sampled, rounding included.
     """
-    budget = _budget(epsilon, delta, total_variation)
-    if releases == 1:
-        data, laws = _single(budget, sensitivity, cost)
-    else:
-        data, laws = _several(budget, sensitivity, cost, releases)
-    data = {"epsilon": float(epsilon), **budget.to_data(), "delta": float(budget.delta), **data}
-    if plot is not None:
-        _draw(laws, plot)
-    _tell(budget, data, as_json)
+    from tightrope.cli.output import say
+    from tightrope.cli.pages import check_page
+
+    check_page(asked.report, replace=asked.force)
+    budget = _budget(asked.epsilon, asked.delta, asked.total_variation)
+    found = _single(budget, asked) if asked.releases == 1 else _several(budget, asked)
+    stated = {"epsilon": float(asked.epsilon), **budget.to_data(), "delta": float(budget.delta)}
+    if asked.plot is not None:
+        _draw(found.laws, asked.plot)
+    if asked.report is not None:
+        _write(asked.report, found)
+    _tell(budget, {**stated, **found.data}, asked.as_json)
+    if asked.report is not None and not asked.as_json:
+        say(f"Written: {asked.report}")
+
+
+def _write(path: Path, found: Found) -> None:
+    from tightrope.cli.output import working, write
+    from tightrope.cli.pages import curve_of
+    from tightrope.report import document_html
+
+    with working("Writing the page ..."):
+        document = found.certificate.document()
+        write(
+            path, document_html(document, curve=curve_of(found.loss, document.guarantee.epsilon), tables=_tables(found))
+        )
+
+
+def _tables(found: Found) -> list[Table]:
+    """The families side by side, as they are printed."""
+    from tightrope.report import Table
+
+    data = found.data
+    if data["releases"] > 1:
+        rows = [_several_line(row) for row in data["families"]]
+        return [
+            Table("Every family at this promise, at its best", ("Family", _cost_name(data), "Ratio to the least"), rows)
+        ]
+    heads = ("Family", *COLUMNS[1:5], "Total var.", "Ratio")
+    return [
+        Table("Whole-number noise of every family at this promise", heads, _ordered(data["families"])),
+        Table(
+            "Real-valued noise, for comparison: it must not be sampled in floating point",
+            heads,
+            _ordered(data["real_valued"]),
+        ),
+    ]
+
+
+def _ordered(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    return [_line(row) for row in sorted(rows, key=lambda row: row.get("ratio", math.inf))]
+
+
+def _cost_name(data: Mapping[str, Any]) -> str:
+    return "E|X|" if data["cost"] == "absolute" else "E X²"
 
 
 def _tell(budget: Budget, data: dict[str, Any], as_json: bool) -> None:
@@ -80,27 +159,28 @@ def _budget(epsilon: str, delta: str, total_variation: str | None) -> Budget:
     return Budget(epsilon=epsilon, delta=delta, total_variation=total_variation)
 
 
-def _single(budget: Budget, sensitivity: int, cost: str) -> tuple[dict[str, Any], Laws]:
-    """What is printed for one answer, and the laws that are drawn."""
+def _single(budget: Budget, asked: Asked) -> Found:
+    """For one answer."""
     from tightrope.certificates.document import plain
     from tightrope.cli.output import working
     from tightrope.design.compare.noise_comparison import compare
 
     with working("Searching the least noise of every family ..."):
-        found = compare(budget, sensitivity=sensitivity, cost=cost)
+        found = compare(budget, sensitivity=asked.sensitivity, cost=asked.cost)
         rows = [_row(one.family, one.mechanism, one.reason, found, found.certificate.lower) for one in found.whole]
         real = [_row(name, law, "", found, found.limits.lower) for name, law in found.real]
     laws = {one.family: _probabilities(one.mechanism.table) for one in found.whole if one.mechanism is not None}
     known = [{"whose": whose, "side": side, "value": value} for whose, side, value in found.limits.known]
-    return {
-        "sensitivity": sensitivity,
-        "cost": cost,
+    data = {
+        "sensitivity": asked.sensitivity,
+        "cost": asked.cost,
         "releases": 1,
         "families": rows,
         "certificate": plain(found.certificate.document()),
         "real_valued": real,
         "limits": {"lower": found.limits.lower, "upper": found.limits.upper, "known": known},
-    }, laws
+    }
+    return Found(data, laws, found.certificate)
 
 
 def _row(family: str, law: Mechanism | None, reason: str, found: Comparison, limit: float) -> dict[str, Any]:
@@ -119,30 +199,43 @@ def _row(family: str, law: Mechanism | None, reason: str, found: Comparison, lim
     }
 
 
-def _several(budget: Budget, sensitivity: int, cost: str, releases: int) -> tuple[dict[str, Any], Laws]:
+def _several(budget: Budget, asked: Asked) -> Found:
     """The same for several answers: what each family costs, and the best, certified."""
     from tightrope.cli.output import working
     from tightrope.design.composed.composed_noise import composed_noise
-    from tightrope.design.least_noise import composed_limit
 
     with working("Searching the least noise of several answers ..."):
-        found = composed_noise(budget, releases=releases, sensitivity=sensitivity, cost=cost)
-        loss = releases * found.table.loss(sensitivity)
-        kept = [{"epsilon": at, "allowed": most, "delta": loss.delta(at)} for at, most in budget.rounded]
-        limit = composed_limit(budget, releases=releases, sensitivity=sensitivity, cost=cost)
+        found = composed_noise(budget, releases=asked.releases, sensitivity=asked.sensitivity, cost=asked.cost)
+        certificate = _certified(budget, asked, found.table)
+        loss = asked.releases * found.table.loss(asked.sensitivity)
+    kept = [{"epsilon": at, "allowed": most, "delta": loss.delta(at)} for at, most in budget.rounded]
     costs = {name: value for name, value in found.candidates.items() if isinstance(value, float)}
-    rows = [{"family": name, "cost": value, "ratio": value / found.cost} for name, value in costs.items()]
-    return {
-        "sensitivity": sensitivity,
-        "cost": cost,
-        "releases": releases,
+    rows: list[dict[str, Any]] = [
+        {"family": name, "cost": value, "ratio": value / found.cost} for name, value in costs.items()
+    ]
+    data = {
+        "sensitivity": asked.sensitivity,
+        "cost": asked.cost,
+        "releases": asked.releases,
         "families": sorted(rows, key=lambda row: row["ratio"]),
         "best": found.family,
-        "limits": {"lower": limit, "upper": found.cost},
+        "limits": {"lower": certificate.lower, "upper": found.cost},
         "certified": kept,
         "mean_absolute_error": found.table.mean_absolute,
         "root_mean_squared_error": math.sqrt(found.table.mean_squared),
-    }, {found.family: _probabilities(found.table)}
+    }
+    return Found(data, {found.family: _probabilities(found.table)}, certificate)
+
+
+def _certified(budget: Budget, asked: Asked, table: NoiseTable) -> NoiseCertificate:
+    """The certificate of the table that was found for several answers."""
+    from tightrope.design.composed.composed_bound import ComposedBound, ComposedProof
+    from tightrope.design.program.noise_certificate import Bound
+    from tightrope.design.program.noise_cost import Cost as Expense
+    from tightrope.design.program.noise_request import Promise
+
+    one = Bound(Promise.of(budget), asked.sensitivity, Expense.of(asked.cost))
+    return ComposedProof(ComposedBound(one, asked.releases)).certificate(table)
 
 
 def _probabilities(table: NoiseTable) -> list[float]:
@@ -170,13 +263,11 @@ def _show(budget: Budget, data: Mapping[str, Any]) -> None:
 
     sensitivity, certificate = data["sensitivity"], data["certificate"]
     say(f"Whole-number noise for one answer that a person changes by at most {sensitivity}", f"{budget}\n")
-    columns = ["family", "E|X|", "sqrt(E X²)", "95 % ±", "worst ±", "total var.", "ratio"]
-    ordered = sorted(data["families"], key=lambda row: row.get("ratio", math.inf))
-    print_table(columns, [_line(row) for row in ordered])
-    limits, name = data["limits"], "E|X|" if data["cost"] == "absolute" else "E X²"
+    print_table(COLUMNS, _ordered(data["families"]))
+    limits, name = data["limits"], _cost_name(data)
     say(f"\nNo whole-number noise has a smaller {name} than {certificate['lower']:.9g} ({_argument(certificate)}).")
     heading("Real-valued noise, for comparison (it must not be sampled in floating point)")
-    print_table(columns, [_line(row) for row in sorted(data["real_valued"], key=lambda row: row["ratio"])])
+    print_table(COLUMNS, _ordered(data["real_valued"]))
     say(
         f"\nNo real-valued noise has a smaller {name} than {limits['lower']:.6g}; "
         f"{significant(limits['upper'], 6, UP)} is reached."
@@ -199,9 +290,8 @@ def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
     releases, sensitivity = data["releases"], data["sensitivity"]
     say(f"Whole-number noise for each of {releases:,} answers that a person changes by at most {sensitivity}")
     say(f"{budget}, for all of them together\n")
-    name = "E|X|" if data["cost"] == "absolute" else "E X²"
-    rows = [[r["family"], significant(r["cost"], 6, UP), significant(r["ratio"], 4, UP)] for r in data["families"]]
-    print_table(["family", name, "ratio"], rows)
+    name = _cost_name(data)
+    print_table(["family", name, "ratio"], [_several_line(row) for row in data["families"]])
     say(f"\n{data['best']}: certified from the table that is sampled;")
     for point in data["certified"]:
         say(f"delta({point['epsilon']:g}) <= {point['delta']:.6g}, allowed {point['allowed']:g}")
@@ -212,6 +302,12 @@ def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
         f"(a theorem): {open_}."
     )
     say("Other families: searched in floats. Parameters fixed in advance; answers may depend on each other.")
+
+
+def _several_line(row: Mapping[str, Any]) -> list[str]:
+    from tightrope.certificates.words.digits import UP, significant
+
+    return [row["family"], significant(row["cost"], 6, UP), significant(row["ratio"], 4, UP)]
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from tightrope.studio.offers import KINDS, TYPES, Kind
 from tightrope.studio.opened import Opened
 from tightrope.studio.wishes import Promise, Who, Wish, Wishes
 
-FIRST, LAST = ("document", "version", "title", "description", "origin", "publisher", "contact"), ("question",)
+FIRST, LAST = ("document", "version", "title", "description", "origin", "publisher", "date", "contact"), ("question",)
 PROMISES = "epsilon", "delta", "attack_success", "points"
 
 

@@ -26,7 +26,7 @@ def test_well_formed_self_contained_and_always_the_same(name: str) -> None:
     page = report.study_html(DOCUMENTS[name]())
     assert page.startswith("<!doctype html>")
     assert {"header", "main", "footer", "table", "caption", "svg"} <= set(checked(page).seen)
-    assert not {"script", "link", "img", "iframe"} & set(checked(page).seen)
+    assert not {"link", "img", "iframe"} & set(checked(page).seen)
     assert not re.search(r"https?:|url\(|@import|NaN|nan%|inf%|None", page)
     assert len(page.encode()) < 120_000
     assert report.study_html(DOCUMENTS[name]()) == page
@@ -82,7 +82,7 @@ def test_untrusted_text_is_escaped_everywhere() -> None:
             ),
         )
     )
-    assert "<script" not in page and page.count("&lt;script&gt;") > 50
+    assert page.count("<script") == 1 and page.count("&lt;script&gt;") > 50
     checked(page)
 
 

@@ -20,6 +20,7 @@ title = "Visits"
 description = "How many came."
 origin = "<b>The register</b>"
 publisher = "The clinic"
+date = "2026-11-23"
 contact = "clinic@example.org"
 [source]
 path = "visits.csv"
@@ -44,14 +45,19 @@ def test_a_plan_says_it_and_the_page_shows_it(tmp_path: Path):
     (tmp_path / "plan.toml").write_text(PLAN)
     file = load(tmp_path / "plan.toml")
     assert file.about == About(
-        description="How many came.", origin="<b>The register</b>", publisher="The clinic", contact="clinic@example.org"
+        description="How many came.",
+        origin="<b>The register</b>",
+        publisher="The clinic",
+        date="2026-11-23",
+        contact="clinic@example.org",
     )
     result = file.plan().release().result(file.title, file.about)
     assert read_result(written(result)) == result
     (answer,) = result.answers
     assert (answer.title, answer.unit, answer.meaning) == ("Visitors", "visits", "The number of visits")
     page = html(result)
-    shown = ("How many came.", "Published by: The clinic", "Contact: clinic@example.org", "All who came in.",
+    shown = ("How many came.", "Published by: The clinic", "Date: 2026-11-23",
+             "Contact: clinic@example.org", "All who came in.",
              "Visitors", "The number of visits, in visits, for each", 'id="answer-count-by-day"')  # fmt: skip
     for words in shown:
         assert words in page, words

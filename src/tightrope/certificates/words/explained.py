@@ -13,6 +13,7 @@ from tightrope.certificates.words.digits import UP, Number, one_in, percent, sig
 from tightrope.certificates.words.guesses import Guesses
 from tightrope.certificates.words.person import Protected
 
+ADDS = "Whatever else comes out about the same people adds to it."
 COIN = "a coin is right 50 % of the time"
 NOTHING = "These numbers promise nothing: they allow what is published to say outright who is in the data."
 OF_EVERYONE = (
@@ -46,6 +47,22 @@ class Attack:
         return f"{self.before} {self.success} {self.after}"
 
 
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A promise for everybody: how often a guess is right, what else is to be said, and the picture of 100 guesses.
+
+    ``attack`` and ``guesses`` are None where nothing is promised.
+    """
+
+    attack: Attack | None
+    said: tuple[str, ...]
+    guesses: Guesses | None
+
+    def __str__(self) -> str:
+        words = " ".join(map(str, (*([] if self.attack is None else [self.attack]), *self.said)))
+        return words if self.guesses is None else f"{words}\n\n{self.guesses}"
+
+
 def everybody(about: str) -> str:
     """For whom the limit holds."""
     return (
@@ -75,27 +92,26 @@ def odds(epsilon: Number, delta: Number, chances: tuple[str, str, str]) -> str:
     return f"{start} {most}{slack}, and the other way round {numbers}."
 
 
-def of_numbers(epsilon: float, delta: float, success: Number) -> str:
-    """The paragraph and the picture of a guarantee by itself, which does not say what a person is."""
+def of_numbers(epsilon: float, delta: float, success: Number) -> Explained:
+    """Of a guarantee by itself, which does not say what a person is."""
     if success == 1 and (epsilon == float("inf") or delta == 1):
-        return NOTHING
+        return Explained(None, (NOTHING,), None)
     guess = "which of two inputs it came from, such as the data with you and the data without you,"
+    attack = Attack.on(guess, success, "sees what comes out and ")
     said = (
-        Attack.on(guess, success, "sees what comes out and "),
         everybody("you or about everyone else"),
         Guesses.of(success).words,
         odds(epsilon, delta, ("in what comes out", "under one input", "under the other")),
         INPUTS,
         OF_EVERYONE.format(one="you"),
-        "Whatever else comes out about the same people adds to it.",
+        ADDS,
     )
-    return _whole(said, Guesses.of(success))
+    return Explained(attack, said, Guesses.of(success))
 
 
-def of_release(epsilon: float, delta: float, success: float, person: Protected, seen: str) -> str:
-    """The paragraph and the picture of a release: what it promises to whom, and what it does not."""
+def of_release(epsilon: float, delta: float, success: float, person: Protected, seen: str) -> Explained:
+    """Of a release: what it promises to whom, and what it does not."""
     said = (
-        Attack.on(person.guess, success, f"sees {seen} and "),
         everybody(person.about),
         Guesses.of(success).words,
         odds(epsilon, delta, ("in the answers", f"with {person.data}", "without it")),
@@ -103,8 +119,4 @@ def of_release(epsilon: float, delta: float, success: float, person: Protected, 
         OF_EVERYONE.format(one="you" if person.human else person.shown),
         f"It speaks of this release alone: others about the same {'people' if person.human else 'data'} add to it.",
     )
-    return _whole(said, Guesses.of(success))
-
-
-def _whole(said: tuple[object, ...], guesses: Guesses) -> str:
-    return f"{' '.join(map(str, said))}\n\n{guesses}"
+    return Explained(Attack.on(person.guess, success, f"sees {seen} and "), said, Guesses.of(success))

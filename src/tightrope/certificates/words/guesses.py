@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from tightrope.certificates.words.digits import Number, named
 
@@ -18,12 +19,12 @@ class Guesses:
 
     @classmethod
     def of(cls, success: Number) -> Guesses:
-        """For an attacker who is right so often at most; whole guesses, rounded up.
+        """For an attacker who is right so often at most; whole guesses, rounded up, whatever the thread's context.
 
         >>> Guesses.of(0.731), Guesses.of(0.5), Guesses.of(1.0)
         (Guesses(more=24), Guesses(more=0), Guesses(more=50))
         """
-        return cls(min(max(math.ceil(named(success) * HUNDRED) - COIN, 0), HUNDRED - COIN))
+        return cls(min(max(math.ceil(Fraction(named(success)) * HUNDRED) - COIN, 0), HUNDRED - COIN))
 
     @property
     def right(self) -> int:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.account.attack import digits, gained, relative_width, show_attack
+from tightrope.cli.account.attack import gained, show_attack
 from tightrope.cli.options import AsJson
+from tightrope.cli.pages import Force, Page
 
 if TYPE_CHECKING:
-    from tightrope.certificates.account import Account, DeltaBracket, EpsilonBracket
+    from tightrope.certificates.account import Account
     from tightrope.certificates.steps import Step
     from tightrope.privacy import PrivacyLoss
 
@@ -35,23 +37,45 @@ SHOWN_RATES = (0.001, 0.01, 0.1)
 FIXED = "Parameters fixed in advance: these bounds hold where no parameter was chosen after seeing an earlier output."
 
 
-def account(path: File, epsilon: Epsilons = None, delta: Deltas = None, as_json: AsJson = False) -> None:
+def account(
+    path: File,
+    epsilon: Epsilons = None,
+    delta: Deltas = None,
+    report: Page = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
     """Add up what the steps in a file cost together.
 
     Epsilon at delta, delta at epsilon, each in a bracket that holds the truth, and what an attacker gains.
     """
     from tightrope.certificates.steps import read_steps
     from tightrope.cli.account.steps import composed
-    from tightrope.cli.output import print_document, working
+    from tightrope.cli.output import print_document, say, working
+    from tightrope.cli.pages import check_page
 
+    check_page(report, replace=force)
     asked = _numbers("epsilon", epsilon or ()), _numbers("delta", delta or (() if epsilon else USUAL))
     steps = read_steps(path).step
     with working("Adding up ..."):
-        found = _accounted(steps, composed(steps), *asked)
+        loss = composed(steps)
+        found = _accounted(steps, loss, *asked)
+    if report is not None:
+        _write(report, found, loss)
     if as_json:
         print_document(found)
-    else:
-        _show(found)
+        return
+    _show(found)
+    say(*([] if report is None else [f"Written: {report}"]))
+
+
+def _write(path: Path, found: Account, loss: PrivacyLoss) -> None:
+    from tightrope.cli.output import working, write
+    from tightrope.cli.pages import curve_of
+    from tightrope.report import document_html
+
+    with working("Writing the page ..."):
+        write(path, document_html(found, curve=curve_of(loss, found.stated[0])))
 
 
 def _numbers(name: str, texts: Sequence[str]) -> list[float]:
@@ -77,46 +101,18 @@ def _accounted(steps: tuple[Step, ...], loss: PrivacyLoss, epsilons: list[float]
 
 def _show(found: Account) -> None:
     from tightrope.cli.output import heading, print_table, say
+    from tightrope.report.words.accounts import STEP_COLUMNS, bound_line, step_line
 
     heading("Steps")
-    columns = ["mechanism", "parameters", "each run sees", "erased", "count"]
-    print_table(columns, [_step_line(step) for step in found.steps], left=3)
+    print_table(STEP_COLUMNS, [step_line(step) for step in found.steps], left=3)
     if found.epsilon_at_delta:
         heading("Epsilon at delta (safe to state; the truth is in the bracket)")
-        lines = [_bound_line(row.delta, row.epsilon, row) for row in found.epsilon_at_delta]
+        lines = [bound_line(row.delta, row.epsilon, row) for row in found.epsilon_at_delta]
         print_table(["delta", "epsilon", "bracket", "relative width"], lines)
     if found.delta_at_epsilon:
         heading("Delta at epsilon (safe to state; the truth is in the bracket)")
-        lines = [_bound_line(row.epsilon, row.delta, row) for row in found.delta_at_epsilon]
+        lines = [bound_line(row.epsilon, row.delta, row) for row in found.delta_at_epsilon]
         print_table(["epsilon", "delta", "bracket", "relative width"], lines)
     heading("What an attacker gains")
     show_attack(found)
     say(f"\nneighbours: {found.neighbours}; engine: {found.engine}", found.statement)
-
-
-def _step_line(step: Step) -> list[str]:
-    from tightrope.certificates.words.digits import MISSING, percent
-
-    parameters = ", ".join(f"{name} {_typed(value)}" for name, value in step.parameters.items())
-    erased = MISSING if step.erase is None else percent(step.erase)
-    return [step.mechanism, parameters, _sample(step), erased, f"{step.count:,}"]
-
-
-def _typed(value: object) -> str:
-    """A parameter as in the file: lists in square brackets."""
-    return f"[{', '.join(map(_typed, value))}]" if isinstance(value, tuple) else str(value)
-
-
-def _sample(step: Step) -> str:
-    """Which records take part in a run."""
-    if step.subset is not None:
-        return "{:,} of {:,}".format(*step.subset)
-    return "everybody" if step.poisson_rate is None else f"each with chance {step.poisson_rate:g}"
-
-
-def _bound_line(given: float, safe: float | None, row: EpsilonBracket | DeltaBracket) -> list[str]:
-    """The number rounded to the private side, and its bracket rounded outwards."""
-    from tightrope.certificates.words.digits import DOWN, UP
-
-    bracket = f"{digits(row.lower, 12, DOWN)} … {digits(row.upper, 12, UP)}"
-    return [f"{given:g}", digits(safe, 6, UP), bracket, relative_width(row.relative_width)]

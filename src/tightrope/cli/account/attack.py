@@ -1,4 +1,4 @@
-"""What a loss means for an attacker, and how wide its brackets are: shown the same by every command."""
+"""What a loss means for an attacker: shown the same by every command."""
 
 from __future__ import annotations
 
@@ -37,21 +37,3 @@ def show_attack(found: Gained) -> None:
     print_table(["false alarms", "members recognised, at most"], rows=rates, left=0)
     right, eta = percent(found.attack_success, UP), significant(found.total_variation, 6, UP)
     say(f"total variation {eta}: a guess about membership is right at most {right}.")
-
-
-def relative_width(width: float | None) -> str:
-    """How wide a bracket is, relative to its upper end; None where only that is infinite.
-
-    >>> relative_width(1e-3), relative_width(0.0)
-    ('1e-03', '0')
-    """
-    from tightrope.certificates.words.digits import MISSING
-
-    return MISSING if width is None else f"{width:.0e}" if width else "0"
-
-
-def digits(value: float | None, count: int, rounding: str) -> str:
-    """The number with so many digits; None: there is no bound."""
-    from tightrope.certificates.words.digits import significant
-
-    return "∞ (no bound)" if value is None else significant(value, count, rounding)

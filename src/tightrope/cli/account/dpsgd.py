@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.account.attack import digits, gained, relative_width, show_attack
+from tightrope.cli.account.attack import gained, show_attack
 from tightrope.cli.options import AsJson
+from tightrope.cli.pages import Force, Page
 
 if TYPE_CHECKING:
     from tightrope.certificates import Budget
@@ -48,10 +49,6 @@ Compare = Annotated[bool, typer.Option("--compare/--no-compare", help="Compare w
 Out = Annotated[str | None, typer.Option(metavar="DIR", help="Write dpsgd.png, the trade-off curves, there.")]
 SHOWN_RATES = (0.0001, 0.001, 0.01, 0.1)
 PICTURE, ON_CURVE = "dpsgd.png", 24
-WHO = {
-    "poisson": "one example is added or removed",
-    "subset": "one example is replaced: the clipped sum moves by up to twice the clip norm",
-}
 FIXED = (
     "Holds for batches that are drawn afresh for every step, in the way named above (data that are shuffled once and "
     "cut into batches are not), and for parameters fixed in advance, not chosen after seeing a model. Every model on "
@@ -74,6 +71,8 @@ class Asked:
     sampling: Sampled = "poisson"
     compare: Compare = True
     out: Out = None
+    report: Page = None
+    force: Force = False
     as_json: AsJson = False
 
 
@@ -85,7 +84,9 @@ def dpsgd(asked: Asked) -> None:
     from msgspec import structs
 
     from tightrope.cli.output import print_document, working, writable
+    from tightrope.cli.pages import check_page
 
+    check_page(asked.report, replace=asked.force)
     folder = None if asked.out is None else writable(Path(asked.out))
     at = _delta(asked.delta)
     with working("Accounting for every step ..."):
@@ -95,10 +96,21 @@ def dpsgd(asked: Asked) -> None:
     if folder is not None:
         with working("Drawing ..."):
             found = structs.replace(found, picture=str(_drawn(run, at, folder / PICTURE)))
+    if asked.report is not None:
+        _write(asked.report, found, run)
     if asked.as_json:
         print_document(found)
     else:
-        _show(found)
+        _show(found, asked.report)
+
+
+def _write(path: Path, found: TrainingAccount, run: DpSgd) -> None:
+    from tightrope.cli.output import working, write
+    from tightrope.cli.pages import curve_of
+    from tightrope.report import document_html
+
+    with working("Writing the page ..."):
+        write(path, document_html(found, curve=curve_of(run.loss, found.stated[0])))
 
 
 def _delta(text: str) -> float:
@@ -194,9 +206,10 @@ def _drawn(run: DpSgd, delta: float, path: Path) -> Path:
     return path
 
 
-def _show(found: TrainingAccount) -> None:
+def _show(found: TrainingAccount, page: Path | None) -> None:
     from tightrope.certificates.words.digits import DOWN, UP, significant
     from tightrope.cli.output import heading, print_table, say
+    from tightrope.report.words.accounts import WAY_COLUMNS, WHO, digits, relative_width, way_line
 
     size = f"batches of {found.batch:,} out of {found.examples:,} examples ({found.sampling} sampling)"
     say(f"DP-SGD, {found.steps:,} steps, {size}")
@@ -209,16 +222,6 @@ def _show(found: TrainingAccount) -> None:
     show_attack(found)
     if found.comparison:
         heading("The same steps, accounted for in other ways")
-        columns = ["way", "what it is", "epsilon", "total variation"]
-        print_table(columns, [_line(way) for way in found.comparison], left=2)
+        print_table(WAY_COLUMNS, [way_line(way) for way in found.comparison], left=2)
     say(f"\nneighbours: {found.neighbours} ({WHO[found.sampling]})", found.statement)
-    say(*([f"Written: {found.picture}"] if found.picture is not None else []))
-
-
-def _line(way: Way) -> list[str]:
-    """Bounds are rounded up, the limit to the nearest."""
-    from tightrope.certificates.words.digits import NEAREST, UP, significant
-
-    rounding = NEAREST if "not a bound" in way.statement else UP
-    epsilon = "∞" if way.epsilon is None else significant(way.epsilon, 6, rounding)
-    return [way.name, way.statement, epsilon, significant(way.total_variation, 6, rounding)]
+    say(*(f"Written: {file}" for file in (found.picture, page) if file is not None))

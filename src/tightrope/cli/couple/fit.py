@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tightrope.cli.options import AsJson
+from tightrope.cli.pages import Force, Page
 
 if TYPE_CHECKING:
     from tightrope.transport.couplings.displacement import Moves
@@ -27,6 +28,7 @@ Examples, a map of 15 by 36 cells, a score in 30 bins, and categories learned pr
   tightrope couple fit visits.parquet --value shop --group district --points a,b,c --groups north,south
       --epsilon 1 --person user_id --out mechanism.json
 """
+MOVES = ("group", "moves on average", "at most", "stays")
 OTHERS = 0o077
 """What nobody but its owner may do with a file that is as secret as the table."""
 Data = Annotated[Path | None, typer.Argument(metavar="DATA", help="A .parquet, .csv or .duckdb file.")]
@@ -59,7 +61,6 @@ Laws = Annotated[
     Path | None, typer.Option(metavar="CSV", help="Instead of DATA: public laws, columns point, group, mass.")
 ]
 Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a DuckDB file.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a mechanism that is already there.")]
 Picture = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw before and after, .png or .svg.")]
 
 
@@ -84,6 +85,7 @@ class Asked:
     laws: Laws = None
     table: Name = None
     plot: Picture = None
+    report: Page = None
     force: Force = False
     as_json: AsJson = False
 
@@ -109,6 +111,8 @@ def fit(asked: Asked) -> None:
         if asked.plot is not None:
             with working("Drawing ..."):
                 draw(saved, asked.plot)
+        if asked.report is not None:
+            write(asked.report, _page(saved, data))
     if asked.as_json:
         print_json({**data, "out": str(asked.out)})
     else:
@@ -118,11 +122,14 @@ def fit(asked: Asked) -> None:
 def _check_files(asked: Asked) -> None:
     """Before anything is learned: what is written can be, and replaces nothing that is read or that may have cost ε."""
     from tightrope.cli.output import writable
+    from tightrope.cli.pages import check_page
     from tightrope.errors import InputError
 
     suitable(asked.plot)
+    check_page(asked.report, replace=asked.force)
     read = [path.resolve() for path in (asked.data, asked.laws) if path is not None]
-    written = {"out": asked.out, **({} if asked.plot is None else {"plot": asked.plot})}
+    named = {"out": asked.out, "plot": asked.plot, "report": asked.report}
+    written = {name: path for name, path in named.items() if path is not None}
     for name, path in written.items():
         if path.is_dir() or path.resolve() in read:
             raise InputError(name, str(path), "a file of its own", "name another one")
@@ -130,7 +137,8 @@ def _check_files(asked: Asked) -> None:
     if asked.out.exists() and not asked.force:
         raise InputError("out", str(asked.out), "a file that does not exist yet", "--force replaces it")
     if len({path.resolve() for path in written.values()}) < len(written):
-        raise InputError("plot", str(asked.plot), "another file than --out", "name another one")
+        last = next(name for name in ("report", "plot") if name in written)
+        raise InputError(last, str(written[last]), "another file than --out", "name another one")
 
 
 @contextmanager
@@ -174,20 +182,34 @@ def _facts(saved: SavedCoupling, seconds: float) -> dict[str, Any]:
     }
 
 
+def _page(saved: SavedCoupling, data: Mapping[str, Any]) -> str:
+    from tightrope.report import Table, document_html
+
+    caption = f"How far values move, in {data['unit']} ({data['metric']})"
+    return document_html(
+        saved.document(), tables=[Table(caption, tuple(name.capitalize() for name in MOVES), _moves(data))]
+    )
+
+
+def _moves(data: Mapping[str, Any]) -> list[list[str]]:
+    from tightrope.certificates.words.digits import UP, percent, significant
+
+    return [
+        [one["group"], significant(one["mean"], 4, UP), significant(one["largest"], 4, UP), percent(one["kept"])]
+        for one in data["groups"]
+    ]
+
+
 def _group(name: str, found: Moves) -> dict[str, Any]:
     return {"group": name, "mean": found.mean, "largest": found.largest, "kept": found.kept}
 
 
 def _show(data: Mapping[str, Any], asked: Asked) -> None:
-    from tightrope.certificates.words.digits import UP, percent, significant
+    from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.output import print_table, say
 
     say(f"{len(data['groups'])} groups of {asked.group}, {data['points']} points; target: {asked.target}\n")
-    rows = [
-        [one["group"], significant(one["mean"], 4, UP), significant(one["largest"], 4, UP), percent(one["kept"])]
-        for one in data["groups"]
-    ]
-    print_table(["group", "moves on average", "at most", "stays"], rows)
+    print_table(MOVES, _moves(data))
     say(f"\nDistances: {data['unit']} ({data['metric']}).")
     off = significant(data["target_error"] * 2.0**128, 2, UP)
     say(f"Every group comes out with the target's law, exact to {off} times 2^-128.")
@@ -196,6 +218,8 @@ def _show(data: Mapping[str, Any], asked: Asked) -> None:
     say(f"Written: {asked.out}; it is {data['origin']['secrecy']}.")
     if asked.plot is not None:
         say(f"Drawn: {asked.plot}")
+    if asked.report is not None:
+        say(f"Written: {asked.report}; it is as secret as that file, and holds it.")
     say("One value, one draw: releasing a value again tells more. See docs/couple.md.")
 
 

@@ -10,6 +10,7 @@ import typer
 
 from tightrope.cli.local.perturb import StudyPath
 from tightrope.cli.options import AsJson
+from tightrope.cli.pages import Force, Page
 
 if TYPE_CHECKING:
     from tightrope.certificates.study import FindingsDocument
@@ -25,7 +26,6 @@ Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="All interval
 Consistent = Annotated[
     bool, typer.Option("--consistent", help="Also shares that are >= 0 and add up to 1: biased, without intervals.")
 ]
-Page = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report as an .html file.")]
 PRINTED_ROWS = 60
 
 
@@ -39,6 +39,7 @@ class Asked:
     simultaneous: Simultaneous = False
     consistent: Consistent = False
     report: Page = None
+    force: Force = False
     as_json: AsJson = False
 
 
@@ -49,8 +50,9 @@ def estimate(asked: Asked) -> None:
     """
     from tightrope.certificates.document import plain
     from tightrope.cli.output import print_json, working, write
+    from tightrope.cli.pages import check_page
 
-    _check_report(asked.report)
+    check_page(asked.report, replace=asked.force)
     with working("Counting reports ..."):
         found = _found(asked).document()
     if asked.report is not None:
@@ -75,17 +77,6 @@ def _found(asked: Asked) -> Findings:
     return Findings.of(
         study, tally, confidence=asked.confidence, simultaneous=asked.simultaneous, consistent=asked.consistent
     )
-
-
-def _check_report(path: Path | None) -> None:
-    from tightrope.cli.output import writable
-    from tightrope.errors import InputError
-
-    if path is None:
-        return
-    if path.suffix != ".html":
-        raise InputError("report", str(path), "a name that ends in .html")
-    writable(path.parent)
 
 
 def _say(*lines: str) -> None:

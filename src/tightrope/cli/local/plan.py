@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from tightrope.cli.options import AsJson, ends_of
+from tightrope.cli.pages import Force, Page
 
 if TYPE_CHECKING:
     from tightrope.certificates.study import Question as Asks
@@ -44,7 +45,6 @@ Title = Annotated[str, typer.Option(metavar="TEXT", help="The heading of the stu
 Out = Annotated[
     Path | None, typer.Option(metavar="STUDY", help="Write the study there: TOML, for perturb and estimate.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a study that is already there.")]
 ONCE = "give --categories or --categories-from, once"
 
 
@@ -64,6 +64,7 @@ class Asked:
     between: Between = None
     title: Title = ""
     out: Out = None
+    report: Page = None
     force: Force = False
     as_json: AsJson = False
 
@@ -83,6 +84,8 @@ def plan(asked: Asked) -> None:
         found = _planned(asked, study, unit)
     if asked.out is not None and study is not None:
         write(asked.out, study_text(study))
+    if asked.report is not None and study is not None:
+        write(asked.report, _page(study, found, unit))
     if asked.as_json:
         written = {} if asked.out is None else {"study": str(asked.out)}
         print_json({"epsilon": asked.epsilon, **_data(found, unit), **written})
@@ -91,6 +94,8 @@ def plan(asked: Asked) -> None:
     if asked.out is not None:
         say(f"\nWrote {asked.out}. Share it with the people who are asked, then:")
         say(f"  tightrope local perturb {asked.out} DATA --column ANSWER --out reports.parquet")
+    if asked.report is not None:
+        say(f"Written: {asked.report}")
 
 
 def _planned(asked: Asked, study: Study | None, unit: float) -> Plan:
@@ -111,19 +116,22 @@ def _planned(asked: Asked, study: Study | None, unit: float) -> Plan:
 
 def _study(asked: Asked) -> Study | None:
     """The study, where its answers are named; refuses to write one that nobody could run."""
+    from tightrope.cli.pages import check_page
     from tightrope.errors import InputError
     from tightrope.local.studies.study import Study
 
     names = _names(asked)
     if names is None and asked.between is None:
-        if asked.out is not None:
-            remedy = "--categories a,b,c or --between LOW,HIGH: a study must say what may be answered"
-            raise InputError("out", str(asked.out), "left out without the answers", remedy)
+        for name, path in (("out", asked.out), ("report", asked.report)):
+            if path is not None:
+                remedy = "--categories a,b,c or --between LOW,HIGH: a study must say what may be answered"
+                raise InputError(name, str(path), "left out without the answers", remedy)
         return None
     if asked.k is not None and asked.k != len(names or ()):
         wanted = "left out for a mean" if names is None else f"left out, or {len(names)} like the categories"
         raise InputError("k", asked.k, wanted, "leave --k out")
     _check_out(asked)
+    check_page(asked.report, replace=asked.force)
     eta, given, question = asked.total_variation, names or (), cast("Asks", asked.question)
     between = None if asked.between is None else ends_of(asked.between)
     return Study(question, asked.epsilon, given, between, total_variation=eta, title=asked.title)
@@ -176,6 +184,37 @@ def _read(path: Path | None) -> list[str]:
         raise InputError("categories-from", str(path), "a file that can be read", str(problem.strerror)) from None
     except UnicodeDecodeError:
         raise InputError("categories-from", str(path), "a text file in UTF-8, one name a line") from None
+
+
+def _page(study: Study, found: Plan, unit: float) -> str:
+    """The study and what it takes, as a page."""
+    from tightrope.certificates.words.digits import UP, significant
+    from tightrope.local.studies.study_file import study_document
+    from tightrope.report import Table, document_html
+
+    error = significant(found.error * unit, 4, UP)
+    limits = {
+        "Any mechanism, if people do not see each other's reports: at least": found.least_people,
+        "Any mechanism, if people may see earlier reports: at least": found.in_turn.people,
+    }
+    known = [[name, f"{people:,}"] for name, people in limits.items() if not found.needless]
+    rows = [[f"This study: {found.option.name}", f"{found.people:,}"], *known]
+    taken = Table(f"People it takes for an error of {error}, whatever the population", ("Mechanism", "People"), rows)
+    kept = Table(
+        f"What one report by {found.option.name} says, as it is sampled", ("One report", "At most"), _kept(study)
+    )
+    return document_html(study_document(study), tables=[taken, kept])
+
+
+def _kept(study: Study) -> list[list[str]]:
+    from tightrope.certificates.words.digits import UP, percent, significant
+
+    own = study.guarantee
+    return [
+        ["Privacy loss ε", significant(own.epsilon, 6, UP)],
+        ["Total variation η", significant(own.total_variation, 6, UP)],
+        ["A guess between two answers is right", percent(own.attack_success, UP)],
+    ]
 
 
 def _data(found: Plan, unit: float) -> dict[str, Any]:

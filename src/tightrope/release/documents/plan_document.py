@@ -36,6 +36,7 @@ class PlanDocument(Part, frozen=True, kw_only=True):
     description: Text | None = None
     origin: Text | None = None
     publisher: Text | None = None
+    date: Text | None = None
     contact: Text | None = None
     expected_rows: Counted | None = None
     where: Annotated[Text, tip('say where = "distance > 500"')] | None = None

@@ -184,7 +184,7 @@ class Draft:
         """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""
         stated = guarantee_data(self.loss, self.budget)
         epsilon, delta, success = (stated[name] for name in ("epsilon", "delta", "attack_success"))
-        return of_release(epsilon, delta, success, self.person.protected, WOULD_SAY)
+        return str(of_release(epsilon, delta, success, self.person.protected, WOULD_SAY))
 
     def __str__(self) -> str:
         from tightrope.release.wording import plan_text

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
 
+from msgspec import Struct
+
 from tightrope.certificates.document import plain
 from tightrope.certificates.release import RELEASES, ReleaseCertificate, ReleaseResult
 from tightrope.certificates.results import results_csv
@@ -38,15 +40,20 @@ def attached(document: Json) -> list[Attached]:
 
 def _results(document: Json) -> Attached | None:
     result = _whole(lambda: RELEASES.data(dict(document), ReleaseResult))
-    return None if result is None else _file("results.csv", "all results, every digit", CSV, results_csv(result))
+    return None if result is None else file_of("results.csv", "all results, every digit", CSV, results_csv(result))
 
 
 def _certificate(document: Json) -> Attached | None:
     certificate = _whole(lambda: RELEASES.data(dict(document), ReleaseCertificate))
     if certificate is None:
         return None
-    text = json.dumps(plain(certificate), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return _file("certificate.json", "the certificate", JSON, text)
+    return document_file(certificate, "certificate.json", "the certificate")
+
+
+def document_file(document: Struct, name: str, said: str) -> Attached:
+    """A typed document as a file of JSON."""
+    text = json.dumps(plain(document), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return file_of(name, said, JSON, text)
 
 
 def _whole(read: Callable[[], D]) -> D | None:
@@ -56,7 +63,8 @@ def _whole(read: Callable[[], D]) -> D | None:
         return None
 
 
-def _file(name: str, said: str, kind: str, text: str) -> Attached:
+def file_of(name: str, said: str, kind: str, text: str) -> Attached:
+    """A file that holds the text."""
     return Attached(name, said, size_words(len(text.encode())), f"data:{kind},{quote(text, safe=KEPT)}")
 
 

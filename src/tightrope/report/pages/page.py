@@ -1,15 +1,25 @@
-"""The page: one HTML file that needs nothing beside itself, not even a script."""
+"""The pages: one HTML file each that needs nothing beside itself; the script in it sorts tables, and may be missing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tightrope.certificates.account import Account, TrainingAccount
+from tightrope.certificates.coupling import CouplingDocument
+from tightrope.certificates.noise import NoiseDocument
 from tightrope.certificates.printable import printable
-from tightrope.certificates.study import FindingsDocument
+from tightrope.certificates.study import FindingsDocument, StudyDocument
 from tightrope.errors import InputError, MissingExtraError
+from tightrope.report.pages.account_page import account_view, training_view
+from tightrope.report.pages.attack_view import Points
+from tightrope.report.pages.blocks import DocumentPage, Table
+from tightrope.report.pages.coupling_page import coupling_view
+from tightrope.report.pages.noise_page import noise_view
 from tightrope.report.pages.page_model import page_view
+from tightrope.report.pages.plan_page import plan_view
+from tightrope.report.pages.policy import policy
 from tightrope.report.pages.study_page import study_view
 
 if TYPE_CHECKING:
@@ -17,7 +27,7 @@ if TYPE_CHECKING:
 
     from tightrope.certificates.release import ReleaseResult
 
-TEMPLATE, STUDY = "report.html.j2", "study.html.j2"
+TEMPLATE, STUDY, DOCUMENT = "report.html.j2", "study.html.j2", "document.html.j2"
 
 
 def html(document: ReleaseResult | Mapping[str, object]) -> str:
@@ -56,6 +66,35 @@ def study_html(document: FindingsDocument) -> str:
     return environment().get_template(STUDY).render(page=study_view(document)).lstrip()
 
 
+def document_html(
+    document: Account | TrainingAccount | NoiseDocument | StudyDocument | CouplingDocument,
+    *,
+    curve: Sequence[tuple[float, float]] = (),
+    tables: Sequence[Table] = (),
+) -> str:
+    """One document as one self-contained HTML page: the promise in words, its numbers, curves, formulas, and itself.
+
+    ``document`` is an account, a training account, a noise, a study or a coupling (``tightrope.certificates``);
+    ``curve`` holds further points (ε, δ), each of them a bound, for the curves of an attacker, and ``tables`` what else
+    is to be shown. Every text is escaped; the same arguments give the same bytes. Raises ``InputError`` for anything
+    else, ``MissingExtraError`` without jinja2.
+    """
+    view = _VIEWS.get(type(document))
+    if view is None:
+        remedy = "html takes the result of a release, study_html findings"
+        raise InputError("document", type(document).__name__, "an account, a noise, a study or a coupling", remedy)
+    return environment().get_template(DOCUMENT).render(page=view(document, curve, tables)).lstrip()
+
+
+_VIEWS: dict[type[Any], Callable[[Any, Points, Sequence[Table]], DocumentPage]] = {
+    Account: account_view,
+    TrainingAccount: training_view,
+    NoiseDocument: noise_view,
+    StudyDocument: plan_view,
+    CouplingDocument: coupling_view,
+}
+
+
 def environment() -> Environment:
     """Templates of this package, everything escaped, an undefined name being an error."""
     try:
@@ -72,7 +111,17 @@ def environment() -> Environment:
         finalize=_seen,
     )
     environment.filters["at"] = _at
+    environment.globals |= _inside()
     return environment
+
+
+def _inside() -> dict[str, str]:
+    """The style and the script as they stand in every page, and the policy that lets these two alone in."""
+    from markupsafe import Markup
+
+    style, script = _source("report.css"), _source("sort.js")
+    shown = {"style": Markup(style), "script": Markup(script)}  # noqa: S704 - files of this package
+    return {**shown, "policy": policy(style, script)}
 
 
 def _seen(value: object) -> object:

@@ -20,6 +20,7 @@ from tightrope.report.words import attacker, wording
 from tightrope.report.words.answers import Answer, read_answers
 from tightrope.report.words.document import Json, items, number, part, parts, text, texts
 from tightrope.report.words.further import further
+from tightrope.report.words.method import Method, of_release
 from tightrope.report.words.promise import Promise, promise
 
 MOST_LINES = 2_000  # more make the page heavy, and nobody reads them
@@ -91,6 +92,8 @@ class Page:
     privacy: PrivacyView
     about: list[tuple[str, str]]
     attached: list[Attached]
+    method: Method | None
+    """The appendix; None where no mechanism is listed."""
 
 
 def page_view(document: Json) -> Page:
@@ -102,10 +105,11 @@ def page_view(document: Json) -> Page:
     said = promise(certificate)
     guesses = hundred(said.guesses) if said.guesses else []
     title, about, files = printable(text(document, "title")), _about(document), attached(document)
-    return Page(title, said, guesses, answers, left_out, privacy, about, files)
+    method = of_release(said.person.noun) if privacy.mechanisms else None
+    return Page(title, said, guesses, answers, left_out, privacy, about, files, method)
 
 
-ABOUT = {"description": "", "origin": "Source", "publisher": "Published by", "contact": "Contact"}
+ABOUT = {"description": "", "origin": "Source", "publisher": "Published by", "date": "Date", "contact": "Contact"}
 """What the publisher says, and the words before it."""
 
 
@@ -163,7 +167,7 @@ def privacy_view(certificate: Json) -> PrivacyView:
     return PrivacyView(
         tradeoff=curves.tradeoff(certificate),
         profile=curves.privacy_profile(certificate),
-        catches=[_catch(catch) for catch in attacker.catches(certificate)],
+        catches=[catch_line(catch) for catch in attacker.catches(certificate)],
         alternatives=_alternatives(certificate),
         mechanisms=[_mechanism(source) for source in parts(certificate, "mechanisms")],
         exact=_exact(certificate),
@@ -173,7 +177,8 @@ def privacy_view(certificate: Json) -> PrivacyView:
     )
 
 
-def _catch(catch: attacker.Catch) -> dict[str, str]:
+def catch_line(catch: attacker.Catch) -> dict[str, str]:
+    """A line of the table of attacks."""
     return {
         "false": percent(catch.false_positive_rate),
         "true": percent(catch.true_positive_rate, UP),

@@ -7,12 +7,19 @@ from dataclasses import dataclass
 
 from tightrope.certificates.study import Effort, Estimate, FindingsDocument
 from tightrope.certificates.words.digits import UP, percent, significant
+from tightrope.certificates.words.explained import Explained
 from tightrope.certificates.words.guesses import Guesses
+from tightrope.report.pages.attached import Attached, document_file
 from tightrope.report.pictures.dots import Dot, ListChart
 from tightrope.report.pictures.hundred import Dots, hundred
 from tightrope.report.pictures.scale import Scale, Tick, scale_of
 from tightrope.report.words import study
+from tightrope.report.words.method import ATTACKER, LIMIT, REPORT, Method
 
+VERIFIED = (
+    "Numbers that are written twice must agree. What one report tells is left open, because the document does not hold "
+    "the mechanism's whole table; estimates are no claim of privacy."
+)
 TICKS, DENSE_FROM, SCROLLS_FROM, MOST_LINES = 4, 25, 61, 2_000
 
 
@@ -56,7 +63,6 @@ class EstimatesView:
 class PrivacyView:
     """What reports say about a person."""
 
-    success: str
     guesses: Guesses
     hundred: list[Dots]
     epsilon: str
@@ -81,6 +87,16 @@ class StudyPage:
     effort: str
     bars: list[Bar]
     privacy: PrivacyView
+    explained: Explained
+    attached: tuple[Attached, ...]
+    method: Method
+    verified: str = VERIFIED
+    independent: bool = True
+
+    @property
+    def checked(self) -> str:
+        """The name of the document inside the page."""
+        return self.attached[0].name
 
 
 def study_view(document: FindingsDocument) -> StudyPage:
@@ -94,6 +110,9 @@ def study_view(document: FindingsDocument) -> StudyPage:
         effort=study.effort_words(document),
         bars=_bars(document.effort, document.mechanism.name),
         privacy=_privacy(document),
+        explained=document.explained,
+        attached=(document_file(document, "findings.json", "all estimates, every digit"),),
+        method=Method.of([REPORT, ATTACKER, LIMIT]),
     )
 
 
@@ -111,7 +130,6 @@ def _estimates(document: FindingsDocument) -> EstimatesView:
 def _privacy(document: FindingsDocument) -> PrivacyView:
     told, mechanism = document.privacy, document.mechanism
     return PrivacyView(
-        success=percent(told.attack_success, UP),
         guesses=(guesses := Guesses.of(told.attack_success)),
         hundred=hundred(guesses),
         epsilon=significant(told.epsilon, 4, UP),

@@ -1,0 +1,145 @@
+"""What is said of accounts, noise, studies and couplings is true: numbers computed again, rounded up, and not far."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tightrope as tr
+from tightrope.certificates.account import Attack, TrainingAccount, epsilon_bracket
+from tightrope.certificates.coupling import Learning, Origin
+from tightrope.certificates.document import Triple
+from tightrope.certificates.study import StudyDocument
+from tightrope.certificates.words.explained import NOTHING
+from tightrope.certificates.words.guesses import Guesses
+from tightrope.certificates.words.of_documents import of_coupling
+from tightrope.engines.labels import Labels
+from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.transport.on_tables.saved import SavedCoupling
+from tightrope.transport.on_tables.supports import Categories
+
+SHARES = st.floats(0, 1)
+
+
+def training(eta: float, epsilon: float = math.inf, neighbours: str = "add-remove") -> TrainingAccount:
+    shared = {
+        "document": "training account", "version": 1, "examples": 9, "batch": 3, "sampling": "poisson",
+        "sampling_rate": 1 / 3, "noise_multiplier": 1.0, "steps": 2, "total_variation": eta,
+        "attack_success": (1 + eta) / 2, "attack": (Attack(false_positive_rate=0.1, true_positive_rate=0.5),),
+        "neighbours": neighbours, "engine": "e", "statement": "Fixed\u202e in advance.",
+    }  # fmt: skip
+    bracket = epsilon_bracket(1e-5, 0.0, epsilon)
+    ends = {name: getattr(bracket, name) for name in bracket.__struct_fields__}
+    return TrainingAccount(**shared, **ends)  # type: ignore[arg-type]
+
+
+def shown(said: str) -> Fraction:
+    found = re.search(r"right at most ([\d.]+) % of the time", said)
+    assert found
+    return Fraction(found[1]) / 100
+
+
+@given(SHARES)
+def test_a_guess_is_right_half_of_the_time_and_half_of_eta(eta: float) -> None:
+    said = training(eta).explain()
+    if eta == 1:
+        assert said == NOTHING
+        return
+    truth = (1 + Fraction(repr(eta))) / 2
+    assert truth <= shown(said) <= max(truth + Fraction(1, 1000), Fraction(1))
+    guesses = re.search(r"at most (\d+) are right on average", said)
+    assert guesses and int(guesses[1]) == max(50, math.ceil(100 * truth))
+    assert said.count("◆") == min(50, max(0, math.ceil(100 * truth) - 50)) + ("◆ " in said)
+
+
+def test_the_picture_rounds_up_in_every_context() -> None:
+    with localcontext() as context:
+        context.prec = 1
+        assert Guesses.of(Decimal("0.531")) == Guesses(4)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "words"),
+    [
+        ("add-remove", "the data with one record or the data without it"),
+        ("replace-one", "with another in its place"),
+        ("local", "which of two answers of one person"),
+        ("unspecified", "such as the data with you"),
+    ],
+)
+def test_what_is_guessed_is_what_is_protected(neighbours: str, words: str) -> None:
+    said = training(0.2, 1.0, neighbours).explain()
+    assert words in said
+    assert "at most 2.72 times its chance under the other, plus 1 in 100,000" in said
+    assert "Fixed� in advance." in said
+
+
+def test_without_a_bound_on_epsilon_none_is_claimed() -> None:
+    assert "these numbers do not limit" in training(0.2).explain()
+
+
+@pytest.mark.parametrize("sensitivity", [1, 3])
+def test_noise_says_its_errors_and_the_limit(sensitivity: int) -> None:
+    certificate = tr.least_noise(tr.Budget(epsilon=1, delta=1e-6), sensitivity=sensitivity).certificate
+    said = certificate.explain()
+    assert certificate.document().explain() == said
+    moved, worst, least = map(float, re.findall(r"(?:by|than) ([\d.]+)(?= on average| on average\.|\.)", said)[-3:])
+    assert certificate.mean_absolute_error <= moved <= certificate.mean_absolute_error * 1.01
+    assert certificate.worst_error <= worst
+    assert certificate.lower * 0.99 <= least <= certificate.lower
+    assert f"differ by at most {sensitivity}," in said
+    assert shown(said) >= Fraction(certificate.guarantee.attack_success)
+
+
+@given(st.floats(0.01, 20), st.none() | st.floats(0.01, 0.99))
+def test_a_report_promises_the_smaller_of_both_bounds(epsilon: float, cap: float | None) -> None:
+    study = StudyDocument(
+        document="study", version=1, question="mean", between=(0.0, 1.0), epsilon=epsilon, total_variation=cap
+    )
+    eta = min(math.tanh(epsilon / 2), 1 if cap is None else cap)
+    assert (1 + eta) / 2 - 1e-12 <= shown(study.explain()) <= (1 + eta) / 2 + 1e-3
+    assert "each answer is randomised by the person who gives it" in study.explain()
+
+
+def saved(origin: Origin) -> SavedCoupling:
+    support = Categories("shop", Labels.of(["a", "b", "c"]))
+    laws = {"north": [0.2, 0.3, 0.5], "south": [0.5, 0.4, 0.1]}
+    return SavedCoupling(CouplingMechanism.fit(laws, support.cost()), support, "district", "discrete", origin)
+
+
+def test_a_coupling_is_a_coin_but_for_rounding_that_is_computed_again() -> None:
+    found = saved(Origin.of("public", "barycenter"))
+    document, mechanism = found.document(), found.mechanism
+    apart = [
+        sum(abs(share - mechanism.target[y]) for y, share in enumerate(mechanism.exact_output_law(group))) / 2
+        for group in mechanism.groups
+    ]
+    assert document.gap == max(apart) > 0
+    said, _, picture = document.explain().partition("\n\n")
+    found_rounding = re.search(r"is right 50 % of the time, as a coin is, but for one guess in 10(\S+), lost", said)
+    assert found_rounding
+    exponent = int(found_rounding[1].translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")))
+    assert document.gap <= Fraction(1, 10**exponent) < 10 * document.gap
+    assert picture.count("●") == picture.count("○") == 51 and "◆" not in picture
+
+
+def test_learned_laws_promise_the_smallest_total_variation_with_its_confidence() -> None:
+    left = tuple(Triple(epsilon=0.1, delta=0.0, total_variation=eta) for eta in (0.3, 0.12))
+    learning = Learning(epsilon=1.0, person="each row", confidence=0.95, left=left)
+    said = saved(Origin.of("private", "barycenter", learning)).document().explain()
+    assert shown(said) == Fraction(56, 100)
+    assert "with a confidence of 95 %" in said
+
+
+def test_exact_laws_lose_nothing_to_rounding() -> None:
+    said = str(of_coupling(Fraction(0), (), 0.0, "these"))
+    assert said.startswith(
+        "Whoever sees one value that was written, and guesses which of two groups it came from, is right 50 %"
+    )
+    assert "rounding" not in said
