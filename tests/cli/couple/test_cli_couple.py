@@ -287,6 +287,15 @@ def test_a_secret_file_takes_no_rights_from_the_one_before(run, data, tmp_path):
     assert {path.stat().st_mode & 0o077 for path in (out, picture)} == {0}
 
 
+def test_where_draws_go_is_checked_before_any_work(run, data, tmp_path):
+    """Neither the mechanism nor the table is there: what is said first is what was read first."""
+    nowhere, taken = tmp_path / "none.json", tmp_path / "taken.parquet"
+    taken.touch()
+    run("couple", "apply", nowhere, data, "--out", tmp_path / "drawn.csv").refused_with(".parquet")
+    run("couple", "apply", nowhere, data, "--out", taken).refused_with("does not exist yet")
+    run("couple", "apply", nowhere, data, "--out", tmp_path / "drawn.parquet").refused_with("mechanism")
+
+
 def test_files_that_are_none(run, data, laws, tmp_path):
     out, drawn = tmp_path / "m.json", tmp_path / "drawn.parquet"
     run("couple", "fit", "--laws", laws, "--value", "home", "--group", "sex", "--out", out)
