@@ -113,7 +113,9 @@ def test_other_columns_and_csv(run, data, tmp_path):
     done = run("couple", "apply", out, renamed, "--value", "y", "--group", "w", "--out", drawn)
     assert done.code == 0, done.err
     assert pyarrow.parquet.read_table(drawn).column_names == ["y"]
-    run("couple", "apply", out, renamed, "--value", "y", "--value", "w", "--out", drawn).refused_with("value")
+    run(
+        "couple", "apply", out, renamed, "--value", "y", "--value", "w", "--out", tmp_path / "two.parquet"
+    ).refused_with("value")
 
 
 def test_learned_privately(run, data, tmp_path):
