@@ -30,6 +30,7 @@ PROMISED = {
     "gaussian",
     "laplace",
     "mean",
+    "other",
     "randomized_response",
     "ratio",
     "regression",

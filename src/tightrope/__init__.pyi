@@ -41,6 +41,7 @@ from .release import covariance as covariance
 from .release import histogram as histogram
 from .release import mean as mean
 from .release import median as median
+from .release import other as other
 from .release import quantile as quantile
 from .release import quantiles as quantiles
 from .release import ratio as ratio

@@ -21,7 +21,7 @@ from tightrope.numerics.arrays import Floats, Integers
 
 RATIO = 1.08
 """Ranks grow by this factor from either end: between two of them a bound is off by no more."""
-ROUNDING = 1e-9
+BETA_ROUNDING = 1e-9
 """Relative; the inverse of the incomplete beta function is better than that. Absolute: five places less."""
 
 
@@ -38,7 +38,7 @@ def at_least(runs: int, failure: float) -> Floats:
     ranks = _ranks(runs)
     exact = safe_share(ranks, runs, failure / 2 / len(ranks))
     steps = np.concatenate([[0.0], exact])[np.searchsorted(ranks, np.arange(runs + 1), side="right")]
-    flat = np.arange(runs + 1) / runs - math.sqrt(math.log(2 / failure) / (2 * runs)) - ROUNDING / 1e5
+    flat = np.arange(runs + 1) / runs - math.sqrt(math.log(2 / failure) / (2 * runs)) - BETA_ROUNDING / 1e5
     band: Floats = np.maximum(steps, flat)
     band.flags.writeable = False
     return band
@@ -56,7 +56,7 @@ def safe_share(seen: Integers, runs: int, failure: float) -> Floats:
     """Clopper and Pearson's lower bound on a probability for each count ≥ 0, each but for a chance of ``failure``."""
     some = np.maximum(seen, 1)
     exact = special.betaincinv(some, runs + 1 - some, failure)
-    return np.where(seen > 0, np.maximum(exact * (1 - ROUNDING) - ROUNDING / 1e5, 0.0), 0.0)
+    return np.where(seen > 0, np.maximum(exact * (1 - BETA_ROUNDING) - BETA_ROUNDING / 1e5, 0.0), 0.0)
 
 
 def _ranks(runs: int) -> Integers:

@@ -21,12 +21,12 @@ from tightrope.numerics.checks import inner_probability, non_negative, probabili
 from tightrope.randomness.source import Source
 from tightrope.randomness.stream import Stream
 
-LARGEST = 60.0
+LARGEST_SOUGHT = 60.0
 """Nats beyond which no ε is sought."""
-STEPS = 40
-MARGIN = 1e-9
+HALVINGS_OF_CLAIM = 40
+TAIL_MARGIN = 1e-9
 """Relative: p-values are binomial tails in floats."""
-LEAST = 1e-290
+ADDED = 1e-290
 """Added to probabilities, which may be too small for a float."""
 MOST_CANARIES = 10_000_000
 
@@ -87,8 +87,8 @@ class OneRun:
         if self.correct == 0:
             return 1.0, 0.0
         share = special.expit(epsilon)
-        tail = float(stats.binom.sf(self.correct - 1, self.guesses, share)) * (1 + MARGIN) + LEAST
-        exactly = float(stats.binom.pmf(self.correct, self.guesses, share)) * (1 - MARGIN) + LEAST
+        tail = float(stats.binom.sf(self.correct - 1, self.guesses, share)) * (1 + TAIL_MARGIN) + ADDED
+        exactly = float(stats.binom.pmf(self.correct, self.guesses, share)) * (1 - TAIL_MARGIN) + ADDED
         return min(1.0, tail), max(0.0, 1 - tail) * tail / (self.correct * exactly)
 
     def _reached(self, epsilon: float, delta: float) -> float:
@@ -104,7 +104,7 @@ class OneRun:
         if not tail < failure:
             return 0.0
         most = self.canaries * slope
-        return min(1.0, (failure - tail) * (1 - MARGIN) / most) if most > 0 else 1.0
+        return min(1.0, (failure - tail) * (1 - TAIL_MARGIN) / most) if most > 0 else 1.0
 
     def _seen(self, epsilon: float, delta: float, failure: float) -> float:
         """The least ε (total variation, where it is claimed) whose median number of right guesses refutes."""
@@ -113,16 +113,16 @@ class OneRun:
             median = int(stats.binom.isf(0.5, self.guesses, special.expit(size)))
             return OneRun(self.canaries, self.guesses, median)._least_delta(epsilon, failure) <= delta
 
-        if unseen(LARGEST):
+        if unseen(LARGEST_SOUGHT):
             return math.inf
-        size = _last(unseen, epsilon) + 2 * LARGEST / 2.0**STEPS
+        size = _last(unseen, epsilon) + 2 * LARGEST_SOUGHT / 2.0**HALVINGS_OF_CLAIM
         return math.tanh(size / 2) if epsilon == 0 else size
 
 
 def _last(passes: Callable[[float], bool], low: float) -> float:
     """About where it ceases to pass between ``low`` and the largest ε, on the side that passes; ``low`` if nowhere."""
-    high = LARGEST
-    for _ in range(STEPS):
+    high = LARGEST_SOUGHT
+    for _ in range(HALVINGS_OF_CLAIM):
         middle = (low + high) / 2
         low, high = (middle, high) if passes(middle) else (low, middle)
     return low

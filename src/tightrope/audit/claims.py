@@ -17,11 +17,11 @@ from tightrope.privacy.loss import PrivacyLoss
 
 Points = tuple[tuple[float, float], ...]
 Claimed = Budget | Guarantee | PrivacyLoss | Sequence[tuple[float, float]]
-PLACES = 24
+PLACES_LOOKED_AT = 24
 """A loss is looked at in so many places."""
 LEAST_DELTA = 1e-5
 """From ε = 0 to where its δ is this: events that are rarer are seldom seen."""
-KINDS = "a Budget, a Guarantee, a PrivacyLoss or points (epsilon, delta)"
+CLAIMED = "a Budget, a Guarantee, a PrivacyLoss or points (epsilon, delta)"
 TRY = "try tr.Budget(epsilon=1, delta=1e-8)"
 
 
@@ -37,7 +37,7 @@ def claimed_points(claim: Any) -> Points:
 @singledispatch
 def _points(claim: Any) -> Points:
     if not isinstance(claim, Sequence) or isinstance(claim, (str, bytes)) or not claim:
-        raise InputError("claim", claim, KINDS, TRY)
+        raise InputError("claim", claim, CLAIMED, TRY)
     return _points(Budget(points=claim))
 
 
@@ -55,5 +55,5 @@ def _(claim: Guarantee) -> Points:
 @_points.register
 def _(claim: PrivacyLoss) -> Points:
     largest = claim.epsilon(LEAST_DELTA)
-    places = np.linspace(0.0, largest if math.isfinite(largest) else 1.0, PLACES)
+    places = np.linspace(0.0, largest if math.isfinite(largest) else 1.0, PLACES_LOOKED_AT)
     return tuple(zip(places.tolist(), claim.delta(places).tolist(), strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 from tightrope.numerics.arrays import Floats, Integers
 
 Places = int | Integers
-FEW = 64
+ONE_BY_ONE = 64
 """Points that are gone through one by one."""
 
 
@@ -31,7 +31,7 @@ def concave(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Without most of the points below the chord of their neighbours, every second at a time: none is a corner."""
     left = len(x) + 1
-    while FEW < len(x) < left:
+    while ONE_BY_ONE < len(x) < left:
         left = len(x)
         for start in (1, 2):
             middle = np.arange(start, len(x) - 1, 2)

@@ -19,7 +19,7 @@ from tightrope.randomness.source import Source
 
 LISTED = 4096
 """Beyond it all noise is taken as equally probable: any score is valid, and so far out little is seen."""
-LEAST = -1e6
+LOG_OF_NEVER = -1e6
 """The log of a probability of 0: impossible on both inputs speaks for neither."""
 
 
@@ -33,7 +33,7 @@ def log_ratio(table: NoiseTable, shift: int) -> Callable[[Integers], Floats]:
     tails = [table.survival(x) for x in range(min(LISTED, len(table.half) + LISTED // 4) + 1)]
     chances = np.array([float(p) for p in (1 - 2 * tails[0], *(a - b for a, b in pairwise(tails)))])
     logs = np.log(np.maximum(chances, 1e-300))
-    logs[chances == 0] = LEAST
+    logs[chances == 0] = LOG_OF_NEVER
 
     def score(outputs: Integers) -> Floats:
         found: Floats = _looked_up(logs, outputs - shift) - _looked_up(logs, outputs)

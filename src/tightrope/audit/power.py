@@ -18,9 +18,9 @@ from tightrope.audit.claims import Points
 from tightrope.numerics.arrays import Floats
 
 HALF = 0.5
-LARGEST = 64.0
+LARGEST_LAW = 64.0
 """Sizes of a law beyond which nothing is sought."""
-STEPS = 16
+HALVINGS_OF_LAW = 16
 DECIMALS = 1e-9
 """Taken off a probability that is added up in floats."""
 UNSEEN = 1e-13
@@ -95,9 +95,9 @@ def least_seen(law: Law, points: Points, runs: tuple[int, int], failure: float) 
     low, high = 0.0, 1.0 / 16
     while not seen(high):
         low, high = high, 2 * high
-        if high > LARGEST:
+        if high > LARGEST_LAW:
             return math.inf
-    for _ in range(STEPS):
+    for _ in range(HALVINGS_OF_LAW):
         middle = (low + high) / 2
         low, high = (low, middle) if seen(middle) else (middle, high)
     return law.number(high, delta)

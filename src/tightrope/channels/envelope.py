@@ -22,7 +22,7 @@ FLAT = 1e-14
 """A kink whose chord is this close to the curve is not looked for."""
 LARGEST_LOSS = 600.0
 """Losses beyond count as infinite."""
-LEAST = 1e-12
+LEAST_LOSS = 1e-12
 """Losses below are raised to it: the points of a hull must be apart."""
 ROUNDED_UP = 1 + 4e-15
 SHIFT = 1e-15
@@ -57,7 +57,7 @@ class _Point:
 
 def dominating_loss(curve: Curve) -> PrivacyLoss:
     """The loss whose profile is the envelope, for both directions; neighbours are local."""
-    top = min(max(curve.largest * ROUNDED_UP, LEAST), LARGEST_LOSS) if curve.largest > 0 else 0.0
+    top = min(max(curve.largest * ROUNDED_UP, LEAST_LOSS), LARGEST_LOSS) if curve.largest > 0 else 0.0
     end = _end(curve, top)
     points = _kinks(curve, _Point(1.0, *curve.at(1.0)), end)
     raised = [(math.log(p.gamma) * ROUNDED_UP, min(1.0, p.value + curve.error)) for p in points if p.gamma < end.gamma]

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from tightrope.errors import InputError, LedgerWarning
 from tightrope.ledger.account import Account
 from tightrope.ledger.identity import Identity
-from tightrope.ledger.limits import TOTAL, Limit
+from tightrope.ledger.limits import MAIN_LIMIT, Limit
 from tightrope.ledger.state import State
 from tightrope.ledger.storage import chain
 from tightrope.ledger.storage.book import Book, Written
@@ -109,5 +109,5 @@ def _check_limits(limits: Sequence[Limit]) -> None:
         if alike is not None:
             remedy = f"{limit.name!r} renews every {limit.every}, and one of its periods is called so"
             raise InputError("limits", alike, "no name of another limit's period", remedy)
-    if not any(limit.name == TOTAL and limit.every is None and limit.audience is None for limit in limits):
-        raise InputError("limits", names, f"with one called {TOTAL!r}, for everybody and for good")
+    if not any(limit.name == MAIN_LIMIT and limit.every is None and limit.audience is None for limit in limits):
+        raise InputError("limits", names, f"with one called {MAIN_LIMIT!r}, for everybody and for good")

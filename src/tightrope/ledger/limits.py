@@ -17,7 +17,7 @@ from tightrope.numerics.checks import whole
 
 PERIODS = {"year": 4, "month": 7}
 """How many letters of a date name the period."""
-TOTAL = "total"
+MAIN_LIMIT = "total"
 BASIC, MOMENTS = RULES = ("basic", "moments")
 """Shares of ε and δ add up (theory §2, F5), or log moments of the noise do (F3)."""
 ADDED = "+"

@@ -9,7 +9,7 @@ from typing import Any
 
 from tightrope.ledger.account import Account
 from tightrope.ledger.composed import epsilon_together, together
-from tightrope.ledger.limits import TOTAL, Limit
+from tightrope.ledger.limits import MAIN_LIMIT, Limit
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.rules import ADAPTIVE, TOGETHER
 from tightrope.ledger.running import running
@@ -26,7 +26,7 @@ def overview(account: Account) -> dict[str, Any]:
     """Everything as plain data; shares are exact, as decimals or fractions."""
     own = account.book.entries(account.name)
     state = State.from_data(own[-1].after)
-    total = next(limit for limit in account.limits if limit.name == TOTAL)
+    total = next(limit for limit in account.limits if limit.name == MAIN_LIMIT)
     counted = _counted(own)
     texts = _texts(account, counted)
     return {
@@ -41,7 +41,7 @@ def overview(account: Account) -> dict[str, Any]:
         "series": [{"key": k, "released": r.done, "times": r.times} for k, r in state.series.items()],
         "blocks": _blocks(own, ADAPTIVE[total.rule]),
         "planned_together": _price(total, counted, texts, state),
-        "running": None if texts is None else running(total, state.balance(TOTAL), counted, texts),
+        "running": None if texts is None else running(total, state.balance(MAIN_LIMIT), counted, texts),
         "timeline": _timeline(own),
     }
 
@@ -124,7 +124,7 @@ def _price(total: Limit, counted: Counter[str], texts: dict[str, str] | None, st
     recipes = [(Recipe.read(texts[name]), times) for name, times in counted.items()]
     if total.moments is not None:
         return {"epsilon": epsilon_together(recipes, total.budget), "delta": str(max(total.budget.stated)[1])}
-    share, taken = together(recipes, total.budget), 1 - state.balance(TOTAL).left
+    share, taken = together(recipes, total.budget), 1 - state.balance(MAIN_LIMIT).left
     least = taken if share is None else min(Fraction(share), taken)
     return {"share": f"{float(least):.4f}", "left": f"{float(1 - least):.4f}", "less": least < taken}
 
@@ -132,7 +132,7 @@ def _price(total: Limit, counted: Counter[str], texts: dict[str, str] | None, st
 def _timeline(own: Sequence[Entry]) -> list[dict[str, str]]:
     """The whole budget after every entry that changed it."""
     return [
-        {"time": entry.time, **_balance(State.from_data(entry.after).balance(TOTAL))}
+        {"time": entry.time, **_balance(State.from_data(entry.after).balance(MAIN_LIMIT))}
         for entry in own
         if entry.kind in (CHARGED, RESERVED)
     ]

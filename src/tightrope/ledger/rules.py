@@ -9,7 +9,7 @@ from typing import Any
 
 from tightrope.certificates.budget import Budget
 from tightrope.errors import BudgetRefused
-from tightrope.ledger.limits import ADDED, MOMENTS, TOTAL, Limit
+from tightrope.ledger.limits import ADDED, MAIN_LIMIT, MOMENTS, Limit
 from tightrope.ledger.state import Shares, State, costs_of
 from tightrope.ledger.storage.entry import CHARGED, DATASET, RESERVED
 
@@ -43,8 +43,8 @@ def taken(state: State, limits: Sequence[Limit], said: Mapping[str, Any]) -> Fra
     """What a charged release took of the whole budget: a date of a series its part."""
     if said["series"] is not None:
         running = state.series[said["series"]]
-        return running.costs[TOTAL] / running.times
-    return _taken(limits, said)[TOTAL]
+        return running.costs[MAIN_LIMIT] / running.times
+    return _taken(limits, said)[MAIN_LIMIT]
 
 
 def _taken(limits: Sequence[Limit], said: Mapping[str, Any]) -> Shares:

@@ -34,7 +34,7 @@ MOST_RUNS = 10**12
 MOST_RECORDS = 10**18
 WIDE = 1e-3
 """Brackets wider than this part of δ come with a warning, unless the rounding of ε explains them:"""
-ROUNDED = 1e-12
+ROUNDED_EPSILON = 1e-12
 """beside a largest loss δ falls to nothing, and what an ε off by this part has is no worse."""
 
 
@@ -246,7 +246,7 @@ class PrivacyLoss(Curves):
         low, high = self._brackets(epsilons)
         wide = (high - low > WIDE * high) & (high > SUBNORMAL)
         if np.any(wide):
-            before, _ = self._brackets(epsilons[wide] - ROUNDED * np.maximum(1.0, np.abs(epsilons[wide])))
+            before, _ = self._brackets(epsilons[wide] - ROUNDED_EPSILON * np.maximum(1.0, np.abs(epsilons[wide])))
             wide[wide] = high[wide] * (1 - WIDE) > before
         if np.any(wide):
             worst = int(np.argmax(np.where(wide, (high - low) / np.maximum(high, SUBNORMAL), 0.0)))

@@ -3,6 +3,7 @@
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.derived.correlation import correlation
 from tightrope.release.derived.covariance import covariance
+from tightrope.release.derived.other import other
 from tightrope.release.derived.ratio import ratio
 from tightrope.release.derived.regression import regression
 from tightrope.release.derived.share import share
@@ -31,6 +32,7 @@ __all__ = [
     "histogram",
     "mean",
     "median",
+    "other",
     "quantile",
     "quantiles",
     "ratio",

@@ -46,8 +46,11 @@ def answering(draft: Draft, certificate: ReleaseCertificate) -> Callable[[Sequen
         for task, every, integers in zip(draft.tasks, noises, exact, strict=True):
             own = tuple(noise for noise in every if not noise.vector.whole)
             groups = _noisy(task, own, integers) if task.cells is None else _in_cells(task.cells, own, integers)
-            found |= {one: replace(blank[one], rows=_rows(accuracies[one], groups)) for one in task.questions}
-            counts.append(_over_all_groups([noise for noise in every if noise.vector.whole], integers))
+            rest = _left_over(task, every, integers, groups)
+            for one in task.questions:
+                shown = rest if one.left_over else groups
+                found[one] = replace(blank[one], rows=_rows(accuracies[one], shown))
+            counts.append(_over_all_groups([noise for noise in every if noise.vector in task.tallies], integers))
         return Answers(
             tuple(found[question] for question in blank),
             certificate,
@@ -106,6 +109,15 @@ def _over_all_groups(noises: Sequence[Noise], exact: Grouped) -> dict[Vector, in
     return {noise.vector: _add(noise, (sum(exact.values[noise.vector.name]),))[0] for noise in noises}
 
 
+def _left_over(task: Task, noises: Sequence[Noise], exact: Grouped, shown: list[Group]) -> list[Group]:
+    """One noisy integer a vector that counts what is left over: the groups that are not among those shown."""
+    seen = {key for key, _ in shown}
+    places = [place for place, key in enumerate(exact.keys) if key not in seen]
+    own = [noise for noise in noises if noise.vector.whole and noise.vector not in task.tallies]
+    sums = {noise: sum(exact.values[noise.vector.name][place] for place in places) for noise in own}
+    return [((), {noise.vector: _add(noise, (total,))[0] for noise, total in sums.items()})]
+
+
 def _add(noise: Noise, exact: tuple[int, ...]) -> list[int]:
     """One fresh draw for every group."""
     draws = noise.mechanism.sample(len(exact))
@@ -114,6 +126,6 @@ def _add(noise: Noise, exact: tuple[int, ...]) -> list[int]:
 
 def _rows(accuracy: Accuracy, groups: list[Group]) -> list[dict[str, Any]]:
     """A record a group that is answered: its key, value, lower, upper."""
-    by, records = accuracy.question.by, [accuracy.record(integers) for _, integers in groups]
+    by, records = accuracy.question.columns, [accuracy.record(integers) for _, integers in groups]
     shown = accuracy.question.shown(records, accuracy.named)
     return [{**dict(zip(by, groups[place][0], strict=True)), **record} for place, record in shown]

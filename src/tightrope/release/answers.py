@@ -42,7 +42,7 @@ class Answer:
     about: dict[str, Any]
 
     def __repr__(self) -> str:
-        groups = f"{len(self.rows)} group{'s' if len(self.rows) != 1 else ''}" if self.question.by else "one value"
+        groups = f"{len(self.rows)} group{'s' if len(self.rows) != 1 else ''}" if self.question.columns else "one value"
         return f"<Answer {printable(self.name)!r}: {self.question}; {groups} in .frame>"
 
     @property
@@ -56,7 +56,7 @@ class Answer:
         import pandas as pd
 
         paid = [name for name in PAID if any(name in row for row in self.rows)]
-        columns = {name: [row.get(name) for row in self.rows] for name in (*self.question.by, *MEASURES, *paid)}
+        columns = {name: [row.get(name) for row in self.rows] for name in (*self.question.columns, *MEASURES, *paid)}
         return pd.DataFrame({name: pd.array(found, dtype=_dtype(found)) for name, found in columns.items()})
 
     def _repr_html_(self) -> str:

@@ -10,7 +10,7 @@ from msgspec import structs
 from tightrope.certificates.release import LedgerEntry, LimitLeft
 from tightrope.errors import InputError
 from tightrope.ledger import Claim, Identity, Limit
-from tightrope.ledger.limits import TOTAL
+from tightrope.ledger.limits import MAIN_LIMIT
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.shares import shown
 from tightrope.ledger.state import left_by_addition
@@ -38,19 +38,19 @@ def identity_of(dataset: str, schema: Schema, person: Person) -> Identity:
 
 def with_total(budget: Budget, limits: Sequence[Limit]) -> tuple[Limit, ...]:
     """The limits with one for the whole budget: one that is called so says its rule, else shares add up."""
-    own = next((limit for limit in limits if limit.name == TOTAL), None)
+    own = next((limit for limit in limits if limit.name == MAIN_LIMIT), None)
     if own is None:
-        return (Limit(TOTAL, budget), *limits)
+        return (Limit(MAIN_LIMIT, budget), *limits)
     if own.budget != budget:
         remedy = "one that is called 'total' is the whole budget: give it the same promise"
-        raise InputError("limits", str(own.budget), f"{budget} for the limit {TOTAL!r}", remedy)
+        raise InputError("limits", str(own.budget), f"{budget} for the limit {MAIN_LIMIT!r}", remedy)
     return tuple(limits)
 
 
 def spending(account: Account) -> dict[str, Any]:
     """What has been charged of the whole budget, in all sessions: a share, and where shares are of ε and δ those."""
-    limit = next(limit for limit in account.limits if limit.name == TOTAL)
-    share = 1 - account.state().balance(TOTAL).left
+    limit = next(limit for limit in account.limits if limit.name == MAIN_LIMIT)
+    share = 1 - account.state().balance(MAIN_LIMIT).left
     points = [[shown(share * Fraction(value)) for value in point] for point in limit.budget.points]
     place = f"dataset {account.name!r} in {account.book.name}"
     said = {"points": points} if limit.moments is None else {"rule": limit.rule, "moments": limit.moments.to_data()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tightrope.errors import InputError
 from tightrope.release.derived.correlation import Correlation
 from tightrope.release.derived.covariance import Covariance
+from tightrope.release.derived.other import Other
 from tightrope.release.derived.ratio import Ratio
 from tightrope.release.derived.regression import Regression
 from tightrope.release.derived.share import Share
@@ -33,6 +34,7 @@ KNOWN: tuple[type[Question], ...] = (
     Correlation,
     Regression,
     Top,
+    Other,
 )
 KINDS: dict[str, type[Question]] = {kind.kind: kind for kind in KNOWN}
 """By name; ``register`` adds to it."""

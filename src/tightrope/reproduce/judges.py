@@ -6,7 +6,7 @@ import math
 
 from tightrope.reproduce.item import Judge, Values
 
-UNDERFLOW = 1e-300
+SMALLEST_NUMBER = 1e-300
 MOST_AGREED = 15
 """More digits than these are not claimed: floats have no more."""
 JUDGED_ROUNDING = 1e-9
@@ -91,7 +91,7 @@ def sharper(ours_is: str = "lower") -> Judge:
         pairs = _pairs(ours, printed)
         gains = [gain(a, b) if ours_is == "lower" else gain(b, a) for a, b in pairs]
         if not min(gains) >= 1 - JUDGED_ROUNDING:
-            return f"not reproduced: ours is {1 / max(min(gains), UNDERFLOW):.4g} times worse"
+            return f"not reproduced: ours is {1 / max(min(gains), SMALLEST_NUMBER):.4g} times worse"
         best = max(gains)
         return f"sharper by {as_factor(best)}" if best > 1 + JUDGED_ROUNDING else agrees(9)(ours, printed)
 
@@ -145,7 +145,7 @@ def _apart(a: float, b: float) -> float:
 
 def shared_digits(off: float) -> int:
     """How many digits a relative difference leaves."""
-    return min(MOST_AGREED, math.floor(-math.log10(max(off, UNDERFLOW)) + JUDGED_ROUNDING))
+    return min(MOST_AGREED, math.floor(-math.log10(max(off, SMALLEST_NUMBER)) + JUDGED_ROUNDING))
 
 
 def gain(small: float, large: float) -> float:

@@ -21,7 +21,7 @@ Kind = TypeVar("Kind")
 Handler = Callable[[Request], Awaitable[Response]]
 PAGE = {"/": ("studio.html", "text/html"), "/studio.css": ("studio.css", "text/css")}
 SCRIPTS = "studio", "ask", "show", "parts"
-LARGEST = 64 * 1024
+BODY_LIMIT = 64 * 1024
 """Bytes of a request that are read."""
 
 
@@ -63,7 +63,7 @@ async def _body(request: Request) -> str | None:
     read = bytearray()
     async for part in request.stream():
         read += part
-        if len(read) > LARGEST:
+        if len(read) > BODY_LIMIT:
             return None
     return read.decode("utf-8", errors="replace")
 

@@ -24,7 +24,7 @@ from tightrope.studio.wishes import Promise, Wishes
 from tightrope.studio.worker import Failed, Worker
 
 Json = dict[str, Any]
-AT_ONCE = 0.05
+LONGEST_WAIT = 0.05
 """Seconds for which an answer waits for the exact numbers before it gives those of a stricter promise."""
 AHEAD = 20
 WRITTEN = "# Made with: tightrope studio. All settings: docs/plan-file.md\n\n"
@@ -96,7 +96,7 @@ class Desk:
             return {"state": "problem", "problem": self.lent.told(error)}
         stops = around(wishes.promise)[1:] if wishes.promise is not None else []
         self._plans.want([place, *map(place.at, stops[: self._ahead])])
-        found = self._plans.wait(place, AT_ONCE)
+        found = self._plans.wait(place, LONGEST_WAIT)
         if isinstance(found, Failed):
             return {"state": "problem", "problem": found.problem}
         if found is not None:

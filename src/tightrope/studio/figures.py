@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tightrope.release.documents.plan_file import PlanFile
     from tightrope.release.questions.accuracy import Accuracy
 
-RATES = tuple(float(rate) for rate in (1 - np.cos(np.pi * np.arange(13) / 12)) / 2)
+ALARM_RATES = tuple(float(rate) for rate in (1 - np.cos(np.pi * np.arange(13) / 12)) / 2)
 """Rates of false alarms at which the curve is drawn."""
 Json = dict[str, Any]
 
@@ -75,6 +75,6 @@ def _answer(answer: Json, accuracy: Accuracy) -> Json:
 
 def _curve(loss: PrivacyLoss) -> list[list[float]]:
     """How many people an attacker recognises at most, at each rate of false alarms."""
-    found = loss.true_positive_rate(np.array(RATES[1:-1]))
-    between = [[rate, float(caught)] for rate, caught in zip(RATES[1:-1], found, strict=True)]
+    found = loss.true_positive_rate(np.array(ALARM_RATES[1:-1]))
+    between = [[rate, float(caught)] for rate, caught in zip(ALARM_RATES[1:-1], found, strict=True)]
     return [[0.0, float(loss.true_positive_rate(0.0))], *between, [1.0, 1.0]]

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from tightrope.certificates.words.digits import significant
 from tightrope.release.questions.accuracy import Accuracy
 
-CLOSE = 0.05
+CLOSE_ENOUGH = 0.05
 """What is close enough: of the rows for a count or a sum, of the declared range for anything else."""
 TENTHS = 10, 12, 15, 20, 25, 30, 40, 50, 60, 80
 SIZES = (*range(1, 10), *(tenths * 10**power for power in range(8) for tenths in TENTHS))
@@ -15,7 +15,7 @@ SIZES = (*range(1, 10), *(tenths * 10**power for power in range(8) for tenths in
 
 
 def rows_needed(accuracy: Accuracy) -> int | None:
-    """The least of ``SIZES`` at which 95 % of answers are ``CLOSE``; None where none is, or nothing is stated.
+    """The least of ``SIZES`` at which 95 % of answers are ``CLOSE_ENOUGH``; None where none is, or nothing is stated.
 
     Errors relative to a group fall as it grows, so that a bisection finds it; the answer itself is always checked.
     """
@@ -26,18 +26,18 @@ def rows_needed(accuracy: Accuracy) -> int | None:
 
 
 def close_words(accuracy: Accuracy) -> str:
-    """What ``CLOSE`` means for the question."""
+    """What ``CLOSE_ENOUGH`` means for the question."""
     if accuracy.question.counts or accuracy.question.kind == "histogram":
         return "5 % of the group"
     if accuracy.question.kind == "sum":
         return "5 % of the largest sum possible"
-    return f"± {significant(CLOSE * _reach(accuracy, 1), 3)}, a twentieth of the range"
+    return f"± {significant(CLOSE_ENOUGH * _reach(accuracy, 1), 3)}, a twentieth of the range"
 
 
 def _close(accuracy: Accuracy, rows: int) -> bool:
     # not accuracy.at: how often so large a group is withheld is an exact fraction of a great many digits
     _, half = accuracy.question.errors(accuracy.named, rows)
-    return half <= CLOSE * _reach(accuracy, rows)
+    return half <= CLOSE_ENOUGH * _reach(accuracy, rows)
 
 
 def _reach(accuracy: Accuracy, rows: int) -> float:

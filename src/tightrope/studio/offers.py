@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from tightrope.studio.wishes import SAID, Promise, Said
 
-NUMBERS = "integer", "number"
+NUMBER_KINDS = "integer", "number"
 GROUPS = "text", "boolean", "integer", "date"
 TYPES = "text", "integer", "number", "boolean", "date", "timestamp"
 """What a column of a CSV file can be declared as."""
@@ -27,11 +27,11 @@ class Kind:
 
 KINDS = (
     Kind("count", "How many rows there are"),
-    Kind("mean", "The average of a column", ("column", "between"), NUMBERS),
-    Kind("sum", "The sum of a column", ("column", "between"), NUMBERS),
-    Kind("quantile", "The median, or another quantile, of a column", ("column", "between", "q"), NUMBERS),
-    Kind("histogram", "How the values of a column are spread", ("column", "between", "width"), NUMBERS),
-    Kind("standard_deviation", "How far values lie from their average", ("column", "between"), NUMBERS),
+    Kind("mean", "The average of a column", ("column", "between"), NUMBER_KINDS),
+    Kind("sum", "The sum of a column", ("column", "between"), NUMBER_KINDS),
+    Kind("quantile", "The median, or another quantile, of a column", ("column", "between", "q"), NUMBER_KINDS),
+    Kind("histogram", "How the values of a column are spread", ("column", "between", "width"), NUMBER_KINDS),
+    Kind("standard_deviation", "How far values lie from their average", ("column", "between"), NUMBER_KINDS),
 )
 LADDERS: dict[Said, tuple[str, ...]] = {
     "attack_success": tuple(f"0.{percent}" for percent in (51, 52, 53, 54, 55, 57, 60, 63, 66, 70, 75, 80, 85, 90, 95)),

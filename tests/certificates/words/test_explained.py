@@ -108,7 +108,7 @@ def test_without_a_limit_on_epsilon_none_is_claimed() -> None:
 def test_the_largest_epsilon_is_not_made_smaller(epsilon: float) -> None:
     said = tr.Guarantee(epsilon).explain()
     assert "right at most 100 % of the time" in said
-    if epsilon <= chances.LARGEST:
+    if epsilon <= chances.BEYOND_WORDS:
         mantissa, power = re.search(r"at most ([\d.]+) × 10([⁰¹²³⁴⁵⁶⁷⁸⁹]+) times", said).groups()  # type: ignore[union-attr]
         exponent = int(power.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")))
         assert mpmath.mpf(f"{mantissa}e{exponent}") >= mpmath.exp(epsilon)

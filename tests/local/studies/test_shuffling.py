@@ -40,12 +40,12 @@ def test_groups_cost_little():
     assert 0 < one < 1
     from tightrope.local.studies import shuffling
 
-    fine = shuffling.GROUPS
+    fine = shuffling.GROUPS_OF_CLONES
     try:
-        shuffling.GROUPS = 20_000
+        shuffling.GROUPS_OF_CLONES = 20_000
         exact = local.shuffled_delta(0.02, local_epsilon=1.0, people=100_000)
     finally:
-        shuffling.GROUPS = fine
+        shuffling.GROUPS_OF_CLONES = fine
     assert exact <= one <= exact * 1.05
 
 

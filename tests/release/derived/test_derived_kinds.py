@@ -178,6 +178,7 @@ ENTRIES = {
     "correlation": 'column = "x"\nother = "y"\nbetween = [0, 10]\nof = [0, 100]',
     "regression": 'column = "x"\non = "y"\nbetween = [0, 10]\nof = [0, 100]',
     "top": 'k = 3\nby = "g"',
+    "other": 'by = "g"',
 }
 
 

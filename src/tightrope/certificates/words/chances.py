@@ -10,7 +10,7 @@ _UP = Context(prec=60, rounding=ROUND_CEILING, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _DOWN = Context(prec=60, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _ABOVE = _UP.add(1, Decimal("1e-50"))
 """More than the last digit of an exponential, which decimal rounds to the nearest."""
-LARGEST = 10_000
+BEYOND_WORDS = 10_000
 """Nobody tells e^ε from endless beyond this ε."""
 
 
@@ -20,7 +20,7 @@ def factor(epsilon: Number) -> Decimal:
     >>> factor(0.0), factor(1.0) > Decimal("2.718281828459045235360287471352662"), factor(1e9)
     (Decimal('1'), True, Decimal('Infinity'))
     """
-    if epsilon > LARGEST:
+    if epsilon > BEYOND_WORDS:
         return Decimal("inf")
     return _UP.multiply(_UP.exp(named(epsilon)), _ABOVE) if epsilon else Decimal(1)
 

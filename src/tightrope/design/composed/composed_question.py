@@ -22,7 +22,7 @@ FINEST_LATTICE = 2e-5
 """Lattices are no finer than this, in standard deviations of the total loss."""
 FARTHEST_SIZE = 1e6
 """Sizes further than this factor from the guess are not looked at."""
-NOTHING = -30.0
+LOG_OF_ZERO = -30.0
 """Stands for the log of 0."""
 
 
@@ -89,6 +89,6 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
         mu = math.exp(log_mu)
         first, second = log_ndtr(-epsilon / mu + mu / 2), epsilon + log_ndtr(-epsilon / mu - mu / 2)
         gap = -math.expm1(min(float(second - first), 0.0))
-        return float(first) + (math.log(gap) if gap > 0 else NOTHING) - math.log(delta)
+        return float(first) + (math.log(gap) if gap > 0 else LOG_OF_ZERO) - math.log(delta)
 
     return math.exp(float(optimize.brentq(above, -30.0, 6.0, xtol=1e-9)))

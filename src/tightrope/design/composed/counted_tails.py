@@ -21,7 +21,7 @@ from tightrope.numerics.rounding import ROUND_OFF
 
 UNDERFLOWN = 1e-290
 """More than underflow takes from a sum."""
-LARGEST_EPSILON = 300.0
+LARGEST_EXPONENT = 300.0
 """Beyond, e^ε is too large a factor: such points say nothing here."""
 THRESHOLD_HALVINGS = 44
 LEAST_TAIL = 1e-30
@@ -66,7 +66,7 @@ class CountedTails:
 
     def _breaks(self, point: tuple[float, float], near: _Counts, far: _Counts) -> bool:
         epsilon, delta = point
-        if not epsilon <= LARGEST_EPSILON:
+        if not epsilon <= LARGEST_EXPONENT:
             return False
         if delta == 0:  # all k answers at once
             return far.rate <= near.rate * math.exp(-epsilon / self.count) * (1 - 16 * ROUND_OFF)

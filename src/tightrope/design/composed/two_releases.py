@@ -30,8 +30,8 @@ FIRST, WIDER, NARROWER = 0.3, 1.5, 3.0
 LEAST_GAIN = 1e-6
 FRESH = 1e-3
 """Weights may also grow by this part of the least δ, however small they are."""
-FAINT = 1e-30
-POWERS = (1.6, 1.3, 1.15, 1.07, 1.03, 1.01, 1.003, 1.001, 1.0, 0.999, 0.997, 0.99, 0.97, 0.93, 0.87, 0.8, 0.7, 0.6)
+FAINT_MASS = 1e-30
+TEMPERS = (1.6, 1.3, 1.15, 1.07, 1.03, 1.01, 1.003, 1.001, 1.0, 0.999, 0.997, 0.99, 0.97, 0.93, 0.87, 0.8, 0.7, 0.6)
 HALVINGS = 40
 KEPT_OF_DELTA = 1 - 1e-12
 """This part of every δ is kept in floats."""
@@ -57,14 +57,14 @@ def paired(question: Question, half: Floats) -> Floats | None:
 
 def tempered_exactly(question: Question, half: Floats) -> Floats | None:
     """p^τ with the largest τ, of those that are tried, that keeps the points; None where none does."""
-    logs = np.log(np.maximum(half, FAINT) / half[0])
+    logs = np.log(np.maximum(half, FAINT_MASS) / half[0])
 
     def keeps(power: float) -> bool:
         return _keeps(question, normalised(np.exp(logs * power)))
 
-    if keeps(POWERS[0]):
-        return normalised(np.exp(logs * POWERS[0]))
-    ends = next(((high, low) for high, low in pairwise(POWERS) if keeps(low)), None)
+    if keeps(TEMPERS[0]):
+        return normalised(np.exp(logs * TEMPERS[0]))
+    ends = next(((high, low) for high, low in pairwise(TEMPERS) if keeps(low)), None)
     return None if ends is None else normalised(np.exp(logs * _last(keeps, *ends)))
 
 
@@ -91,7 +91,7 @@ def _stepped(question: Question, half: Floats, box: float) -> Floats | None:
     found = optimize.linprog(**program.arguments(question, half, box), method="highs")
     if found.x is None:
         return None
-    return tempered_exactly(question, np.maximum(half + found.x[: len(half)], FAINT))
+    return tempered_exactly(question, np.maximum(half + found.x[: len(half)], FAINT_MASS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +139,7 @@ def _block(
     first, second = np.triu_indices(2 * cells - 1)
     wide = np.append(half, 0.0)  # the last stands for what is outside
     mine, theirs = wide[near[first]] * wide[near[second]], gamma * wide[far[first]] * wide[far[second]]
-    may = np.flatnonzero(mine * (1 + box) ** 2 + FAINT > theirs * (1 - box) ** 2)
+    may = np.flatnonzero(mine * (1 + box) ** 2 + FAINT_MASS > theirs * (1 - box) ** 2)
     i, j = first[may], second[may]
     rows = np.tile(np.arange(len(may)), 4)
     columns = np.concatenate([near[i], near[j], far[i], far[j]])

@@ -37,7 +37,7 @@ SETTINGS = {
 }
 """Ours, whatever role and database have set. Without row security a query that it would filter fails: an answer for the
 rows that some role sees would be taken for one about all."""
-KINDS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialised view", "f": "foreign table"}
+RELATIONS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialised view", "f": "foreign table"}
 COPY_BLOCK = 1 << 22
 """Bytes of rows that are handed over together, or one row where that is longer."""
 
@@ -162,7 +162,7 @@ def _readable(connection: Any, relation: Relation) -> tuple[str, ...]:
             AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
         ORDER BY a.attnum
     """
-    return tuple(name for (name,) in connection.execute(query, (relation.schema, relation.name, list(KINDS))))
+    return tuple(name for (name,) in connection.execute(query, (relation.schema, relation.name, list(RELATIONS))))
 
 
 def _refuse(connection: Any, relation: Relation) -> None:
@@ -173,7 +173,7 @@ def _refuse(connection: Any, relation: Relation) -> None:
             AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
         ORDER BY 1, 2
     """
-    found = guarded("list the tables", lambda: connection.execute(query, (list(KINDS),)).fetchall())
+    found = guarded("list the tables", lambda: connection.execute(query, (list(RELATIONS),)).fetchall())
     names = tuple(str(Relation(*row)) for row in found)
     expected = f"one of those that the role may read, {listed(names)}"
     raise SchemaError("table", str(relation), expected, nearest(relation, names))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ENGINE: dict[str, str] = {"integer": "int64", "number": "float64", "text": "string", "boolean": "boolean"}
 """The engine's type of each kind that has just one."""
-LARGEST = 2**63
+INTEGER_LIMIT = 2**63
 SHOWN_BITS = 200
 """Larger whole numbers are not shown in errors: Python refuses to write the largest."""
 ELSEWHERE = {"true": "True", "false": "False", "null": "None", "TRUE": "True", "FALSE": "False", "NULL": "None"}
@@ -111,7 +111,7 @@ def literal(value: object) -> Value:
     found = found.isoformat() if isinstance(found, datetime.date) else found
     if isinstance(found, bool):
         return Value(found, "boolean")
-    if isinstance(found, int) and -LARGEST <= found < LARGEST:
+    if isinstance(found, int) and -INTEGER_LIMIT <= found < INTEGER_LIMIT:
         return Value(int(found), "integer")
     if isinstance(found, float) and math.isfinite(found):
         return Value(float(found) + 0.0, "number")

@@ -22,7 +22,7 @@ from tightrope.errors import InputError, SchemaError, listed, nearest
 On = str | Sequence[str] | Mapping[str, str]
 MOST_ROWS = 5_000_000
 """A public table is held in memory, with at most so many rows."""
-LONGEST = 10_000
+LONGEST_TEXT = 10_000
 """Bytes of text that a public row may bring to a private one: who is there must not decide what fits in memory."""
 RENAME = 'choose with columns=["region"], or call it otherwise: columns={"airport_region": "region"}'
 
@@ -149,8 +149,8 @@ def _refuse_long(given: Lookup, arrow: Any) -> None:
     compute, types = load("pyarrow.compute"), load("pyarrow").types
     texts = (c for c in arrow.columns if types.is_string(c.type) or types.is_large_string(c.type))
     longest = sum(compute.max(compute.binary_length(column)).as_py() or 0 for column in texts)
-    if longest > LONGEST:
-        expected = f"at most {LONGEST:,} bytes of text a row, over all its columns"
+    if longest > LONGEST_TEXT:
+        expected = f"at most {LONGEST_TEXT:,} bytes of text a row, over all its columns"
         raise InputError("lookup", f"{given.name} with {longest:,}", expected, "look up a short name, or fewer columns")
 
 

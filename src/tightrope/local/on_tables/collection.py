@@ -17,7 +17,7 @@ from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.on_tables.columns import Categories, Numbers, check_column
 from tightrope.local.on_tables.reports import (
-    REPORT,
+    REPORT_COLUMN,
     Oracle,
     report_bytes,
     report_schema,
@@ -89,7 +89,9 @@ def perturb_table(
     )
 
 
-def tally_table(mechanism: Oracle, source: object, *, column: str = REPORT, progress: Progress | None = None) -> Tally:
+def tally_table(
+    mechanism: Oracle, source: object, *, column: str = REPORT_COLUMN, progress: Progress | None = None
+) -> Tally:
     """The counts of all reports in a table, for ``mechanism.estimate_tally``.
 
     ``source`` is a ``Table``, or whatever ``open_source`` takes: a file or folder that ``perturb_table`` wrote, or any

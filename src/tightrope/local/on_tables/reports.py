@@ -14,7 +14,7 @@ from tightrope.local.on_tables.arrow import bits_from_arrow, bits_to_arrow, to_a
 from tightrope.local.parts.values import smallest_type
 
 Oracle = FrequencyOracle | MeanOracle
-REPORT = "report"
+REPORT_COLUMN = "report"
 """The name of the column."""
 
 
@@ -41,7 +41,7 @@ def report_schema(mechanism: Oracle) -> Any:
     letters = mechanism.letters
     packed = pyarrow.binary(report_bytes(mechanism))
     form = packed if letters is None else pyarrow.from_numpy_dtype(smallest_type(letters))
-    return pyarrow.schema([pyarrow.field(REPORT, form)])
+    return pyarrow.schema([pyarrow.field(REPORT_COLUMN, form)])
 
 
 def reports_to_arrow(mechanism: Oracle, reports: NDArray[Any]) -> Any:

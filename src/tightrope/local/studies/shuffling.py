@@ -25,7 +25,7 @@ from tightrope.numerics.search import crossing
 
 CLONE_DEVIATIONS = 9.0
 """Standard deviations of numbers of clones that are looked at one by one."""
-GROUPS = 400
+GROUPS_OF_CLONES = 400
 """Groups of numbers of clones: each is counted as its smallest, which hides least."""
 TAIL_ROUNDING = 1e-11
 """Relative error of binomial tails, at most."""
@@ -96,7 +96,7 @@ def _clones(others: int, chance: float) -> tuple[Floats, Floats, float]:
     mean, spread = others * chance, math.sqrt(others * chance * (1 - chance))
     first = max(0, math.floor(mean - CLONE_DEVIATIONS * spread) - 1)
     last = min(others, math.ceil(mean + CLONE_DEVIATIONS * spread) + 1)
-    fewest = np.unique(np.linspace(first, last, GROUPS).astype(np.int64))
+    fewest = np.unique(np.linspace(first, last, GROUPS_OF_CLONES).astype(np.int64))
     low, high = fewest - 1, np.append(fewest[1:] - 1, others)
     up = stats.binom.cdf(high, others, chance) - stats.binom.cdf(low, others, chance)
     down = stats.binom.sf(low, others, chance) - stats.binom.sf(high, others, chance)

@@ -10,7 +10,7 @@ from tightrope.certificates.study import START, StudyDocument, read_study
 from tightrope.errors import InputError, PlanError
 from tightrope.local.studies.study import Study
 
-HEAD = """\
+STUDY_HEAD = """\
 # A study for Tightrope: the people who are asked and the collector share this file.
 #   tightrope local perturb FILE DATA --column ANSWER --out reports.parquet   what each person does on their own
 #   tightrope local estimate FILE reports.parquet                             what the collector makes of the reports
@@ -66,7 +66,7 @@ def study_text(study: Study) -> str:
     ['question = "mean"', 'between = [0.0, 50.0]', 'mechanism = "duchi"', 'epsilon = 1.0']
     """
     entries = plain(study_document(study)).items()
-    return HEAD + "".join(f"{key} = {_toml(value)}\n" for key, value in entries if value not in (None, ""))
+    return STUDY_HEAD + "".join(f"{key} = {_toml(value)}\n" for key, value in entries if value not in (None, ""))
 
 
 def _toml(value: object) -> str:

@@ -33,7 +33,7 @@ CLOSE = 2e-14
 ROOM_TO_RISE = 4.0
 """What the function should rise by from the best ε to the chords, in widths of its own bracket."""
 NARROWEST, HALF, TRIES = 1e-3, 0.5, 4
-WIDEST = 700.0
+LARGEST_LOSS = 700.0
 """Beyond this many nats e^ε leaves double precision."""
 CONVEX_ROUNDING = 2e-15
 
@@ -197,7 +197,7 @@ def _crossing(places: Around) -> tuple[float, float]:
     first, second, best, third, fourth = places
     if not first.epsilon < second.epsilon < best.epsilon < third.epsilon < fourth.epsilon:
         return best.epsilon, -math.inf  # too near to each other to be told apart
-    if not best.epsilon - second.epsilon < WIDEST > fourth.epsilon - best.epsilon:
+    if not best.epsilon - second.epsilon < LARGEST_LOSS > fourth.epsilon - best.epsilon:
         return best.epsilon, -math.inf
     b, c = math.exp(second.epsilon - best.epsilon), math.exp(third.epsilon - best.epsilon)
     down = (first.high - second.low) / (b * -math.expm1(first.epsilon - second.epsilon))

@@ -18,7 +18,7 @@ from tightrope.privacy.laws.flat import Flat
 from tightrope.privacy.laws.interval import Interval, outward
 
 Directed = tuple[Composition, Engine]
-KEPT = 8
+ENGINES_KEPT = 8
 """Engines of reverse orders that are kept."""
 
 
@@ -69,6 +69,6 @@ def _order(engine: Engine, total: Composition) -> Order:
     return Order(lambda epsilon: both(engine, epsilon), total.infinite_bounds)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=ENGINES_KEPT)
 def _reversed(total: Composition) -> Engine:
     return choose(total.reverse())

@@ -14,7 +14,7 @@ from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.enclosed import LEAST_DOUBLE, around, by_sign, middle, spread
 from tightrope.privacy.laws.law import Ends, LossLaw
-from tightrope.privacy.laws.loss_cells import MOST, Cells
+from tightrope.privacy.laws.loss_cells import MOST_LOSS_CELLS, Cells
 from tightrope.privacy.laws.normal import not_told, told_apart
 
 REACH = 37.0
@@ -119,7 +119,7 @@ class GaussianLaw(LossLaw):
         low, high = self._kept
         if not (math.isfinite(step) and self.mu <= LARGEST):
             return self.cut(np.zeros(1))
-        step *= max(1, math.ceil((high - low) / step / MOST))
+        step *= max(1, math.ceil((high - low) / step / MOST_LOSS_CELLS))
         return self.cut(np.asarray(step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)))
 
     def cut(self, edges: Floats) -> Cells:

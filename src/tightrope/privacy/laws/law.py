@@ -45,7 +45,7 @@ class LossLaw(ABC):
 
     @abstractmethod
     def cells(self, step: float) -> Cells:
-        """The law cut into cells no wider than ``step`` nats, up to ``loss_cells.MOST``; atoms have width zero."""
+        """The law cut into cells no wider than ``step`` nats, at most ``MOST_LOSS_CELLS``; atoms have width zero."""
 
     def cut(self, edges: Floats) -> Cells | None:
         """The law cut at these losses (ascending), and where it must be; None where it cannot be cut at will."""

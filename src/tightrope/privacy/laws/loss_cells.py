@@ -16,7 +16,7 @@ from tightrope.numerics.arrays import Floats
 
 HALF = 0.5
 """Below minus this, log1p of what was rounded is off by more than a rounding."""
-MOST = 1 << 19
+MOST_LOSS_CELLS = 1 << 19
 """Cells that a law is cut into at most: wider ones keep bounds valid, only less tight."""
 
 
@@ -108,7 +108,7 @@ def multiples(low: float, high: float, step: float) -> Floats:
     """Multiples of the step from ``low`` to ``high``, 0 among them; of several steps where they would be too many."""
     if not math.isfinite(step):
         return np.zeros(1)
-    step *= max(1, math.ceil((high - low) / step / MOST))
+    step *= max(1, math.ceil((high - low) / step / MOST_LOSS_CELLS))
     return np.asarray(step * np.arange(math.ceil(min(low, 0.0) / step), math.floor(max(high, 0.0) / step) + 1))
 
 

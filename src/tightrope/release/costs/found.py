@@ -48,7 +48,7 @@ def costs_found(
 
 def _counted(noises: Sequence[Noise], counts: Counts) -> dict[str, Counted]:
     """The counts over all groups by the names of their tallies."""
-    found = ((noise, counts[noise.vector]) for noise in noises if noise.vector.whole)
+    found = ((noise, counts[noise.vector]) for noise in noises if noise.vector in counts)
     return {n.vector.name: Counted(value, *n.interval(value, OUTSIDE)) for n, value in found}
 
 

@@ -13,7 +13,7 @@ from tightrope.release.questions.vector import Noise
 def planned_costs(tasks: Sequence[Task], noises: Sequence[Sequence[Noise]], part: Decimal) -> dict[str, Any] | None:
     """The part of the budget and the half-width of every count; None where nothing of it is counted."""
     pairs = zip(tasks, noises, strict=True)
-    found = [(task, noise) for task, own in pairs for noise in own if noise.vector.whole]
+    found = [(task, noise) for task, own in pairs for noise in own if noise.vector in task.tallies]
     if not found:
         return None
     counts = [

@@ -16,7 +16,7 @@ from tightrope.release.questions.tasks import Person
 from tightrope.release.questions.vector import Noise
 
 BOUNDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-STEPS = (1, *(bound + 1 for bound in BOUNDS))
+STEPS_OF_BOUNDS = (1, *(bound + 1 for bound in BOUNDS))
 """Persons of one step have at most the bound before the next one."""
 ENOUGH = 0.9
 """About so much of all persons have all their rows used under a suggested bound."""
@@ -48,12 +48,12 @@ class RowsOfPerson(RowCounting):
     @property
     def keys(self) -> Keys | None:
         """The steps."""
-        return tuple((step,) for step in STEPS)
+        return tuple((step,) for step in STEPS_OF_BOUNDS)
 
     @property
     def steps(self) -> tuple[int, ...]:
         """A rough scale."""
-        return STEPS
+        return STEPS_OF_BOUNDS
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:

@@ -11,7 +11,7 @@ TYPICAL = 1 / 9
 """The mean square of centred values for which errors are stated, over the largest square."""
 ALIKE = 0.5
 """The correlation for which errors are stated."""
-USUAL = 0.41
+MEAN_TO_WIDTH = 0.41
 """E|X| over the half-width of 95 %: of a normal law; of laws with heavier tails it is less."""
 EVEN = "errors are stated for values around the middle of their range, with a standard deviation of a sixth of it"
 PAIRS = "rows in which either value is missing are left out"
@@ -22,7 +22,7 @@ def expected(record: Record) -> tuple[float, float]:
     low, high = record["lower"], record["upper"]
     if low is None or high is None:
         return math.inf, math.inf
-    return USUAL * (high - low) / 2, (high - low) / 2
+    return MEAN_TO_WIDTH * (high - low) / 2, (high - low) / 2
 
 
 def withheld_below(usable: Noise, people: int) -> float:

@@ -19,7 +19,7 @@ from tightrope.certificates.release import About
 from tightrope.engines import Lookup, Table, is_there, lookup_in, open_on_spark, open_source
 from tightrope.errors import PlanError
 from tightrope.release.documents.plan_document import PlanDocument
-from tightrope.release.documents.sections import LEDGER, BudgetSection, FurtherLimit, LookupSection
+from tightrope.release.documents.sections import LEDGER_FILE, BudgetSection, FurtherLimit, LookupSection
 from tightrope.release.plan import Plan
 from tightrope.release.session import Session
 from tightrope.release.stated.settings import Settings
@@ -125,7 +125,7 @@ class PlanFile:
         if all(one.rule == "basic" for one in self.document.ledger.limit):
             return self._planned(self.session(), within=within)
         with TemporaryDirectory() as folder:  # noise on a limit by moments is planned as its ledger would have it
-            return self._planned(self.recorded(ledger=str(Path(folder) / LEDGER)), within=within)
+            return self._planned(self.recorded(ledger=str(Path(folder) / LEDGER_FILE)), within=within)
 
     def account(self) -> Account | None:
         """The dataset in the ledger; None where nobody declared it yet. Makes nothing."""
@@ -165,10 +165,10 @@ class PlanFile:
 
     def _limit(self, one: FurtherLimit) -> Limit:
         from tightrope.ledger import Limit
-        from tightrope.ledger.limits import TOTAL
+        from tightrope.ledger.limits import MAIN_LIMIT
 
         said = _promised(one)
-        whole = one.name == TOTAL and not any(value is not None for value in said.values())
+        whole = one.name == MAIN_LIMIT and not any(value is not None for value in said.values())
         section = self.document.budget if whole else BudgetSection(**said)
         return Limit(one.name, section.budget(), one.every, one.audience, one.rule, one.releases)
 

@@ -17,7 +17,7 @@ from tightrope.release.costs.tallies import sliver
 from tightrope.release.stated.people import MEANS
 
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
-LEDGER = "tightrope.ledger"
+LEDGER_FILE = "tightrope.ledger"
 """The ledger's file beside the plan, where the plan names none."""
 PLACES = "path", "spark", "postgres"
 DATABASES = "postgresql://", "postgres://"
@@ -128,7 +128,7 @@ class LedgerSection(Part, frozen=True, kw_only=True):
     ``times`` declares so many equal releases together; ``series`` names them.
     """
 
-    path: Text = LEDGER
+    path: Text = LEDGER_FILE
     dataset: Text | None = None
     note: str = ""
     audience: Text | None = None

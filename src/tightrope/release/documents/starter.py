@@ -14,7 +14,7 @@ from tightrope.errors import SchemaError
 
 GROUPS = ("text", "boolean", "integer", "date")
 """Kinds of columns to group by, the likeliest first."""
-NUMBERS = ("number", "integer")
+NUMBER_COLUMNS = ("number", "integer")
 MOST_COLUMNS, WIDE = 100, 110
 
 MEANS = '# means = "an aircraft"   # where a person is no human'
@@ -44,7 +44,7 @@ title = {title}
 FILE = "path = {path}   # relative to this file; a file or folder that Spark reads: spark = ..."
 DATABASE = "postgres = {path}   # the role's password is in PGPASSWORD or ~/.pgpass, never here"
 
-TABLE = "table = {table}\n"
+TABLE_LINE = "table = {table}\n"
 
 DIALECT = """
 [source.dialect]
@@ -140,7 +140,7 @@ def starter(
     others = [other for other in schema.columns if other.name != person]
     parts = [
         HEAD.format(title=quoted(title), place=(DATABASE if in_database else FILE).format(path=quoted(path))),
-        "" if table is None else TABLE.format(table=quoted(table)),
+        "" if table is None else TABLE_LINE.format(table=quoted(table)),
     ]
     typed = not path.lower().endswith(".csv")
     written = "".join(f"{key} = {quoted(mark)}\n" for key, mark in dialect.items())
@@ -199,7 +199,7 @@ def _more(names: Sequence[object]) -> str:
 def _examples(columns: list[Column], typed: bool) -> list[str]:
     """A grouped count and a mean, for the columns that look most like it; without types nobody knows the numbers."""
     group = _first(columns, GROUPS)
-    value = _first([column for column in columns if column != group], NUMBERS) or _first(columns, NUMBERS)
+    value = _first([column for column in columns if column != group], NUMBER_COLUMNS) or _first(columns, NUMBER_COLUMNS)
     value = value if typed else Column("...", "number")
     examples = [] if group is None else [GROUPED.format(group=quoted(group.name))]
     if value is None:

@@ -148,8 +148,8 @@ class Draft:
             **{name: question.asked.said.get(name) for name in ("title", "description", "unit")},
             "over": rows_used(bounds, self.person, question.by),
             "additive": question.additive,
-            "by": list(question.by),
-            "keys": ("discovered" if question.keys is None else "given") if question.by else "none",
+            "by": list(question.columns),
+            "keys": ("discovered" if question.keys is None else "given") if question.columns else "none",
             "weight": question.weight,
             "rows_per_person": bounds.rows,
             "rows_per_group": bounds.rows_per_group,
@@ -214,11 +214,11 @@ def _noises(task: Task, choices: Sequence[tuple[Choice, ...]]) -> tuple[Noise, .
 
 
 def _of(task: Task, noises: tuple[Noise, ...]) -> list[Accuracy]:
-    """The noise of each question's own vectors, and that of the key count."""
+    """The noise of each question's own vectors, and that of the key count where its groups are discovered by it."""
     found = {noise.vector: noise for noise in noises}
     keys = None if task.key_count is None else found[task.key_count]
     return [
-        Accuracy(question, {name: found[vector] for name, vector in own.items()}, keys)
+        Accuracy(question, {name: found[vector] for name, vector in own.items()}, None if question.left_over else keys)
         for question, own in task.served.items()
     ]
 

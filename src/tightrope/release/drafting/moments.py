@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tightrope.certificates.budget import Budget, at_most, product
 from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.errors import BudgetRefused
-from tightrope.ledger.limits import TOTAL
+from tightrope.ledger.limits import MAIN_LIMIT
 from tightrope.ledger.recipe import Recipe
 from tightrope.release.drafting.draft import Draft, units_of
 
@@ -39,7 +39,7 @@ UPWARDS, DIGITS = Context(prec=6, rounding=ROUND_CEILING), Context(prec=6)
 def limit_by_moments(account: Account | None) -> Limit | None:
     """The limit of the whole budget, where it adds up moments."""
     limits = () if account is None else account.limits
-    return next((limit for limit in limits if limit.name == TOTAL and limit.moments is not None), None)
+    return next((limit for limit in limits if limit.name == MAIN_LIMIT and limit.moments is not None), None)
 
 
 def drafted(

@@ -55,6 +55,16 @@ class Question(ABC):
         return self.asked.by
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its answer that name a group: those that it groups by, unless it is one number."""
+        return self.by
+
+    @property
+    def left_over(self) -> bool:
+        """Whether it counts, all together, the groups that the others of its task do not show."""
+        return False
+
+    @property
     def keys(self) -> Keys | None:
         """The groups; None where they are discovered, or where there are none."""
         return self.asked.keys

@@ -175,9 +175,12 @@ def tasks_of(
             question = given.settled(schema, where)
             _check(question, schema)
             _check_keys(question, person, schema)
+            _check_left_over(question)
             keys = _keys(question)
         shared = _terms(question), keys, person.bounds(question), question.asked.condition
         gathered.setdefault(shared, {})[place] = question
+    for own in gathered.values():
+        _check_shown(tuple(own.values()))
     return tuple(_task(own, person) for own in gathered.values())
 
 
@@ -221,13 +224,27 @@ def _check_keys(question: Question, person: Person, schema: Schema) -> None:
         raise PlanError("by", person.column, "not the column of the person where groups are discovered", remedy)
 
 
+def _check_left_over(question: Question) -> None:
+    """Groups that are listed, or follow from the question, are all shown: nothing is left over."""
+    if question.left_over and question.keys is not None:
+        remedy = "count the rest by a condition, such as where=\"not (city in ('Oslo', 'Rome'))\""
+        raise PlanError("by", question.by, "groups that are discovered; here all are listed, and shown", remedy)
+
+
+def _check_shown(together: Sequence[Question]) -> None:
+    """What is left over is so beside something."""
+    if all(question.left_over for question in together):
+        remedy = "ask tr.count too, with the same by, where, rows_per_group and groups_per_person"
+        raise PlanError("questions", together[0].name, "a question whose groups are shown, beside it", remedy)
+
+
 def _task(asked: Mapping[int, Question], person: Person) -> Task:
     questions, places = tuple(asked.values()), tuple(asked)
     first = questions[0]
     keys = _keys(first)
     count = _key_count(questions) if keys is None else None
-    served = {question: _served(question, number, count) for number, question in enumerate(questions)}
     bounds, where = person.bounds(first), first.asked.condition
+    served = {question: _served(question, number, count, bounds.rows) for number, question in enumerate(questions)}
     cells = None if first.cell is None else first.cell.parts_of
     found = Task(MappingProxyType(served), _terms(first), keys, bounds, where, cells, count)
     return replace(found, steps=first.steps, places=places)
@@ -256,16 +273,21 @@ def _key_count(questions: Sequence[Question]) -> Vector:
     return replace(plain, spend=replace(plain.spend, eighths=min(wanted, default=plain.spend.eighths), bounded=True))
 
 
+def _over_all(vector: Vector, rows: int) -> Vector:
+    return replace(vector, sensitivity=vector.sensitivity * rows) if vector.whole else vector
+
+
 def _apart(vector: Vector, number: int) -> Vector:
     return vector.named(f"{number} {vector.name}") if vector.block is None else vector
 
 
-def _served(question: Question, number: int, key_count: Vector | None) -> Mapping[str, Vector]:
+def _served(question: Question, number: int, key_count: Vector | None, rows: int) -> Mapping[str, Vector]:
     """The vectors of a question under names that no other has; a count of rows is the key count, where there is one.
 
-    Counts of cells serve every question that asks for the same ones.
+    Counts of cells serve every question that asks for the same ones. To what is counted over all groups a person adds
+    all of their ``rows``.
     """
     return MappingProxyType({
-        vector.name: key_count if key_count and vector.counts_rows else _apart(vector, number)
+        vector.name: key_count if key_count and vector.counts_rows else _apart(_over_all(vector, rows), number)
         for vector in question.vectors()
     })  # fmt: skip

@@ -24,7 +24,7 @@ ONE_NAT = Guarantee(1.0, 0.01)
 P0, P1 = np.array([0.55, 0.45]), np.array([0.45, 0.55])
 PURE = Guarantee(1.0)
 PEOPLE = (1, 10, 50)
-MANY = (10**4, 10**6)
+MANY_PEOPLE = (10**4, 10**6)
 
 
 def kl(p: Floats, q: Floats) -> float:
@@ -44,8 +44,8 @@ def le_cam_risk(privacy: Guarantee, people: int) -> float:
 
 def slope(limit: Limit) -> float:
     """The exponent of n between a million and a hundred million people."""
-    first, second = (limit.risk(n) for n in MANY)
-    return math.log(second / first) / math.log(MANY[1] / MANY[0])
+    first, second = (limit.risk(n) for n in MANY_PEOPLE)
+    return math.log(second / first) / math.log(MANY_PEOPLE[1] / MANY_PEOPLE[0])
 
 
 def corollary_1(people: int, moment: float) -> float:
@@ -61,10 +61,10 @@ def corollary_1(people: int, moment: float) -> float:
 def revealing(effort: Effort) -> list[float]:
     """ε at δ of a report that is the value with probability δ and silence else; exponent of its risk 1/(δn)."""
     shown = Channel(np.eye(5)).erase(1 - ONE_NAT.delta)
-    first, second = (1 / (shown.total_variation * n) for n in MANY)
+    first, second = (1 / (shown.total_variation * n) for n in MANY_PEOPLE)
     return [
         shown.guarantee(shown.total_variation * (1 + 1e-9)).epsilon,
-        math.log(second / first) / math.log(MANY[1] / MANY[0]),
+        math.log(second / first) / math.log(MANY_PEOPLE[1] / MANY_PEOPLE[0]),
     ]
 
 
@@ -104,7 +104,9 @@ def informations(effort: Effort, bound: str) -> float:
 def fano_slope(dimension: int) -> float:
     """The same for Fano's method in the ball."""
     limit = limits.ball_mean(PURE, dimension=dimension)
-    return math.log(limit.by_fano(MANY[1]) / limit.by_fano(MANY[0])) / math.log(MANY[1] / MANY[0])
+    return math.log(limit.by_fano(MANY_PEOPLE[1]) / limit.by_fano(MANY_PEOPLE[0])) / math.log(
+        MANY_PEOPLE[1] / MANY_PEOPLE[0]
+    )
 
 
 def draw(effort: Effort) -> list[Drawing]:

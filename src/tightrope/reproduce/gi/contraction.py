@@ -17,7 +17,7 @@ from tightrope.reproduce.gi.printed import GI
 from tightrope.reproduce.item import Effort, Item, number
 from tightrope.reproduce.judges import agrees, at_most, attained, sharper
 
-SIZES = ((0.5, 2), (0.5, 10), (1.0, 3), (1.3, 10), (2.0, 4), (3.0, 100))
+RESPONSES = ((0.5, 2), (0.5, 10), (1.0, 3), (1.3, 10), (2.0, 4), (3.0, 100))
 """(ε, M) of the M-ary randomised response."""
 
 
@@ -152,8 +152,8 @@ items = (
         "Equations (35) and (36)",
         "M-ary randomised response attains its bound, six (ε, M)",
         "SymmetricChannel.randomized_response(eps, M).kl_contraction",
-        lambda effort: [SymmetricChannel.randomized_response(e, m).kl_contraction for e, m in SIZES],
-        lambda effort: [math.expm1(e) ** 2 / ((math.exp(e) + m - 1) * (math.exp(e) + 1)) for e, m in SIZES],
+        lambda effort: [SymmetricChannel.randomized_response(e, m).kl_contraction for e, m in RESPONSES],
+        lambda effort: [math.expm1(e) ** 2 / ((math.exp(e) + m - 1) * (math.exp(e) + 1)) for e, m in RESPONSES],
         agrees(9),
     ),
     Item(

@@ -28,7 +28,7 @@ from tightrope.transport import (
 
 ALL_PAIRS = tuple(combinations(range(3), 2))
 """Each stands for both orders, the worse of which is what divergences between two sides are."""
-NEIGHBOURS = np.array([[True, True, False], [True, True, True], [False, True, True]])
+LINE_NEIGHBOURS = np.array([[True, True, False], [True, True, True], [False, True, True]])
 """Neighbours on a line of three points."""
 
 
@@ -44,7 +44,7 @@ def between_laws(rows: Floats, first: Floats, second: Floats, name: str) -> floa
 
 def related() -> tuple[Floats, Floats]:
     """Two laws with a random coupling on neighbouring points."""
-    plan = instances.uniforms(3, 3) * NEIGHBOURS
+    plan = instances.uniforms(3, 3) * LINE_NEIGHBOURS
     plan = plan / plan.sum()
     return plan.sum(axis=1), plan.sum(axis=0)
 
@@ -52,7 +52,7 @@ def related() -> tuple[Floats, Floats]:
 def theorem_1(effort: Effort) -> list[float]:
     """D_f between laws in Φ# over that between points of Φ: the largest of random channels; and at point masses."""
     found = []
-    neighbours = tuple((x, y) for x, y in ALL_PAIRS if NEIGHBOURS[x, y])
+    neighbours = tuple((x, y) for x, y in ALL_PAIRS if LINE_NEIGHBOURS[x, y])
     for _ in range(effort.some(0.1)):
         rows, name = instances.any_channel(3, 3).matrix, TABLE_I[instances.whole(0, 4)]
         found.append(between_laws(rows, *related(), name) / between_points(rows, name, neighbours))
@@ -68,8 +68,8 @@ def definition_14(effort: Effort) -> float:
     missed = 0
     for _ in range(effort.some(0.1)):
         first, second = related()
-        missed += not lifted(NEIGHBOURS, first, second, outside=1e-12)
-    return 1 + missed + (1 - mass_outside(NEIGHBOURS, THREE_POINTS[0], THREE_POINTS[2]))
+        missed += not lifted(LINE_NEIGHBOURS, first, second, outside=1e-12)
+    return 1 + missed + (1 - mass_outside(LINE_NEIGHBOURS, THREE_POINTS[0], THREE_POINTS[2]))
 
 
 def theorem_2(effort: Effort) -> float:
@@ -86,9 +86,9 @@ def theorem_2(effort: Effort) -> float:
 def restricted(effort: Effort) -> float:
     """Theorem 2's relation: pairs whose optimal couplings stay on Φ, for p = 1 and ∞, are counted as they should be."""
     right = [
-        optimally_lifted(NEIGHBOURS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE),
-        optimally_lifted(NEIGHBOURS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE, p=math.inf),
-        not optimally_lifted(NEIGHBOURS, THREE_POINTS[0], THREE_POINTS[2], LINE),
+        optimally_lifted(LINE_NEIGHBOURS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE),
+        optimally_lifted(LINE_NEIGHBOURS, [0.5, 0.5, 0.0], [0.0, 0.5, 0.5], LINE, p=math.inf),
+        not optimally_lifted(LINE_NEIGHBOURS, THREE_POINTS[0], THREE_POINTS[2], LINE),
         # on Φ alone this costs 2, but everything could stay where it is
         not optimally_lifted(~np.eye(3, dtype=bool), [0.5, 0.5, 0.0], [0.5, 0.5, 0.0], LINE),
     ]

@@ -31,9 +31,9 @@ SEEN_PART = 1e-11
 """Part of δ that may be left out."""
 NARROW_ENOUGH = 1e-10
 """Relative width of a bracket that is good enough not to trim less."""
-FEW = 10**4
+FEW_STEPS = 10**4
 """Of more steps a grid says little, and takes long to say it."""
-FINE = 1e-8
+FINE_WIDTH = 1e-8
 """Beyond this one the other way is tried, too."""
 MOST_TRIES = 4
 NEAR_POLES = 16.0
@@ -101,7 +101,7 @@ class Contour(Engine):
         for way in ways:
             below, above, trouble = way(epsilon)
             low, high = max(low, below), min(high, above)
-            if high - low <= FINE * high:
+            if high - low <= FINE_WIDTH * high:
                 break
             troubles.append(trouble)
         return low, high, "; ".join(dict.fromkeys(troubles))
@@ -164,7 +164,7 @@ class Contour(Engine):
         """By the other engine and by Chernoff's bounds, beside what the integral says."""
         low, high = self._level(0.0).body.chernoff(epsilon)
         low, high = max(low, known[0]), min(high, known[1], self.ceiling(epsilon))
-        if sum(self.total.counts) > FEW:
+        if sum(self.total.counts) > FEW_STEPS:
             return low, max(low, high)
         try:
             below, above = self.instead.delta(epsilon)
@@ -218,7 +218,7 @@ def _leads(lines: LineIntegral, epsilon: float, target: float) -> bool:
         value, error = lines.value(epsilon, between=False)
     except PrecisionError:
         return False
-    return error <= FINE * value and target / NEAR_POLES < value < target * NEAR_POLES
+    return error <= FINE_WIDTH * value and target / NEAR_POLES < value < target * NEAR_POLES
 
 
 def _apart(delta: float) -> float:

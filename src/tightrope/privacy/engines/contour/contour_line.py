@@ -32,7 +32,7 @@ NEAREST, COARSE = FINENESS // 2, 4
 """Below the nearest points only every fourth: there nothing is steep."""
 HIGHEST = 2 * FINENESS
 """And Chernoff's bounds up to e^2 of it."""
-STEPS = 8
+STEPS_AN_OCTAVE = 8
 """Steps are 2^{j/8}."""
 FIRST_BLOCK, LAST_BLOCK = 64, 1 << 13
 
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
     @property
     def width(self) -> float:
         """The step itself."""
-        return float(2.0 ** (self.step / STEPS))
+        return float(2.0 ** (self.step / STEPS_AN_OCTAVE))
 
 
 def planned(axis: RealAxis, epsilon: float, saddle: int, log_value: float) -> Plan:
@@ -66,7 +66,7 @@ def planned(axis: RealAxis, epsilon: float, saddle: int, log_value: float) -> Pl
     best = int(np.argmin(np.log(rates) + WORTH * np.maximum(over, 0.0)))
     if not math.isfinite(rates[best]):
         raise PrecisionError(f"no step keeps the aliasing below {TOLERANCE} of delta at epsilon={epsilon!r}")
-    step = math.floor(STEPS * math.log2(2 * math.pi / rates[best]))
+    step = math.floor(STEPS_AN_OCTAVE * math.log2(2 * math.pi / rates[best]))
     return Plan(int(candidates[best]), step, alias(axis, epsilon, saddle, (int(candidates[best]), step)))
 
 
@@ -74,7 +74,7 @@ def alias(axis: RealAxis, epsilon: float, saddle: int, plan: tuple[int, int]) ->
     """Log of a bound on the aliasing of a line and step: both sides, geometric sums over n ≥ 1."""
     indices = _around(saddle)
     away = axis.points(indices) - float(axis.points(np.array([plan[0]]))[0])
-    shift, total = 2 * math.pi / 2.0 ** (plan[1] / STEPS), -math.inf
+    shift, total = 2 * math.pi / 2.0 ** (plan[1] / STEPS_AN_OCTAVE), -math.inf
     bounds = axis.log_bounds(indices, epsilon)
     for sign in (1, -1):
         good = (sign * away > 0) & np.isfinite(bounds)

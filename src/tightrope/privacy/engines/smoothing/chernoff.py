@@ -16,21 +16,21 @@ from tightrope.privacy.laws.interval import outward
 
 Place = tuple[bool, int]
 """Whether a line lies between the poles, and its index."""
-PLACES = 6
+LINES_A_UNIT = 6
 """Lines are at c = e^{i/6}, or at c = −1/(1 + e^{−(i + ½)/6})."""
-FARTHEST_PLACE = 40 * PLACES
+FARTHEST_PLACE = 40 * LINES_A_UNIT
 TOLERANCE = 1e-11
 """Aliases allowed, relative to δ."""
 SPARE = 4.0
 """Nats by which aliases may be larger where a line was made for another ε."""
 ALIAS_ROUNDING = 1e-9
 SHRINK = 0.85
-DIGITS = 16
+STEP_DIGITS = 16
 """Binary digits of a step: so that its multiples are exact."""
-NEAR = 1.5 ** -np.arange(2.0, 18.0)
-RATIOS = np.sort(np.concatenate([np.exp(np.linspace(-7, 2.5, 20)), 1 + NEAR, 1 - NEAR]))
+NEAR_ENDS = 1.5 ** -np.arange(2.0, 18.0)
+RATIOS = np.sort(np.concatenate([np.exp(np.linspace(-7, 2.5, 20)), 1 + NEAR_ENDS, 1 - NEAR_ENDS]))
 """Where the bound is tried, as multiples of the saddle: dense around it, because K may rise like a wall."""
-PARTS = np.concatenate([[1.0, 0.97, 0.9, 0.8, 0.65], NEAR])
+PARTS = np.concatenate([[1.0, 0.97, 0.9, 0.8, 0.65], NEAR_ENDS])
 """And between the poles, as parts of the way to either."""
 
 
@@ -67,7 +67,7 @@ class Chernoff:
             c = at((between, index))
             return self.cumulant((between, index)) - c * epsilon - math.log(abs(c)) - math.log1p(c)
 
-        here, stride = self.latest.get(between, 0), PLACES if between in self.latest else 4 * PLACES
+        here, stride = self.latest.get(between, 0), LINES_A_UNIT if between in self.latest else 4 * LINES_A_UNIT
         while stride:
             around = [i for i in (here - stride, here + stride) if abs(i) <= FARTHEST_PLACE]
             best = min(around, key=lambda index: (height(index), index))
@@ -105,9 +105,9 @@ class Chernoff:
         rest = target - self.total.infinite_mass
         if not rest > 0:
             return None
-        places = [(False, index) for index in range(-FARTHEST_PLACE // 4, FARTHEST_PLACE + 1, PLACES)]
+        places = [(False, index) for index in range(-FARTHEST_PLACE // 4, FARTHEST_PLACE + 1, LINES_A_UNIT)]
         best = min(places, key=lambda place: self._least(place, rest))
-        near = [(False, best[1] + i) for i in range(1 - PLACES, PLACES)]
+        near = [(False, best[1] + i) for i in range(1 - LINES_A_UNIT, LINES_A_UNIT)]
         best = min(near, key=lambda place: self._least(place, rest))
         found = self._least(best, rest)
         if not 0 < found < math.inf:
@@ -186,10 +186,10 @@ class Chernoff:
 def at(place: Place) -> float:
     """C of a place."""
     between, index = place
-    return -1 / (1 + math.exp(-(index + 0.5) / PLACES)) if between else math.exp(index / PLACES)
+    return -1 / (1 + math.exp(-(index + 0.5) / LINES_A_UNIT)) if between else math.exp(index / LINES_A_UNIT)
 
 
 def _short(value: float) -> float:
     """About the value, with ``DIGITS`` binary digits."""
     mantissa, exponent = math.frexp(value)
-    return math.ldexp(math.floor(math.ldexp(mantissa, DIGITS)), exponent - DIGITS)
+    return math.ldexp(math.floor(math.ldexp(mantissa, STEP_DIGITS)), exponent - STEP_DIGITS)

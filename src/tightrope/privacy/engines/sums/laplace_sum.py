@@ -22,7 +22,7 @@ from tightrope.privacy.laws.flat import Flat
 from tightrope.privacy.laws.interval import Interval, outward
 
 TINY_SUM = 1e-290
-MOST_KEPT = 32
+MOST_SUMS_KEPT = 32
 
 
 class PositiveSum(Protocol):
@@ -91,7 +91,7 @@ class FlatSum(Engine):
     def _at(self, theta: float) -> Interval:
         """δ₀ at a place and its error."""
         if theta not in self.seen:
-            if len(self.seen) >= MOST_KEPT:
+            if len(self.seen) >= MOST_SUMS_KEPT:
                 self.seen.clear()
             log_scale, value, error = self.sum.at(theta)
             if not log_scale < 600 or not value > TINY_SUM:
