@@ -54,7 +54,10 @@ HEADLINE = {
 
 @dataclass(frozen=True)
 class Area:
-    """A script and its settings, by size ("~" is a space); ``option``: how each of its peers is said."""
+    """A script and its settings, by size ("~" is a space); ``option``: how each of its peers is said.
+
+    ``sizes``: the runs that it is part of.
+    """
 
     name: str
     small: str = ""
@@ -62,6 +65,7 @@ class Area:
     full: str = ""
     option: str = ""
     peers: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = SIZES
 
     @property
     def title(self) -> str:
@@ -111,6 +115,7 @@ AREAS = (
     Area("studio"),
     Area("audits", "--runs 500", "--runs 20000", "--runs 100000",
          NAMED, ("diffprivlib", "opendp", "smartnoise", "tumult")),
+    Area("larger", "--share 0.0001", sizes=("small", "full")),
 )  # fmt: skip
 
 
@@ -150,6 +155,10 @@ def run(area: Area, size: str, there: set[str], patience: float) -> Done:
     return Done(area.title, shown, findings, time.perf_counter() - began, failed)
 
 
+def _all_of(size: str) -> list[str]:
+    return [area.name for area in AREAS if size in area.sizes]
+
+
 def stop(child: subprocess.Popen[bytes]) -> None:
     """It and what it started; nothing where it has ended."""
     if child.poll() is None:
@@ -183,7 +192,7 @@ def main() -> int:
     load, date = os.getloadavg()[0], datetime.now(UTC).strftime("%Y-%m-%d")
     RESULTS.mkdir(exist_ok=True)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    areas = [area for area in AREAS if area.name in (asked.only or [area.name])]
+    areas = [area for area in AREAS if area.name in (asked.only or _all_of(size))]
     said = peers(sorted({name for area in areas for name in area.peers}))
     there = {name for name, text in said.items() if not text.startswith("not")}
     said["POT (an extra of ours)"] = importlib.metadata.version("pot")

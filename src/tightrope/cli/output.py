@@ -116,6 +116,15 @@ def writable(folder: Path) -> Path:
     return folder
 
 
+def new_parquet(out: Path, remedy: str) -> None:
+    """Raise ``InputError`` unless a Parquet file of this name can be made, and replaces none. Asked before any work."""
+    if out.suffix.lower() != ".parquet":
+        raise InputError("out", str(out), "a name that ends in .parquet", "write Parquet, and convert that")
+    if out.exists():
+        raise InputError("out", str(out), "a file that does not exist yet", remedy)
+    writable(out.parent)
+
+
 def write(path: Path, text: str) -> None:
     """The file with exactly this text: whole or not at all, also when the program is stopped half-way."""
     handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")

@@ -9,6 +9,7 @@ from msgspec import Meta, field
 
 from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.reading import Reader
+from tightrope.errors import InputError
 
 WISHES = Reader("what the page says", "load the page again")
 Plain = Annotated[str, Meta(min_length=1, max_length=1_000)]
@@ -71,4 +72,8 @@ class Agreed(Part, frozen=True, kw_only=True):
     """That somebody read what a release spends, and wants it."""
 
     ticket: Plain
-    agreed: Literal[True]
+    agreed: bool
+
+    def __post_init__(self) -> None:
+        if not self.agreed:
+            raise InputError("agreed", self.agreed, "true", "read what it spends, and agree to it")

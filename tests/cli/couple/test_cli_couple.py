@@ -113,7 +113,9 @@ def test_other_columns_and_csv(run, data, tmp_path):
     done = run("couple", "apply", out, renamed, "--value", "y", "--group", "w", "--out", drawn)
     assert done.code == 0, done.err
     assert pyarrow.parquet.read_table(drawn).column_names == ["y"]
-    run("couple", "apply", out, renamed, "--value", "y", "--value", "w", "--out", drawn).refused_with("value")
+    run(
+        "couple", "apply", out, renamed, "--value", "y", "--value", "w", "--out", tmp_path / "two.parquet"
+    ).refused_with("value")
 
 
 def test_learned_privately(run, data, tmp_path):
@@ -285,6 +287,15 @@ def test_a_secret_file_takes_no_rights_from_the_one_before(run, data, tmp_path):
         path.touch(mode=0o666)
     run("couple", "fit", data, *AGES, "--out", out, "--plot", picture, "--force")
     assert {path.stat().st_mode & 0o077 for path in (out, picture)} == {0}
+
+
+def test_where_draws_go_is_checked_before_any_work(run, data, tmp_path):
+    """Neither the mechanism nor the table is there: what is said first is what was read first."""
+    nowhere, taken = tmp_path / "none.json", tmp_path / "taken.parquet"
+    taken.touch()
+    run("couple", "apply", nowhere, data, "--out", tmp_path / "drawn.csv").refused_with(".parquet")
+    run("couple", "apply", nowhere, data, "--out", taken).refused_with("does not exist yet")
+    run("couple", "apply", nowhere, data, "--out", tmp_path / "drawn.parquet").refused_with("mechanism")
 
 
 def test_files_that_are_none(run, data, laws, tmp_path):

@@ -311,6 +311,32 @@ def test_text_is_no_number(run, tmp_path, ages, written, answers):
         )
 
 
+def test_text_is_no_whole_number_either(run, tmp_path, written):
+    """Every row would report a random category."""
+    study, out = tmp_path / "years.toml", tmp_path / "r.parquet"
+    run("local", "plan", "distribution", "--categories", "31,40", *WORDS, "--out", study)
+    run("local", "perturb", study, written, "--column", "name", "--out", out).refused_with("number")
+    assert not out.exists()
+    for column in ("age", "gaps"):
+        done = run("local", "perturb", study, written, "--column", column, "--out", tmp_path / f"{column}.parquet")
+        assert done.code == 0
+        assert "exactly" not in done.out
+
+
+def test_how_categories_are_matched_is_said_whatever_the_data(run, tmp_path, browsers, answers):
+    """How many match is the data's secret; what matching means is not."""
+    strangers = tmp_path / "strangers.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"browser": ["Firefox "] * PEOPLE}), strangers)
+    told = []
+    for data in (answers, strangers):
+        shown = run(
+            "local", "perturb", browsers, data, "--column", "browser", "--out", tmp_path / f"of-{data.name}"
+        ).out
+        told.append(shown[shown.index("Each says") :])
+    assert "matched exactly" in told[0]
+    assert told[0] == told[1]
+
+
 def test_vectors_are_planned(run):
     done = json.loads(
         run("local", "plan", "vector", "--dimension", "3", "--epsilon", "1", "--people", "1000", "--json").out

@@ -73,6 +73,13 @@ def test_losses_are_those_of_the_weights() -> None:
         assert 0 <= moved.kept <= 1
 
 
+@pytest.mark.parametrize("stray, kept", [(1e-30, 0.0), (1e-13, 0.0), (1e-9, 1e-9)])
+def test_what_rounding_leaves_behind_does_not_stay(stray: float, kept: float) -> None:
+    """A plan that moves everybody but for that mass."""
+    fitted = CouplingMechanism.fit({"a": [1.0, 0.0], "b": [0.5, 0.5]}, [[0, 1], [1, 0]], target=[stray, 1.0 - stray])
+    assert moves(fitted, "a", [[0, 1], [1, 0]]).kept == pytest.approx(kept, rel=1e-6, abs=0)
+
+
 def test_origins() -> None:
     for origin in (
         Origin.of("table", "uniform"),

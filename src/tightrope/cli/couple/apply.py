@@ -32,6 +32,7 @@ Keep = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Also write this column, unchanged: it is not hidden.")
 ]
 Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a DuckDB file.")]
+AGAIN = "publish the draws that were made, or remove the file if nobody has seen it: each run draws new ones"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +55,12 @@ def apply(asked: Asked) -> None:
     A second run is a second release of every value, and tells more.
     """
     from tightrope.cli.couple.check import read
-    from tightrope.cli.output import print_json, say, working, writable
+    from tightrope.cli.output import new_parquet, print_json, say, working
 
+    new_parquet(asked.out, AGAIN)
     with working("Checking the mechanism ..."):
         saved = read(asked.mechanism)
     saved = replace(saved, support=_placed(saved.support, asked.value), group=asked.group or saved.group)
-    writable(asked.out.parent)
     with rows_done("Drawing") as progress:
         rows = _applied(saved, asked, progress)
     if asked.as_json:

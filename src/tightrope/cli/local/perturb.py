@@ -23,6 +23,7 @@ Data = Annotated[str, typer.Argument(metavar="DATA", help="A .parquet, .csv or .
 Column = Annotated[str, typer.Option(metavar="COLUMN", help="The column with the answers.")]
 TableName = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a .duckdb file.")]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the reports: Parquet.")]
+MATCHED = "Categories are matched exactly, capitals and spaces included; whatever is none of them reports a random one."
 AGAIN = "send the reports that were made, or remove the file if nobody has seen it: each run draws new ones"
 
 
@@ -39,11 +40,11 @@ def perturb(
     Every row makes one: a value that is missing or unknown as a random category, or as the middle of the range; numbers
     beyond the bounds as the nearer one. No other column is written. The order of rows may change: that is no shuffling.
     """
-    from tightrope.cli.output import print_json, say, working
+    from tightrope.cli.output import new_parquet, print_json, say, working
     from tightrope.local.studies.study_file import load_study
 
+    new_parquet(out, AGAIN)
     asked = load_study(study)
-    _check_out(out)
     with working("Drawing reports ..."):
         made = _perturbed(asked, data, column, out, table)
     told = asked.guarantee
@@ -59,6 +60,8 @@ def perturb(
         return
     say(f"{made:,} report{'' if made == 1 else 's'} by {asked.settled.choice}: {out}")
     say(_price(told))
+    if _kind(asked) == "text":
+        say(MATCHED)
     say("Send these and nothing else. Who is asked the same again sends the same report again, not a fresh one.")
 
 
@@ -73,17 +76,6 @@ def _price(told: Guarantee) -> str:
     )
 
 
-def _check_out(out: Path) -> None:
-    from tightrope.cli.output import writable
-    from tightrope.errors import InputError
-
-    if out.suffix != ".parquet":
-        raise InputError("out", str(out), "a name that ends in .parquet")
-    if out.exists():
-        raise InputError("out", str(out), "a file that does not exist yet", AGAIN)
-    writable(out.parent)
-
-
 def _perturbed(asked: Study, data: str, column: str, out: Path, table: str | None) -> int:
     from tightrope.engines import open_source
     from tightrope.local.on_tables.collection import perturb_table
@@ -91,16 +83,18 @@ def _perturbed(asked: Study, data: str, column: str, out: Path, table: str | Non
     source = open_source(data, table=table)
     source.schema.column(column)
     if Path(data).suffix.lower() == ".csv":
-        if asked.between is not None:
+        kind = _kind(asked)
+        if kind != "text":
             _refuse_text(Path(data), column)
-        source = open_source(data, types={column: _kind(asked)})
+        source = open_source(data, types={column: kind})
     return perturb_table(asked.mechanism, source, column, out, categories=asked.categories or None)
 
 
 def _refuse_text(path: Path, column: str) -> None:
-    """``SchemaError`` where the column of a CSV file has text and not one number: each row would report the middle.
+    """``SchemaError`` where a CSV file's column has text and not one number: no row would report what it has.
 
-    A value that is missing, or is no number among some that are, says nothing: it is reported as the middle.
+    A value that is missing, or is no number among some that are, says nothing: it is reported as the middle of the
+    range, or as a random category.
     """
     from tightrope.errors import SchemaError
 
@@ -112,7 +106,7 @@ def _refuse_text(path: Path, column: str) -> None:
                 return
             filled = filled or bool(cell)
     if filled:
-        raise SchemaError("column", column, "of numbers, for a mean, but it has text alone", "name another column")
+        raise SchemaError("column", column, "of numbers for this study, but it has text alone", "name another column")
 
 
 def _is_number(cell: str) -> bool:

@@ -13,14 +13,14 @@ from tightrope.transport.costs.costs import CostLike, as_cost
 from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism, Group
 
 NEGLIGIBLE_MASS = 2e-12
-"""Mass that does not count in a largest distance: roundings of a plan of least average move as much, anywhere."""
+"""Mass that does not count: roundings of a plan of least average move as much, anywhere, and leave as much behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moves:
     """Distance of a value from its output: on average, and at most but for 2e−12 of the mass.
 
-    ``kept``: the share of values that stay where they are.
+    ``kept``: the share of values that stay where they are, 0 where it is no more than that mass.
     """
 
     mean: float
@@ -29,7 +29,7 @@ class Moves:
 
 
 def moves(mechanism: CouplingMechanism, group: Group, cost: CostLike) -> Moves:
-    """E d(X, Y), the least t with P(d(X, Y) > t) ≤ 2e−12, and P(X = Y), for X of the law the group was fitted with.
+    """E d(X, Y), the least t with P(d(X, Y) > t) ≤ 2e−12, and P(X = Y) beyond 2e−12, for X of the law of the fit.
 
     >>> mechanism = CouplingMechanism.fit({"a": [0.5, 0.5]}, [[0, 1], [1, 0]], target=[0.25, 0.75])
     >>> moves(mechanism, "a", [[0, 1], [1, 0]])
@@ -40,7 +40,8 @@ def moves(mechanism: CouplingMechanism, group: Group, cost: CostLike) -> Moves:
     dearest = np.argsort(-costs, kind="stable")
     beyond = costs[dearest][np.cumsum(shares[dearest]) > NEGLIGIBLE_MASS]
     kept = math.fsum(shares[rows == columns].tolist())
-    return Moves(math.fsum((costs * shares).tolist()), float(beyond[0]), min(1.0, kept))
+    stays = min(1.0, kept) if kept > NEGLIGIBLE_MASS else 0.0
+    return Moves(math.fsum((costs * shares).tolist()), float(beyond[0]), stays)
 
 
 def flows(

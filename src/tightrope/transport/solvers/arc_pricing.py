@@ -28,6 +28,8 @@ MOST = 8
 """At most so many new arcs a point in one round: those that save most."""
 KEPT = 3
 """So many arcs a point stay after the first round; any of them comes back where it pays."""
+HELD = 4
+"""Times as many pairs that pay are held before the others of them are let go: together they can be the whole matrix."""
 Pairs = tuple[Integers, Integers]
 
 
@@ -91,14 +93,23 @@ def paying(cost: Cost, u: Floats, v: Floats) -> tuple[Integers, Floats]:
 
     A pair is one number, i m + j.
     """
-    found, over = [], np.zeros(cost.shape[1])
+    most, over = MOST * sum(cost.shape), np.zeros(cost.shape[1])
+    found: list[tuple[Integers, Floats]] = []
+    held = 0
     for rows, costs in cost.blocks():
         saved = np.subtract(u[rows, None], costs, out=costs)
         saved += v
         np.maximum(over, saved.max(axis=0), out=over)
         flat = np.flatnonzero(saved > 0)
         found.append((rows[0] * cost.shape[1] + flat, saved.ravel()[flat]))
+        held += len(flat)
+        if held > HELD * most:
+            found, held = [_largest(found, most)], most
+    return _largest(found, most)[0], over
+
+
+def _largest(found: list[tuple[Integers, Floats]], most: int) -> tuple[Integers, Floats]:
+    """At most so many pairs, those that save most."""
     pairs, saved = (np.concatenate(part) for part in zip(*found, strict=True))
-    most = MOST * sum(cost.shape)
     chosen = np.argpartition(-saved, most)[:most] if len(saved) > most else slice(None)
-    return pairs[chosen], over
+    return pairs[chosen], saved[chosen]
