@@ -194,7 +194,7 @@ def tail_line(power: Power, log_moment: float | None) -> MomentLine:
 
 
 def _tail_end(power: Power) -> float:
-    """Beyond it the tail holds less than e^{−CUT_OFF_NATS} of itself, p ≥ 0; what the rest of the law holds says nothing.
+    """Beyond it the tail holds less than e^{−CUT_OFF_NATS} of itself (p ≥ 0); the rest of the law says nothing.
 
     Right of pμ, and of the cut, log φ g^p falls at least as that of a normal law does right of its mean.
     """
