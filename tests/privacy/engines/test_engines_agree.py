@@ -286,7 +286,32 @@ def test_a_planted_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(violations(number) for number in range(40))
 
 
-FOUND_ONCE = (2510, 3301, 3979, 5562, 8141, 8856, 10823, 11744, 12462, 14134, 15621, 17139, 18580, 19374, 19837)
+FOUND_ONCE = (
+    526,
+    1120,
+    1750,
+    2103,
+    2510,
+    2971,
+    3301,
+    3979,
+    4978,
+    5562,
+    5670,
+    7088,
+    7419,
+    8141,
+    8856,
+    10823,
+    11744,
+    12462,
+    14134,
+    15621,
+    17139,
+    18580,
+    19374,
+    19837,
+)
 
 
 @pytest.mark.parametrize("number", FOUND_ONCE)

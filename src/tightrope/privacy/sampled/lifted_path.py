@@ -25,6 +25,8 @@ SLOPES = (0.125, 0.5, 1.0)
 """Multiples of y that are tried for s."""
 STEEPER = (1.0, 30.0, 1000.0)
 """And s is no larger than these multiples of what lifts nearly all of the law to ``FARTHEST``."""
+NEARLY_ALL = -1 + 1e-15
+"""A sum of rounded parts is no less than nothing."""
 BEYOND = 1e-21
 """More than what lies beyond the cells can hold, on any path."""
 
@@ -84,7 +86,8 @@ class LiftedPath:
         parts = tuple(Tilted.of(x, loss, share, one, at_c) for one in each)
         logs = np.logaddexp.reduce([one.real * loss - x**2 / 2 for one in each])
         # Where it is cut a path comes down to the real axis again, along which nothing need die.
-        drop = FARTHEST * math.exp(FARTHEST**2 / 2 + float(power.log_size(np.array(power.cut))) - at_c) if cut else 0.0
+        at_cut = FARTHEST**2 / 2 + float(power.log_size(np.array(power.cut))) - at_c if cut else -math.inf
+        drop = FARTHEST * math.exp(min(at_cut, 700.0))  # e^700 says as little as ∞
         kernel = _kernel(x, np.asarray(logs), power.mu * share, pinned=len(powers) > 1)
         masses = np.cumsum(sum(part.most for part in parts))
         steep = FARTHEST / max(float(kernel[int(np.searchsorted(masses, 0.99 * masses[-1]))]), 1e-300)
@@ -110,7 +113,7 @@ class LiftedPath:
             bracket = np.expm1(np.minimum(common + self._swollen(part.power, angle), 700.0))
             excess += float(np.dot(np.where(bracket > 0, part.most, part.least), bracket))
             left += float(np.dot(part.most, bracket + 1))
-        return min(math.log1p(max(excess, -1 + 1e-300)), math.log(left))
+        return min(math.log1p(max(excess, NEARLY_ALL)), math.log(left))
 
     def _swollen(self, power: float, angle: Floats) -> Floats | float:
         """Log (|g|/g)^power, at most: |g|² = g² (1 − 2σ(1 − σ)(1 − cos angle)), which only a negative power feels."""

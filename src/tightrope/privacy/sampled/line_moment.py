@@ -146,10 +146,11 @@ class MomentLine:
             blur, move = ((sizes * off) @ crossed).ravel(), np.zeros(len(total))
             peak = np.repeat(peak, len(inner))
         total, size, blur, move, peak = (part[: len(z)] for part in (total, size, blur, move, peak))
-        wrong = ROUND_OFF * (blur + np.abs(z) * move + 4 * np.abs(peak) * size)
         scale = np.exp(np.minimum(-peak, 700.0))
         at_c = size if math.isnan(self.log_moment) else self._relative(self.log_moment - peak)
-        lost = self.missing * (at_c + self.whole * (1 + np.abs(z)) * scale) + 1e-12 * self.still * scale
+        with np.errstate(over="ignore"):  # an error of ∞ says that nothing is known, and is heard
+            wrong = ROUND_OFF * (blur + np.abs(z) * move + 4 * np.abs(peak) * size)
+            lost = self.missing * (at_c + self.whole * (1 + np.abs(z)) * scale) + 1e-12 * self.still * scale
         cumulant, error = logarithm(np.asarray(total + self.still * scale - 1, dtype=np.complex128), wrong + lost)
         return cumulant + peak, error + 4 * ROUND_OFF * np.abs(peak)
 

@@ -30,6 +30,8 @@ CUT_OFF_NATS = 75.0
 """Nats below its peak from which on an integrand is cut off."""
 WIDEST_SHIFT = 1.5
 """The line is no farther from the real one: on it the normal density grows by e^{1.5²/2} at most."""
+LARGEST_SIZE = 1e13
+"""Logarithms of integrands beyond it are off by more than a hundredth: nothing is told from them."""
 STEEP_VALUE = 30.0
 """From this u on log g is u + log q and a rest."""
 FINE = 2.0**-30
@@ -77,8 +79,25 @@ class Power:
             return low, last  # a peak there of its own, beside which nothing farther in can hide it
         x = np.linspace(low, last, math.ceil(4 * (last - low)) + 1)
         sizes = self.log_size(x)
+        return low, max(high, min(self._after(x, sizes), last))
+
+    def _after(self, x: Floats, sizes: Floats) -> float:
+        """The first of these places after the last one where the integrand is seen beside its peak."""
+        if not np.max(np.abs(sizes)) < LARGEST_SIZE:
+            raise PrecisionError(f"a moment of {self!r} is too large for double precision")
         seen = np.flatnonzero(sizes > np.max(sizes) - CUT_OFF_NATS)
-        return low, max(high, min(float(x[min(seen[-1] + 1, len(x) - 1)]), last))
+        return float(x[min(seen[-1] + 1, len(x) - 1)])
+
+    def tail_end(self) -> float:
+        """Beyond it the part after the cut holds less than e^{−CUT_OFF_NATS} of itself, p ≥ 0.
+
+        Right of pμ, and of the cut, log φ g^p falls at least as that of a normal law does right of its mean.
+        """
+        last = max(self.cut, self.real * self.mu) + TAIL
+        if last <= self.cut + TAIL or self.log_size(np.array(self.real * self.mu)) > 0:
+            return last
+        x = np.linspace(self.cut, last, math.ceil(4 * (last - self.cut)) + 1)
+        return max(self.cut + TAIL, self._after(x, self.log_size(x)))
 
     def _falling(self) -> tuple[float, float]:
         """For p < 0: |g| ≥ 1 − q on the left, and |g| ≥ 1 on the right where e^u cos θ ≥ 1."""
@@ -179,7 +198,7 @@ def tail_line(power: Power, log_moment: float | None) -> MomentLine:
     beta = min(LEVEL, 2 / power.mu)
     top = math.pi * beta / 2
     step = _wider(log_moment) * 2 * math.pi * ANGLE / (QUADRATURE_NATS + top**2 / 2 + 2 * math.log(power.cut + 2) + 4)
-    last = _tail_end(power)
+    last = power.tail_end()
     if not (SHORT + (last - power.cut) / beta) / step <= MOST_NODES:
         raise PrecisionError(f"a moment of {power!r} needs {(last - power.cut) / beta / step:.3g} points")
     tau = step * np.arange(math.floor(-SHORT / step), math.ceil(((last - power.cut) / beta + 2) / step) + 1)
@@ -191,20 +210,6 @@ def tail_line(power: Power, log_moment: float | None) -> MomentLine:
     return MomentLine(
         curve.log_weight, curve.loss, curve.blurred, curve.moved, 0.0, 0.0, 0.0, missing, at_c, 0.0, whole=False
     )
-
-
-def _tail_end(power: Power) -> float:
-    """Beyond it the tail holds less than e^{−CUT_OFF_NATS} of itself (p ≥ 0); the rest of the law says nothing.
-
-    Right of pμ, and of the cut, log φ g^p falls at least as that of a normal law does right of its mean.
-    """
-    last = max(power.cut, power.real * power.mu) + TAIL
-    if last <= power.cut + TAIL or power.log_size(np.array(power.real * power.mu)) > 0:
-        return last
-    x = np.linspace(power.cut, last, math.ceil(4 * (last - power.cut)) + 1)
-    sizes = power.log_size(x)
-    seen = np.flatnonzero(sizes > np.max(sizes) - CUT_OFF_NATS)
-    return max(power.cut + TAIL, float(x[min(seen[-1] + 1, len(x) - 1)]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

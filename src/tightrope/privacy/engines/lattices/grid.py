@@ -109,7 +109,7 @@ def _still(placed: list[_Placed], counts: tuple[int, ...], step: float) -> Latti
     """The lattice law of the paths on which nothing was moved; None where every path was."""
     if not all(np.any(p.still) for p in placed):
         return None
-    parts = (_part(p.offsets[p.still], p.masses[p.still], n, 1.0) for p, n in zip(placed, counts, strict=True))
+    parts = (_part(p.offsets[p.still], p.masses[p.still], n, None) for p, n in zip(placed, counts, strict=True))
     return Lattice(step, tuple(parts), 0.0)
 
 
@@ -184,7 +184,7 @@ def split(losses: Floats, masses: Floats, step: float) -> tuple[Indices, Floats]
     return offsets, np.concatenate([masses - high, high])
 
 
-def _part(offsets: Indices, masses: Floats, count: int, missing: float) -> LatticePart:
+def _part(offsets: Indices, masses: Floats, count: int, missing: float | None) -> LatticePart:
     """Masses added up by lattice point, those that hold any."""
     if not np.all(np.isfinite(masses)):
         raise PrecisionError(f"a cell of the grid has no finite mass among {len(masses)}; the losses are too extreme")

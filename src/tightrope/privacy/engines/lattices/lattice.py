@@ -74,12 +74,17 @@ class LatticePart:
     masses: Floats
     count: int
     missing: float
+    astray: float = 0.0
+    """What the masses add up to may be off by this: all copies together multiply it."""
 
     @classmethod
-    def of(cls, offsets: Indices, masses: Floats, count: int, missing: float) -> Self:
-        """``missing`` where the masses agree with it up to rounding; else what they say themselves."""
+    def of(cls, offsets: Indices, masses: Floats, count: int, missing: float | None) -> Self:
+        """``missing``, if it is known, where the masses agree with it up to rounding; else what they say themselves."""
         absent = 1 - math.fsum(masses)
-        return cls(offsets, masses, count, missing if abs(absent - missing) < AGREE else absent)
+        if missing is None:
+            return cls(offsets, masses, count, absent)
+        astray = abs(absent - missing)
+        return cls(offsets, masses, count, missing) if astray < AGREE else cls(offsets, masses, count, absent, astray)
 
     def outline(self, rate: float) -> LatticePart:
         """About ``OUTLINE`` points that tell where a saddle is, roughly; all where e^{rate·j} is too steep for that."""
@@ -191,7 +196,8 @@ class Lattice:
         """Tilt each law, transform, raise to its power, multiply, transform back."""
         moments = [_log_moment(part, tilt * self.step) for part in self.parts]
         log_scale = math.fsum(part.count * k for part, (k, *_) in zip(self.parts, moments, strict=True))
-        scale_error = math.fsum(part.count * off for part, (*_, off) in zip(self.parts, moments, strict=True))
+        errors = (part.count * (off + part.astray) for part, (*_, off) in zip(self.parts, moments, strict=True))
+        scale_error = math.expm1(min(math.fsum(errors), 700.0))
         origin, stride, parts = self._reduced([masses for _, masses, _ in moments])
         first, masses, wobble, outside = _composed(parts)
         return Tilted(origin + stride * first, stride, masses, wobble * ROUND_OFF, outside, log_scale, scale_error)
