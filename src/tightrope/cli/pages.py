@@ -16,7 +16,7 @@ Page = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
 POINTS, USUAL = 25, 1.0
-BEYOND = 1.25
+BEHIND = 1.25
 """How far the curve goes on behind the stated ε."""
 
 
@@ -36,6 +36,6 @@ def check_page(path: Path | None, *, replace: bool) -> None:
 
 def curve_of(loss: PrivacyLoss, epsilon: float) -> list[tuple[float, float]]:
     """Points (ε, δ) of a loss from 0 to beyond the stated ε, each of them an upper bound."""
-    top = BEYOND * (epsilon if 0 < epsilon < math.inf else USUAL)
+    top = BEHIND * (epsilon if 0 < epsilon < math.inf else USUAL)
     epsilons = [top * place / (POINTS - 1) for place in range(POINTS)]
     return list(zip(epsilons, loss.delta(epsilons).tolist(), strict=True))

@@ -24,7 +24,7 @@ Example, a release checked by whoever reads it:
 Exit codes: 0 every claim is confirmed; 1 one is refuted; 4 one can be neither
 confirmed nor refuted; 2 bad input.
 """
-REMEDY = "give the certificate.json of a release, or what noise, account, dpsgd --json or ledger export printed"
+WHAT_TO_GIVE = "give the certificate.json of a release, or what noise, account, dpsgd --json or ledger export printed"
 File = Annotated[Path | None, typer.Argument(metavar="FILE", help="A document that tightrope wrote, as JSON.")]
 Standalone = Annotated[
     bool,
@@ -61,7 +61,7 @@ def _claims(file: Path | None) -> list[Claim]:
     from tightrope.errors import InputError
 
     if file is None:
-        raise InputError("FILE", None, "a document that tightrope wrote", REMEDY)
+        raise InputError("FILE", None, "a document that tightrope wrote", WHAT_TO_GIVE)
     with _refusing(file):
         text = _text(file)
         from tightrope.verify.check import checked
@@ -86,9 +86,9 @@ def _refusing(file: Path | None) -> Iterator[None]:
     except ImportError:
         raise MissingExtraError("python-flint", "verify") from None
     except OSError as problem:
-        raise InputError("FILE", str(file), f"a file that can be read ({problem.strerror})", REMEDY) from None
+        raise InputError("FILE", str(file), f"a file that can be read ({problem.strerror})", WHAT_TO_GIVE) from None
     except ValueError as problem:
-        raise InputError("FILE", str(file), "a document of Tightrope", f"{problem}; {REMEDY}") from None
+        raise InputError("FILE", str(file), "a document of Tightrope", f"{problem}; {WHAT_TO_GIVE}") from None
 
 
 def _tell(name: str, claims: list[Claim], as_json: bool) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tightrope.randomness.source import Words
 
 Indices = NDArray[np.int64]
-ONE = np.uint64(1)
+ONE_WORD = np.uint64(1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

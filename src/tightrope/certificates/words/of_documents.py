@@ -27,7 +27,7 @@ from tightrope.certificates.words.guesses import Guesses
 
 UNDER = ("in what comes out", "under one input", "under the other")
 RECORD = "A record is what stands in one place of the data; whoever has several is protected less."
-NEIGHBOURS = {
+TOLD_APART = {
     "add-remove": ("which of two inputs it came from, the data with one record or the data without it,", RECORD),
     "replace-one": (
         "which of two inputs it came from, the data with one record or the data with another in its place,",
@@ -54,7 +54,7 @@ def of_account(epsilon: float, delta: float, success: Number, neighbours: str, c
     if plain.attack is None:
         return plain
     fallback = "which of two inputs it came from, such as the data with you and the data without you,", INPUTS
-    guess, inputs = NEIGHBOURS.get(neighbours, fallback)
+    guess, inputs = TOLD_APART.get(neighbours, fallback)
     said = (
         everybody("everyone in the data"),
         Guesses.of(success).words,

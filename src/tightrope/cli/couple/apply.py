@@ -32,7 +32,7 @@ Keep = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Also write this column, unchanged: it is not hidden.")
 ]
 Name = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table, in a DuckDB file.")]
-AGAIN = "publish the draws that were made, or remove the file if nobody has seen it: each run draws new ones"
+DRAWN_ALREADY = "publish the draws that were made, or remove the file if nobody has seen it: each run draws new ones"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def apply(asked: Asked) -> None:
     from tightrope.cli.couple.check import read
     from tightrope.cli.output import new_parquet, print_json, say, working
 
-    new_parquet(asked.out, AGAIN)
+    new_parquet(asked.out, DRAWN_ALREADY)
     with working("Checking the mechanism ..."):
         saved = read(asked.mechanism)
     saved = replace(saved, support=_placed(saved.support, asked.value), group=asked.group or saved.group)

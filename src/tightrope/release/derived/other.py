@@ -15,7 +15,7 @@ from tightrope.release.questions.node import Integers, Noises, Question, Record
 from tightrope.release.questions.vector import Vector
 
 LEFT_OVER = "left over"
-REMEDY = "where groups are listed, ask for the rest by a condition: tr.count(where=\"not (city in ('Oslo', 'Rome'))\")"
+LISTED = "where groups are listed, ask for the rest by a condition: tr.count(where=\"not (city in ('Oslo', 'Rome'))\")"
 
 
 @final
@@ -55,7 +55,7 @@ class Other(Question):
             raise PlanError("by", found.by, "a column", "say which groups: by='city', as in the question beside it")
         if found.keys is not None:
             raise PlanError(
-                "keys", f"{len(found.keys):,} of them", "left out: groups that are listed are shown", REMEDY
+                "keys", f"{len(found.keys):,} of them", "left out: groups that are listed are shown", LISTED
             )
         return cls(found)
 

@@ -13,11 +13,11 @@ from tightrope.report.pages.attack_view import Points, attack_section, curve_fil
 from tightrope.report.pages.blocks import Card, DocumentPage, Section, Table
 from tightrope.report.words import accounts, method
 
-VERIFIED = (
+ACCOUNT_VERIFIED = (
     "Each ε, δ and rate that the document states is confirmed, refuted, or left open: some steps have no closed "
     "profile there, and come out as “not confirmed”."
 )
-LIMITS = (
+ACCOUNT_LIMITS = (
     (
         "Parameters must be fixed beforehand.",
         "Who chooses them after seeing an output needs a filter, and another account.",
@@ -58,8 +58,8 @@ def account_view(document: Account, points: Points, tables: Sequence[Table]) -> 
         ),
         method=method.Method.of([method.INPUTS, method.PROFILE, method.ATTACKER, method.STEPS]),
         attached=(document_file(document, "account.json", "the account"), *curve_file(points)),
-        verified=VERIFIED,
-        limits=LIMITS,
+        verified=ACCOUNT_VERIFIED,
+        limits=ACCOUNT_LIMITS,
     )
 
 
@@ -92,8 +92,8 @@ def training_view(document: TrainingAccount, points: Points, tables: Sequence[Ta
         ),
         method=method.Method.of([method.INPUTS, batches, method.PROFILE, method.ATTACKER, method.STEPS]),
         attached=(document_file(document, "training-account.json", "the account"), *curve_file(points)),
-        verified=VERIFIED,
-        limits=(FRESH, *LIMITS),
+        verified=ACCOUNT_VERIFIED,
+        limits=(FRESH, *ACCOUNT_LIMITS),
     )
 
 

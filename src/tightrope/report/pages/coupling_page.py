@@ -14,11 +14,11 @@ from tightrope.report.words import method
 
 MOST_POINTS, MOST_GROUPS = 25, 6
 """Laws of more points and groups are no table that anybody reads."""
-VERIFIED = (
+COUPLING_VERIFIED = (
     "For every group it sums the law of what is written, in fractions, and compares it with the target; whether "
     "values really have the laws in the document it cannot know."
 )
-LIMITS = (
+COUPLING_LIMITS = (
     ("It hides the group, not the person.", "Who wrote a value, and what is rare about it, may still show."),
     (
         "Values must have the laws that it was made for.",
@@ -50,21 +50,21 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
             Section(
                 "groups",
                 "How far values move",
-                (UNIT[document.objective],),
+                (UNITS_OF[document.objective],),
                 tables=(_groups(document), *tables, *_laws(document)),
             ),
             *attack,
         ),
-        method=method.Method.of([method.COUPLED, method.ALIKE]),
+        method=method.Method.of([method.COUPLED, method.WHAT_IS_LEFT]),
         attached=(document_file(document, "mechanism.json", "every weight that is drawn from"),),
-        verified=VERIFIED,
-        limits=LIMITS,
+        verified=COUPLING_VERIFIED,
+        limits=COUPLING_LIMITS,
         secret=document.origin.kind == "table",
     )
 
 
 LAWS = {"table": "those of the table", "public": "given", "private": "learned with noise"}
-UNIT = {
+UNITS_OF = {
     "expected": "The average distance over a group is as small as it can be.",
     "worst": "The largest distance in a group is as small as it can be.",
 }

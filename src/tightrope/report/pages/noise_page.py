@@ -23,12 +23,12 @@ WHY = {
     "dual": "The limit follows from multipliers in the certificate, by additions and multiplications alone.",
     "single release": "The limit is that of a single answer, which several cannot undercut.",
 }
-VERIFIED = (
+NOISE_VERIFIED = (
     "It sums δ at every ε that was asked for, for every shift, from the weights that are drawn from, and both errors "
     "exactly; a limit with multipliers is proven again, that of several answers is not, and real-valued noise is not "
     "confirmed."
 )
-LIMITS = (
+NOISE_LIMITS = (
     (
         "How far a person moves an answer is not seen here.",
         "Whoever computes the answer must bound it: the promise holds for that sensitivity.",
@@ -61,10 +61,10 @@ def noise_view(document: NoiseDocument, points: Points, tables: Sequence[Table])
             *([Section("laws", "The noise, and what it is compared with", tables=laws)] if laws else []),
             attack_section((own.epsilon, own.delta), own.total_variation, points, ()),
         ),
-        method=method.Method.of([method.INPUTS, method.PROFILE, method.ATTACKER, method.TABLE, method.LEAST]),
+        method=method.Method.of([method.INPUTS, method.PROFILE, method.ATTACKER, method.TABLE_OF_NOISE, method.LEAST]),
         attached=(document_file(document, "noise-certificate.json", "the certificate"), *curve_file(points)),
-        verified=VERIFIED,
-        limits=LIMITS,
+        verified=NOISE_VERIFIED,
+        limits=NOISE_LIMITS,
     )
 
 

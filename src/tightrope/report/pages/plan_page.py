@@ -15,7 +15,7 @@ from tightrope.report.words import method
 from tightrope.report.words.answers import label
 
 MOST_ANSWERS = 60
-VERIFIED = (
+STUDY_FILE_VERIFIED = (
     "A study file states a promise and no number to confirm. “tightrope local perturb” refuses a mechanism that does "
     "not keep it, and the findings of the study state the exact probabilities from which anybody can compute it "
     "again."
@@ -48,9 +48,9 @@ def plan_view(document: StudyDocument, points: Points, tables: Sequence[Table]) 
             *taken,
             attack_section((document.epsilon, 0.0), eta, points, ()),
         ),
-        method=method.Method.of([method.REPORT, method.ATTACKER, method.LIMIT]),
+        method=method.Method.of([method.WHAT_ONE_SENDS, method.ATTACKER, method.LIMIT]),
         attached=(document_file(document, "study.json", "the study: people and collector share it"),),
-        verified=VERIFIED,
+        verified=STUDY_FILE_VERIFIED,
         limits=LIMITS,
         independent=False,
     )

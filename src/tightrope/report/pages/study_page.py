@@ -14,7 +14,7 @@ from tightrope.report.pictures.dots import Dot, ListChart
 from tightrope.report.pictures.hundred import Dots, hundred
 from tightrope.report.pictures.scale import Scale, Tick, scale_of
 from tightrope.report.words import study
-from tightrope.report.words.method import ATTACKER, LIMIT, REPORT, Method
+from tightrope.report.words.method import ATTACKER, LIMIT, WHAT_ONE_SENDS, Method
 
 VERIFIED = (
     "Numbers that are written twice must agree. What one report tells is left open, because the document does not hold "
@@ -112,7 +112,7 @@ def study_view(document: FindingsDocument) -> StudyPage:
         privacy=_privacy(document),
         explained=document.explained,
         attached=(document_file(document, "findings.json", "all estimates, every digit"),),
-        method=Method.of([REPORT, ATTACKER, LIMIT]),
+        method=Method.of([WHAT_ONE_SENDS, ATTACKER, LIMIT]),
     )
 
 

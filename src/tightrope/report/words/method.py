@@ -93,7 +93,7 @@ ATTACKER = Statement(
     "share α of false alarms finds at most a share β.",
     ("tradeoff", "GI"),
 )
-NOISE = Statement(
+NOISE_ADDED = Statement(
     "noise",
     "The noise",
     "A statistic that noise is added to is a whole number of steps, and so is its noise Z. Y is drawn by whole-number "
@@ -131,7 +131,7 @@ SUBSET = Statement(
     "Replacing one example moves it by up to 2.",
     ("dpsgd", "profile"),
 )
-TABLE = Statement(
+TABLE_OF_NOISE = Statement(
     "table",
     "The noise",
     "A whole number is drawn by whole-number weights w, exactly; the guarantee and the errors are computed from these "
@@ -145,7 +145,7 @@ LEAST = Statement(
     "below.",
     ("GDGK",),
 )
-REPORT = Statement(
+WHAT_ONE_SENDS = Statement(
     "report",
     "The guarantee",
     "Let M be what a person runs on the own answer. For every two answers x and x′ and every report y,",
@@ -166,7 +166,7 @@ COUPLED = Statement(
     "distance d; a dual proof of it was checked when it was fitted.",
     ("KM",),
 )
-ALIKE = Statement(
+WHAT_IS_LEFT = Statement(
     "alike",
     "What is left",
     "If values have other laws than those it was made for, or these were learned with noise, outputs of two groups "
@@ -199,4 +199,4 @@ def of_release(noun: str) -> Method:
         "may fall in several ways, the largest δ(ε) over all of them counts.",
         ("fft", "dots"),
     )
-    return Method.of([guarantee, profile, ATTACKER, NOISE, together, INTERVALS])
+    return Method.of([guarantee, profile, ATTACKER, NOISE_ADDED, together, INTERVALS])
