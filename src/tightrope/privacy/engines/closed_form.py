@@ -62,7 +62,8 @@ class ClosedForm(Engine):
         negative = epsilons < 0
         back = self._side(ahead=False) if negative.any() else None
         if back is None:
-            return self._known.deltas(epsilons)
+            low, high = self._known.deltas(epsilons)
+            return np.minimum(low, 1.0), np.minimum(high, 1.0)  # raised masses add up to more than one
         below = mirrored(np.minimum(epsilons, 0.0), back.deltas(np.maximum(-epsilons, 0.0)))
         if negative.all():
             return below

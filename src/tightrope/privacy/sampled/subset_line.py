@@ -22,6 +22,7 @@ from tightrope.privacy.sampled.shifted_line import (
     LEVEL,
     MOST_NODES,
     QUADRATURE_NATS,
+    SHORT,
     TAIL,
     Curve,
     Power,
@@ -72,7 +73,7 @@ def _curve(power: Power, shape: tuple[float, float, float], high: float, *, ends
     """From μ/2 to ``high``, β, the step of τ and the angle α being given; it is left where it is cut, or goes on."""
     beta, step, angle = shape
     length = (high - power.mu / 2) / beta
-    farthest = length + (-NEAREST if ends_there else CUT_OFF_NATS / 20)
+    farthest = length + (SHORT if ends_there else CUT_OFF_NATS / 20)  # at the cut the integrand is of first order
     if not (farthest - NEAREST) / step <= MOST_NODES:
         raise PrecisionError(f"a moment of {power!r} on a subset needs {farthest / step:.3g} points")
     tau = step * np.arange(math.floor(NEAREST / step), math.ceil(farthest / step) + 1)
