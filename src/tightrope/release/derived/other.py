@@ -15,7 +15,6 @@ from tightrope.release.questions.node import Integers, Noises, Question, Record
 from tightrope.release.questions.vector import Vector
 
 LEFT_OVER = "left over"
-LISTED = "where groups are listed, ask for the rest by a condition: tr.count(where=\"not (city in ('Oslo', 'Rome'))\")"
 
 
 @final
@@ -53,10 +52,6 @@ class Other(Question):
         found = Asked.of(cls.kind, **asked)
         if not found.by:
             raise PlanError("by", found.by, "a column", "say which groups: by='city', as in the question beside it")
-        if found.keys is not None:
-            raise PlanError(
-                "keys", f"{len(found.keys):,} of them", "left out: groups that are listed are shown", LISTED
-            )
         return cls(found)
 
     @classmethod
@@ -89,7 +84,7 @@ def other(**asked: Unpack[Asking]) -> Other:
     """How many rows there are in the groups of ``by`` that are withheld because they are small, all together.
 
     Ask it beside a question with the same groups, conditions and bounds, of which some groups are shown: with them it
-    holds every row that counts. Groups are discovered, so ``keys`` is refused. Everybody's rows count in it up to the
+    holds every row that counts. Groups are discovered: a plan refuses ``keys``. Everybody's rows count in it up to the
     bound for all groups, so its noise is as large as that of a total. The other keywords are those of ``count``.
     Raises ``PlanError`` naming what is wrong.
 
