@@ -24,9 +24,9 @@ from tightrope.certificates.words.person import Protected
 from tightrope.errors import InputError
 
 MEASURES = ("value", "lower", "upper")
-PAID = ("usable", "intercept", "intercept_lower", "intercept_upper", "best_rank", "worst_rank")
-"""What a record may hold besides, for it was paid for: the noisy number of values, where a line meets the axis, and
-which places of an order a group can have."""
+PAID = ("usable", "intercept", "intercept_lower", "intercept_upper", "best_rank", "worst_rank", "noisy")
+"""What a record may hold besides, for it was paid for: the noisy number of values, where a line meets the axis, which
+places of an order a group can have, and the number that was drawn where least squares moved it."""
 Key = str | bool | int | float | None
 RELEASES = Reader("release", "take the file as tightrope release wrote it: releasing again spends the budget again")
 
@@ -92,6 +92,25 @@ class PublicTablePart(Part, frozen=True, kw_only=True):
     columns: tuple[str, ...]
     rows: Natural
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class Consistent(Part, frozen=True, kw_only=True):
+    """Answers about the same rows, made consistent by weighted least squares on what was released.
+
+    ``divided_by`` says for each answer what each of its key columns divides the rows by: where two answers have the
+    same, their groups agree. Where they share the "total" alone, all key columns of an answer are one such division.
+    ``variances`` of the noise, in squared units of the answers' common step, are the weights: one over them.
+    """
+
+    answers: Annotated[tuple[str, ...], Meta(min_length=2)]
+    shared: Literal["groups", "total"]
+    divided_by: tuple[tuple[str, ...], ...]
+    variances: tuple[Decimal, ...]
+    statement: str
+
+    def __post_init__(self) -> None:
+        _parallel("divided_by", self.divided_by, self.answers)
+        _parallel("variances", self.variances, self.answers)
 
 
 class Profile(Part, frozen=True, kw_only=True):
@@ -195,6 +214,7 @@ class ReleaseCertificate(Promised, frozen=True, kw_only=True):
     ledger: str
     entry: LedgerEntry | None = None
     public_tables: tuple[PublicTablePart, ...] = ()
+    consistent: tuple[Consistent, ...] = ()
 
     def __post_init__(self) -> None:
         for place, one in enumerate(self.mechanisms, start=1):

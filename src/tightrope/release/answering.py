@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tightrope.release.questions.node import Question
     from tightrope.release.questions.tasks import Task
     from tightrope.release.questions.vector import Noise, Vector
+    from tightrope.release.totals.fitted import Fitted
 
 Key = tuple[object, ...]
 Group = tuple[Key, dict["Vector", Any]]
@@ -38,10 +39,12 @@ def answering(draft: Draft, certificate: ReleaseCertificate) -> Callable[[Sequen
     accuracies = {accuracy.question: accuracy for accuracy in draft.accuracies()}
     blank = {question: Answer(question, [], draft.answer_data(accuracies[question])) for question in draft.questions}
     Answers(tuple(blank.values()), certificate).result()
-    noises = draft.noises()
+    noises, fitted = draft.noises(), draft.fitted()
+    joined = {name for one in fitted for name in one.joined.answers}
 
     def answers(exact: Sequence[Grouped]) -> Answers:
         found: dict[Question, Answer] = {}
+        drawn: dict[Question, dict[Key, int]] = {}
         counts: list[dict[Vector, int]] = []
         for task, every, integers in zip(draft.tasks, noises, exact, strict=True):
             own = tuple(noise for noise in every if not noise.vector.whole)
@@ -50,7 +53,11 @@ def answering(draft: Draft, certificate: ReleaseCertificate) -> Callable[[Sequen
             for one in task.questions:
                 shown = rest if one.left_over else groups
                 found[one] = replace(blank[one], rows=_rows(accuracies[one], shown))
+                if one.name in joined:
+                    drawn[one] = _drawn(task, one, groups)
             counts.append(_over_all_groups([noise for noise in every if noise.vector in task.tallies], integers))
+        for one, rows in _consistent(fitted, drawn):
+            found[one] = replace(found[one], rows=rows)
         return Answers(
             tuple(found[question] for question in blank),
             certificate,
@@ -107,6 +114,24 @@ def _in_cells(cells: int, noises: tuple[Noise, ...], exact: Grouped) -> list[Gro
 def _over_all_groups(noises: Sequence[Noise], exact: Grouped) -> dict[Vector, int]:
     """One noisy integer a vector, whatever the groups are, and whichever of them are shown."""
     return {noise.vector: _add(noise, (sum(exact.values[noise.vector.name]),))[0] for noise in noises}
+
+
+def _drawn(task: Task, question: Question, groups: list[Group]) -> dict[Key, int]:
+    """The noisy integers of a question that has one vector, by key."""
+    (vector,) = task.served[question].values()
+    return {key: integers[vector] for key, integers in groups}
+
+
+def _consistent(
+    fitted: Sequence[Fitted], drawn: Mapping[Question, Mapping[Key, int]]
+) -> Iterator[tuple[Question, list[dict[str, Any]]]]:
+    """The records of answers about the same rows after least squares: nothing but arithmetic on what was drawn."""
+    named = {question.name: question for question in drawn}
+    for one in fitted:
+        records = one.records({name: drawn[named[name]] for name in one.joined.answers})
+        for question in map(named.__getitem__, one.joined.answers):
+            keyed = zip(drawn[question], records[question.name], strict=True)
+            yield question, [{**dict(zip(question.columns, key, strict=True)), **record} for key, record in keyed]
 
 
 def _left_over(task: Task, noises: Sequence[Noise], exact: Grouped, shown: list[Group]) -> list[Group]:

@@ -52,6 +52,7 @@ def certificate_of(draft: Draft) -> ReleaseCertificate:
         "neighbours": neighbours_data(draft.person),
         "public_tables": [plain(_public(table)) for table in draft.public],
         "mechanisms": [plain(mechanism) for mechanism in _mechanisms(draft)],
+        "consistent": [fitted.data() for fitted in draft.fitted()],
         "profile": plain(profile),
         "tradeoff": plain(tradeoff),
         "alternatives": draft.alternatives,

@@ -27,6 +27,7 @@ from tightrope.release.sealed import Sealed
 from tightrope.release.stated.extremes import usable_delta
 from tightrope.release.stated.people import person_of
 from tightrope.release.stated.settings import Settings, settled, signature
+from tightrope.release.totals.related import related
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -189,10 +190,10 @@ class Session(Sealed):
         usable_delta(budget, tasks)
         public = self._table.public_for([task.request for task in tasks])
         goal, sizes = wanted(questions, within, expected_rows), group_sizes(expected_rows)
-        most = decimal("share", share)
+        most, sums = decimal("share", share), related(tasks, self.schema)
 
         def made(allocation: Allocation, kept: Budget, part: Decimal) -> Draft:
-            return Draft(tasks, allocation, kept, part, self._person, sizes, public, sliver(costs))
+            return Draft(tasks, allocation, kept, part, self._person, sizes, public, sliver(costs), sums)
 
         if self._account is not None:
             from tightrope.release.drafting import moments

@@ -23,7 +23,7 @@ from tightrope.verify.claims import (
     verdict,
 )
 from tightrope.verify.couplings import coupling_claims
-from tightrope.verify.findings import findings_claims
+from tightrope.verify.findings import answers_claims, findings_claims
 from tightrope.verify.forms import FORMS
 from tightrope.verify.ledgers import ledger_claims
 from tightrope.verify.noises import noise_claims
@@ -45,7 +45,8 @@ KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
     "training account": training_claims,
     "release result": lambda data: [
         *release_claims(data["certificate"]),
-        unchecked("title, answers, costs, about", "what was answered: the certificate alone is computed again"),
+        *answers_claims(data),
+        unchecked("title, answers, costs, about", "what was answered: the certificate is computed again, and sums"),
     ],
 }
 

@@ -1,11 +1,19 @@
-"""Findings of a study: what can be said of them without the mechanism's whole table of probabilities."""
+"""What was found: findings of a study, and answers that least squares made consistent, where it can be checked."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
-from tightrope.verify.claims import OPEN, Claim, at_most, fact, unchecked
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, BrokenError, Claim, affordable, at_most, fact, unchecked
+
+ROUNDED_SUMS = 1e-12
+"""Relative differences between sums that are rounding."""
+MOST_FITTED = 1 << 22
 
 
 def findings_claims(data: dict[str, Any]) -> list[Claim]:
@@ -25,3 +33,94 @@ def findings_claims(data: dict[str, Any]) -> list[Claim]:
 def _near(part: dict[str, Any]) -> bool:
     """Whether the attacker's success is (1 + η)/2, but for rounding."""
     return bool(abs(part["attack_success"] - (1 + part["total_variation"]) / 2) <= 1e-12)
+
+
+class Numbers(NamedTuple):
+    """One answer: what divides its rows, and by group the number as it was drawn and as it was answered."""
+
+    axes: tuple[str, ...]
+    drawn: dict[tuple[str, ...], float]
+    fitted: dict[tuple[str, ...], float]
+    variance: float
+
+    @property
+    def size(self) -> float:
+        """How large they are together."""
+        return math.fsum(map(abs, (*self.drawn.values(), *self.fitted.values())))
+
+    def values(self, axis: str) -> Iterator[str]:
+        """All values of one of its axes; none of another."""
+        return (cell[self.axes.index(axis)] for cell in self.drawn if axis in self.axes)
+
+    def summed(self, axes: Sequence[str]) -> dict[tuple[str, ...], float]:
+        """Its answered numbers by these of its axes."""
+        found: dict[tuple[str, ...], list[float]] = {}
+        for cell, value in self.fitted.items():
+            named = dict(zip(self.axes, cell, strict=True))
+            found.setdefault(tuple(named[axis] for axis in axes), []).append(value)
+        return {cell: math.fsum(values) for cell, values in found.items()}
+
+
+def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
+    """Of each set of answers that least squares made consistent: that they are, and are nearest to what was drawn."""
+    answers = {one["name"]: one for one in data["answers"]}
+    for part in data["certificate"].get("consistent", []):
+        named = ", ".join(map(ascii, part["answers"]))
+        numbers = [_numbers(answers[name], part, place) for place, name in enumerate(part["answers"])]
+        if any(
+            len({frozenset(one.values(axis)) for one in numbers if axis in one.axes}) > 1 for axis in _axes(numbers)
+        ):
+            raise BrokenError("answers that divide the same rows by other groups")
+        yield _judged(f"answers {named}", "parts add up to totals", _agree(numbers))
+        yield _judged(f"answers {named}", "nearest to what was drawn", _nearest(numbers))
+
+
+def _axes(numbers: Sequence[Numbers]) -> list[str]:
+    return list(dict.fromkeys(axis for one in numbers for axis in one.axes))
+
+
+def _judged(name: str, words: str, holds: bool) -> Claim:
+    return Claim(name, words, "computed again from the noisy numbers", CONFIRMED if holds else REFUTED)
+
+
+def _numbers(answer: dict[str, Any], part: dict[str, Any], place: int) -> Numbers:
+    axes, drawn, fitted = tuple(part["divided_by"][place]), {}, {}
+    for row in answer["rows"]:
+        key = [row[name] for name in answer["by"]]
+        cell = tuple(map(json.dumps, key if part["shared"] == "groups" else [key] if key else []))
+        if len(cell) != len(axes) or cell in drawn or not row["lower"] <= row["value"] <= row["upper"]:
+            raise BrokenError("an answer whose groups are not those that its certificate says, or beside its interval")
+        drawn[cell], fitted[cell] = float(row["noisy"]), float(row["value"])
+    if len(drawn) != math.prod(len({cell[axis] for cell in drawn}) for axis in range(len(axes))):
+        raise BrokenError("an answer that lacks a group: parts without it add up to no total")
+    return Numbers(axes, drawn, fitted, float(part["variances"][place]))
+
+
+def _agree(numbers: Sequence[Numbers]) -> bool:
+    """Whether any two have the same sums over all that only one of them divides."""
+    for one, other in combinations(numbers, 2):
+        shared = [axis for axis in one.axes if axis in other.axes]
+        first, second = one.summed(shared), other.summed(shared)
+        most = ROUNDED_SUMS * (one.size + other.size)
+        if set(first) != set(second) or any(abs(first[cell] - second[cell]) > most for cell in first):
+            return False
+    return True
+
+
+def _nearest(numbers: Sequence[Numbers]) -> bool:
+    """Whether Σ (drawn − answered) / variance is 0 at every place of the grid of all axes.
+
+    With agreement that is least squares: no table of rows on the grid has sums that are nearer to what was drawn. A sum
+    of functions of few axes each is 0 everywhere if it is where all other axes are at their first values.
+    """
+    affordable(len(numbers) * sum(len(one.drawn) for one in numbers), MOST_FITTED, "places of a grid")
+    moved = [{cell: (drawn - one.fitted[cell]) / one.variance for cell, drawn in one.drawn.items()} for one in numbers]
+    most = ROUNDED_SUMS * math.fsum(one.size / one.variance for one in numbers)
+    first = {axis: value for one in numbers for axis, value in zip(one.axes, next(iter(one.drawn)), strict=True)}
+    for one in numbers:
+        for cell in one.drawn:
+            at = {**first, **dict(zip(one.axes, cell, strict=True))}
+            here = (own[tuple(at[axis] for axis in by.axes)] for own, by in zip(moved, numbers, strict=True))
+            if abs(math.fsum(here)) > most:
+                return False
+    return True

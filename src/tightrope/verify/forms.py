@@ -23,6 +23,7 @@ from tightrope.verify.shapes import (
 SIZE, SHARE, COUNT = number(0), number(0, 1), whole(1)
 FEW = whole(1, 1 << 20)
 DECIMAL = spelled_as(r"[0-9]{1,400}(\.[0-9]{1,1200})?([eE][+-]?[0-9]{1,3})?", "a number >= 0 as decimal text")
+SQUARE = spelled_as(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?", "a number >= 0 as decimal text")
 DIGITS = spelled_as(r"[0-9]{1,4300}", "a whole number >= 0 as decimal text")
 HEXADECIMAL = spelled_as(r"[0-9a-f]{1,8192}", "a whole number >= 0 as hexadecimal text")
 FRACTION = spelled_as(r"[0-9]{1,4300}/[0-9]{1,4300}", "a fraction as decimal text")
@@ -45,6 +46,10 @@ NEIGHBOURS = table({
     "relation": among("add-remove"), "person": maybe(word), "means": word, "rows_per_person": COUNT,
     "rows_per_group": COUNT, "groups_per_person": COUNT, "statement": word,
 })  # fmt: skip
+CONSISTENT = table({
+    "answers": many(word, 2, 100), "shared": among("groups", "total"), "divided_by": many(many(word, 0, 100), 2, 100),
+    "variances": many(SQUARE, 2, 100), "statement": word,
+})  # fmt: skip
 RELEASE = table(
     {
         "document": among("release certificate"), "version": among(1, 2), "epsilon": SIZE, "epsilon_exact": DECIMAL,
@@ -57,7 +62,7 @@ RELEASE = table(
         "computed": table({"engine": word, "argument": word, "rounding": word}), "versions": names_to(word),
         "ledger": word,
     },
-    {"entry": anything, "public_tables": anything},
+    {"entry": anything, "public_tables": anything, "consistent": many(CONSISTENT, 0, 100)},
 )  # fmt: skip
 RESULT = table(
     {"document": among("release result"), "version": among(1), "title": maybe(word), "answers": anything,

@@ -36,6 +36,8 @@ FEW_WAYS, MOST_WAYS = 2500, 40_000
 """Compositions that the ways of one person's rows take: up to the first, the writer tries each and is tight."""
 BESIDE = 1e-11
 """What cannot be shown at ε may be shown at this more: so many digits of ε are confirmed."""
+NEARLY = 1e-5
+"""A variance is stated to six digits."""
 Ends = tuple[Curve, Curve]
 """The profile from below and from above."""
 
@@ -95,7 +97,7 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
         composition = Composition(data["mechanisms"])
     except BrokenError as broken:
         return [Claim("mechanisms", "", str(broken), REFUTED)]
-    claims = [*_spelled(data), *_parameters(data, composition)]
+    claims = [*_spelled(data), *_parameters(data, composition), *_weights(data, composition)]
     if not all(noise.unimodal for noise in composition.noises.values()):
         return claims  # refuted: what follows holds for tables that fall from the middle
     ways = max(unit.ways for unit in composition.units)
@@ -140,6 +142,20 @@ def _parameters(data: dict[str, Any], composition: Composition) -> Iterator[Clai
         yield from _bounded_as(name, one, whose)
         yield fact(f"{name}.factor", int(one["factor"]), -(-int(one["sensitivity_per_row"]) // steps))
         yield fact(f"{name}.table is unimodal", composition.noises[id(one)].unimodal, True)
+
+
+def _weights(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
+    """Answers that were made consistent have the weights of the noise that ran."""
+    for place, part in enumerate(data.get("consistent", [])):
+        for number, (name, stated) in enumerate(zip(part["answers"], part["variances"], strict=True)):
+            ran = [one for one in data["mechanisms"] if name in one["answers"]]
+            if len(ran) != 1:
+                raise BrokenError("an answer that was made consistent and has not one noise")
+            square, noise = int(ran[0]["factor"]) ** 2, composition.noises[id(ran[0])]
+            variance = square * noise.squared + (square - 1) / 6
+            same = abs(float(stated) - variance) <= NEARLY * variance
+            found = f"= {variance:.6g}"
+            yield Claim(f"consistent[{place}].variances[{number}]", stated, found, CONFIRMED if same else REFUTED)
 
 
 def _bounded_as(name: str, one: dict[str, Any], whose: dict[str, Any]) -> Iterator[Claim]:
@@ -219,6 +235,9 @@ def _names(data: dict[str, Any]) -> Iterator[Claim]:
     yield unchecked(", ".join(f"mechanisms.{name}" for name in bounds), why)
     yield unchecked("neighbours", "whom it protects, in words; of the bounds, what the mechanisms say counts")
     yield unchecked("budget.points, share", "what was asked for: kept by the guarantee, but not fixed by it")
+    if data.get("consistent"):
+        sums = "consistent.shared, consistent.divided_by, consistent.statement"
+        yield unchecked(sums, "that these answers count the same rows follows from the questions, which are not here")
     yield unchecked("alternatives", "what other noise would have cost: no claim of privacy")
     yield unchecked("computed, versions, public_tables", "words about how it was made")
     yield unchecked("ledger, entry", "whether it was charged says the ledger: tightrope ledger check")

@@ -38,6 +38,17 @@ class Noise:
         self._known: dict[int, tuple[Any, Any] | None] = {}
 
     @property
+    def squared(self) -> float:
+        """E Y², nearly: of an endless tail the sum over all turns of (x + t b)² ρ^t."""
+        found = 2 * sum(x * x * w for x, w in enumerate(self.half, start=1)) / TOTAL
+        again, turn = self.escape / TOTAL, len(self.block)
+        for x, weight in enumerate(self.block, start=self.reach + 1):
+            turns = x * x / (1 - again) + 2 * x * turn * again / (1 - again) ** 2
+            turns += turn * turn * again * (1 + again) / (1 - again) ** 3
+            found += 2 * (self.escape_in / TOTAL) * (weight / TOTAL) * turns
+        return found
+
+    @property
     def unimodal(self) -> bool:
         """Whether no weight is above one nearer to 0: then a larger shift loses more at every ε."""
         head = [self.centre, *self.half, *([self._weight(self.reach + 1)] if self.block else [])]

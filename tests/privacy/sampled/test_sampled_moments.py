@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -153,3 +154,17 @@ def test_jumps_are_the_second_and_third_terms_of_a_power() -> None:
     value, error = Jumps(Bodies(body)).moments(z)
     np.testing.assert_allclose(np.exp(value), expected, rtol=1e-10)
     assert np.all(error < 1e-9)
+
+
+@pytest.mark.parametrize("mu", [5.0, 6.5, 8.3, 17.8, 25.9, 26.1, 45.0])
+def test_narrow_noise_has_the_moments_of_its_whole_law(mu: float) -> None:
+    """∫ φ (g − 1) is 0, but not up to a point beside μ: moments were off by as much as the rate where μ > 6."""
+    rate, z = 0.01, np.array([0.05, 1, 1 + 1j, 0.05 + 3j, 3 + 100j])
+    x = 2.0**-13 * np.arange(-(16 << 13), math.ceil(mu + 16) << 13)
+    log_g = np.logaddexp(math.log1p(-rate), math.log(rate) + mu * x - mu**2 / 2)
+    density = np.exp(-(x**2) / 2) * 2.0**-13 / math.sqrt(2 * math.pi)
+    values, errors = PoissonGaussian(mu, rate, remove=False).enclosed(z[2:])
+    reals, wrong = PoissonGaussian(mu, rate, remove=False).enclosed(z[:2])
+    exact = np.array([np.sum(density * np.exp(-power * log_g)) for power in z])
+    off = np.abs(np.exp(np.concatenate([reals, values])) / exact - 1)
+    assert np.all(off <= np.concatenate([wrong, errors]) + 2e-12)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
+from tightrope.errors import PlanError
 from tightrope.release.questions.tasks import Person
 
 TABLE = pd.DataFrame({"who": [1, 1, 2], "g": ["a", "b", "a"]})
@@ -25,6 +26,23 @@ def half_width(keys, **bounds):
 def test_three_keys_need_a_third_of_the_noise_of_ten_groups(keys, width):
     assert half_width(keys) == width
     assert half_width(keys, groups_per_person=len(keys)) == width
+
+
+@pytest.mark.parametrize(
+    ("by", "keys"),
+    [
+        ("g", ["a", "b", "a"]),
+        ("g", [1, 1]),
+        ("g", [1, 1.0]),
+        ("g", [0.0, -0.0]),
+        (["g", "h"], {"g": ["a", "a"], "h": [1]}),
+    ],
+)
+def test_a_key_that_is_listed_twice_is_refused_and_not_shown(by, keys):
+    """Merged silently, an answer had fewer rows than the list: whoever joins them by place joins the wrong ones."""
+    with pytest.raises(PlanError, match="equal others") as caught:
+        tr.count(by=by, keys=keys)
+    assert "'a'" not in str(caught.value)
 
 
 @given(rows=st.integers(1, 300), per_group=st.integers(1, 300), groups=st.integers(1, 300), keys=st.integers(1, 12))

@@ -73,9 +73,9 @@ class GivenKeys:
 
 def check_kinds(keys: Iterable[Key], by: tuple[Term, ...], schema: Schema) -> None:
     """``SchemaError`` for a key of another kind than its column: the schema tells, before a row is read."""
-    kinds = tuple(facts_of(term, schema).kind for term in by)
+    names, kinds = tuple(map(str, by)), tuple(facts_of(term, schema).kind for term in by)
     for key in keys:
-        for entry, name, kind in zip(key, map(str, by), kinds, strict=True):
+        for entry, name, kind in zip(key, names, kinds, strict=True):
             _fitting(entry, name, kind)
 
 

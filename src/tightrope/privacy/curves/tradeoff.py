@@ -25,13 +25,19 @@ LOWEST, FAINTEST = -40.0, -744.0
 """Below the first ε the sum is one; below the second e^ε is no double."""
 
 
-def true_positive_rate(delta_at: Bracket, rate: float, infinite_mass: Interval) -> Interval:
-    """Bounds on inf_ε δ(ε) + e^ε·rate, to full relative accuracy; the sum is convex in γ = e^ε."""
+def true_positive_rate(
+    delta_beside: Callable[[float, float], Interval], rate: float, infinite_mass: Interval
+) -> Interval:
+    """Bounds on inf_ε δ(ε) + e^ε·rate, to full relative accuracy; the sum is convex in γ = e^ε.
+
+    ``delta_beside`` is asked for δ(ε) and told what is added to it: where δ does not count, it need not be known.
+    """
     if rate == 0:
         return infinite_mass
 
     def caught(epsilon: float) -> Interval:
-        (low, high), (least_added, added) = delta_at(epsilon), weighed(epsilon, rate)
+        least_added, added = weighed(epsilon, rate)
+        low, high = delta_beside(epsilon, least_added)
         return math.nextafter(low + least_added, 0.0), math.nextafter(high + added, math.inf)
 
     top = -math.log(rate)

@@ -10,6 +10,9 @@ from tightrope.numerics.arrays import Floats
 from tightrope.privacy.engines.saddle import Guess
 from tightrope.privacy.laws.interval import Interval
 
+LOST_PART = 1e-18
+"""What is added to a number and is no more than this part of it is lost in its rounding."""
+
 
 class Engine(ABC):
     """Computes δ(ε) of one composed direction as an interval that holds the truth."""
@@ -27,6 +30,11 @@ class Engine(ABC):
         """An upper bound on δ(ε) that costs next to nothing; 1 where there is none."""
         del epsilon
         return 1.0
+
+    def beside(self, epsilon: float, size: float) -> Interval:
+        """An interval that holds δ(ε), as narrow as matters where δ is added to a number of this size."""
+        most = self.ceiling(epsilon)
+        return (0.0, most) if most <= LOST_PART * size else self.delta(epsilon)
 
     def why(self, epsilon: float) -> str:
         """What kept the bracket at ε from being narrower, where that is known."""

@@ -116,11 +116,15 @@ class GaussianLaw(LossLaw):
 
     def cells(self, step: float) -> Cells:
         """Intervals of loss between multiples of the step, or of several steps where those were too many."""
-        low, high = self._kept
+        return self.between(step, -math.inf, math.inf)
+
+    def between(self, step: float, low: float, high: float) -> Cells:
+        first, last = self._kept
         if not (math.isfinite(step) and self.mu <= LARGEST):
             return self.cut(np.zeros(1))
-        step *= max(1, math.ceil((high - low) / step / MOST_LOSS_CELLS))
-        return self.cut(np.asarray(step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)))
+        first, last = max(first, low), min(last, high)
+        step *= max(1, math.ceil((last - first) / step / MOST_LOSS_CELLS))
+        return self.cut(np.asarray(step * np.arange(math.ceil(first / step), math.floor(last / step) + 1)))
 
     def cut(self, edges: Floats) -> Cells:
         """Masses by quadrature of positive terms on each cell; none is wider than ``WIDEST_CELL`` allows.

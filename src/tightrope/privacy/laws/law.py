@@ -47,6 +47,11 @@ class LossLaw(ABC):
     def cells(self, step: float) -> Cells:
         """The law cut into cells no wider than ``step`` nats, at most ``MOST_LOSS_CELLS``; atoms have width zero."""
 
+    def between(self, step: float, low: float, high: float) -> Cells:
+        """Cells no wider than ``step`` from ``low`` to ``high``, and of any width elsewhere."""
+        del low, high
+        return self.cells(step)
+
     def cut(self, edges: Floats) -> Cells | None:
         """The law cut at these losses (ascending), and where it must be; None where it cannot be cut at will."""
         del edges

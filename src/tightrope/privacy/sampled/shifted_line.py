@@ -100,10 +100,13 @@ class Power:
         return max(self.cut + TAIL, self._after(x, self.log_size(x)))
 
     def _falling(self) -> tuple[float, float]:
-        """For p < 0: |g| ≥ 1 − q on the left, and |g| ≥ 1 on the right where e^u cos θ ≥ 1."""
+        """For p < 0: |g| ≥ 1 − q on the left, and |g| ≥ 1 on the right where e^u cos θ ≥ 1.
+
+        The linear term needs ∫ φ a up to the end, whose mass is around μ: all of it, or where that is far, none.
+        """
         peak = float(self.log_size(np.array(self._mode())))
         out = CUT_OFF_NATS - peak - self.real * -math.log1p(-self.rate)
-        return -math.sqrt(2 * max(out, CUT_OFF_NATS)), TAIL
+        return -math.sqrt(2 * max(out, CUT_OFF_NATS)), TAIL + self.mu * (self.mu < 2 * TAIL)
 
     def _mode(self) -> float:
         """Where φ g^p, p < 0, is largest: it is log-concave."""
@@ -149,7 +152,7 @@ def line(power: Power, log_moment: float | None) -> MomentLine:
     curve = Curve.of(power, np.asarray(x + 1j * shift), np.full(len(x), math.log(step), dtype=np.complex128))
     # e^{shift²/2}: what lies beyond the ends on this line; the strip's own growth is in the step.
     missing = 8 * math.exp(-QUADRATURE_NATS) * math.exp(shift**2 / 2)
-    return curve.whole(power, missing, log_moment)
+    return curve.whole(power, high, missing, log_moment)
 
 
 def cut_line(power: Power, log_moment: float | None) -> MomentLine:
@@ -166,7 +169,8 @@ def cut_line(power: Power, log_moment: float | None) -> MomentLine:
     exponent = np.asarray(-tau - complex(0.0, 0.0 if log_moment is None else ANGLE), dtype=np.complex128)
     away = softplus(exponent)
     curve = Curve.of(power, power.cut - beta * away, math.log(step * beta) + exponent - away)
-    return curve.whole(power, 16 * math.exp(-QUADRATURE_NATS) * math.exp((beta * ANGLE) ** 2 / 2), log_moment)
+    missing = 16 * math.exp(-QUADRATURE_NATS) * math.exp((beta * ANGLE) ** 2 / 2)
+    return curve.whole(power, power.cut, missing, log_moment)
 
 
 def softplus(w: Complexes) -> Complexes:
@@ -236,8 +240,8 @@ class Curve:
         off = 4 * np.abs(mu * x) + mu**2 + 6 if away is None else 8 * np.abs(exponent) + 6 * own
         return cls(x, log_weight, loss, gain, blurred, _moved(exponent, loss, gain, power, off))
 
-    def whole(self, power: Power, missing: float, log_moment: float | None) -> MomentLine:
-        """M = ∫ φ g^p up to the cut."""
+    def whole(self, power: Power, end: float, missing: float, log_moment: float | None) -> MomentLine:
+        """M = ∫ φ g^p up to the cut, from points up to ``end``."""
         weight = np.exp(self.log_weight)
         with np.errstate(over="ignore", invalid="ignore"):  # far out a is ∞; then the error is, too
             rest, size = logarithm_rest(self.gain, self.loss), np.abs(weight)
@@ -245,8 +249,8 @@ class Curve:
             off = float((np.abs(rest) * self.blurred + np.abs(self.gain) * self.moved) @ size) * ROUND_OFF
             linear = complex(np.dot(rest, weight))
         beyond = float(special.ndtr(-power.cut))
-        # ∫ φ a is 0, and what lies beyond the cut is known.
-        linear -= power.rate * (float(special.ndtr(power.mu - power.cut)) - beyond)
+        # ∫ φ a is 0, and what lies beyond the end is known.
+        linear -= power.rate * float(special.ndtr(power.mu - end) - special.ndtr(-end))
         at_c = math.nan if log_moment is None else log_moment
         return MomentLine(self.log_weight, self.loss, self.blurred, self.moved, linear, off, 0.0, missing, at_c, beyond)
 

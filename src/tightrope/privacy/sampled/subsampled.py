@@ -24,6 +24,7 @@ SEEN = 1e-12
 """Masses that add up to one but for this, or less, do so but for their rounding."""
 STEEP_LOSS = 30.0
 """Losses of cells beyond this are mapped by a sum of logarithms, with their own rounding."""
+EVERYWHERE = (-math.inf, math.inf)
 Map = Callable[[Floats], Floats]
 
 
@@ -69,7 +70,10 @@ class PoissonRemove(LossLaw):
 
     def cells(self, step: float) -> Cells:
         """Cut where the sampled loss is a multiple of the step, l = log(1 + (e^λ − 1)/q); other laws as they come."""
-        return _complete(cut_for(self, step)).poisson_remove(self.rate)
+        return self.between(step, *EVERYWHERE)
+
+    def between(self, step: float, low: float, high: float) -> Cells:
+        return _complete(cut_for(self, step, (low, high))).poisson_remove(self.rate)
 
     def evenly(self, count: int) -> Cells:
         return _complete(self.base.evenly(count)).poisson_remove(self.rate)
@@ -141,10 +145,11 @@ class PoissonAdd(LossLaw):
 
     def cells(self, step: float) -> Cells:
         """Cut where the sampled loss is a multiple of the step; the map is that of removing, mirrored."""
-        mirrored = _cut(
-            self.base, step, lambda loss: -_mapped(-loss, self.rate), lambda loss: -_unmapped(-loss, self.rate)
-        )
-        return mirrored.poisson_add(self.rate)
+        return self.between(step, *EVERYWHERE)
+
+    def between(self, step: float, low: float, high: float) -> Cells:
+        there, back = (lambda loss: -_mapped(-loss, self.rate)), (lambda loss: -_unmapped(-loss, self.rate))
+        return _cut(self.base, (step, low, high), there, back).poisson_add(self.rate)
 
     def evenly(self, count: int) -> Cells:
         return self.base.evenly(count).poisson_add(self.rate)
@@ -187,9 +192,9 @@ def rounding_of(largest: float, base: float) -> float:
     return INNER * (abs(largest) + (base if STEEP_LOSS < base < math.inf else 0.0))
 
 
-def cut_for(law: PoissonRemove, step: float) -> Cells:
+def cut_for(law: PoissonRemove, step: float, within: tuple[float, float] = EVERYWHERE) -> Cells:
     """The base of a sampled law, cut where the sampled loss is a multiple of the step, and at 0."""
-    return _cut(law.base, step, lambda loss: _mapped(loss, law.rate), lambda loss: _unmapped(loss, law.rate))
+    return _cut(law.base, (step, *within), lambda loss: _mapped(loss, law.rate), lambda loss: _unmapped(loss, law.rate))
 
 
 def _complete(cells: Cells) -> Cells:
@@ -201,11 +206,12 @@ def _complete(cells: Cells) -> Cells:
     return replace(cells, opposite_mass=cells.opposite_mass + missing) if missing > SEEN else cells
 
 
-def _cut(base: LossLaw, step: float, there: Map, back: Map) -> Cells:
-    """The base cut where its mapped loss is a multiple of the step."""
+def _cut(base: LossLaw, evenly: tuple[float, float, float], there: Map, back: Map) -> Cells:
+    """The base cut where its mapped loss is a multiple of a step, from one loss to another."""
+    step, first, last = evenly
     outline = base.cells(math.inf)
     ends = there(np.array([np.min(outline.lower), np.max(outline.upper)]))
-    edges = back(multiples(float(ends[0]), float(ends[1]), step))
+    edges = back(multiples(max(float(ends[0]), first), min(float(ends[1]), last), step))
     cut = base.cut(np.append(edges[np.isfinite(edges)], 0.0))
     return base.cells(step) if cut is None else cut
 

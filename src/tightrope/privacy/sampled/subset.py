@@ -21,7 +21,7 @@ from tightrope.privacy.laws.law import Ends, LossLaw
 from tightrope.privacy.laws.loss_cells import Cells
 from tightrope.privacy.sampled.flat_moment import STEEP_POWER, FlatMoment, modulus
 from tightrope.privacy.sampled.line_moment import Enclosed, logarithm
-from tightrope.privacy.sampled.subsampled import PoissonRemove, cut_for
+from tightrope.privacy.sampled.subsampled import EVERYWHERE, PoissonRemove, cut_for
 
 POWER_ONE = np.ones(1, dtype=np.complex128)
 
@@ -104,7 +104,10 @@ class Subset(LossLaw):
 
     def cells(self, step: float) -> Cells:
         """Cells of the base with an edge at 0, so that each is on one side."""
-        return _both_sides(cut_for(self._above, step), self.rate)
+        return self.between(step, *EVERYWHERE)
+
+    def between(self, step: float, low: float, high: float) -> Cells:
+        return _both_sides(cut_for(self._above, step, (min(low, -high), max(high, -low))), self.rate)
 
     def evenly(self, count: int) -> Cells:
         base = self.base.evenly(count)

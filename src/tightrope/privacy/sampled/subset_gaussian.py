@@ -74,6 +74,9 @@ class SubsetGaussian(LossLaw):
     def cells(self, step: float) -> Cells:
         return self._plain.cells(step)
 
+    def between(self, step: float, low: float, high: float) -> Cells:
+        return self._plain.between(step, low, high)
+
     def evenly(self, count: int) -> Cells:
         return self._plain.evenly(count)
 

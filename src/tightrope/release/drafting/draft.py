@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +25,8 @@ from tightrope.release.questions.tasks import Person, Task
 from tightrope.release.questions.vector import Noise, Vector
 from tightrope.release.stated.extremes import large_delta, large_epsilon
 from tightrope.release.stated.guarantee import attack_success, attacker, guarantee_data, neighbours_data
+from tightrope.release.totals.fitted import Fitted, fitted, lessened
+from tightrope.release.totals.related import Sums
 
 if TYPE_CHECKING:
     from tightrope.engines import PublicTable
@@ -54,6 +56,8 @@ class Draft:
     """Public tables in which something is looked up."""
     costs: Decimal = Decimal(0)
     """The part of the budget, at most, that tells what bounding and clamping cost."""
+    sums: Sums = field(default_factory=Sums)
+    """Which answers are about the same rows: what is released of them is made consistent, at no cost."""
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -73,7 +77,11 @@ class Draft:
     def accuracies(self) -> list[Accuracy]:
         """The errors of each question, in the order of ``questions``."""
         found = [_of(task, noises) for task, noises in zip(self.tasks, self.noises(), strict=True)]
-        return _as_asked(self.tasks, found)
+        return lessened(self.sums, _as_asked(self.tasks, found))
+
+    def fitted(self) -> tuple[Fitted, ...]:
+        """The least squares that make answers consistent."""
+        return tuple(one for one in fitted(self.sums, self.accuracies()) if one.helps)
 
     def table(self, budgets: Sequence[Budget] | None = None) -> list[dict[str, Any]]:
         """The same plan under other budgets (default: ε from 0.1 to 10 at this δ): what each buys. Spends nothing.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.vector import Noise, Vector
@@ -21,13 +21,34 @@ KNOWN = (
 )
 
 
+class Lessened(Protocol):
+    """The noise in an answer that other answers made more accurate."""
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """E|error| and the half-width of the 95 % interval."""
+
+    @property
+    def worst(self) -> float:
+        """The largest error; ∞ without a bound."""
+
+    @property
+    def note(self) -> str:
+        """How, in words."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Accuracy:
-    """The errors of one question: its own noises by name, and the key count's where keys are discovered."""
+    """The errors of one question: its own noises by name, and the key count's where keys are discovered.
+
+    ``lessened``: what is left of them, where other answers are about the same rows; ``beside``: notes on such answers.
+    """
 
     question: Question
     named: Mapping[str, Noise]
     keys: Noise | None
+    lessened: Lessened | None = None
+    beside: tuple[str, ...] = ()
 
     @property
     def noises(self) -> tuple[Noise, ...]:
@@ -47,12 +68,12 @@ class Accuracy:
     @property
     def worst(self) -> float | None:
         """The largest error; None where there is no bound."""
-        worst = self.question.worst(self.named)
+        worst = self.question.worst(self.named) if self.lessened is None else self.lessened.worst
         return worst if math.isfinite(worst) else None
 
     def at(self, rows: int) -> dict[str, Any]:
         """Errors and the chance that a group of so many rows is withheld."""
-        expected, half = self.question.errors(self.named, rows)
+        expected, half = self.lessened.errors if self.lessened else self.question.errors(self.named, rows)
         hidden = 0.0 if self.keys is None else self.keys.at_most(int(self.keys.mechanism.worst_error) - rows)
         withheld = min(1.0, hidden + self.question.withheld(self.named, rows))
         errors = {"expected_absolute_error": _limited(expected), "half_width_95": _limited(half)}
@@ -60,6 +81,9 @@ class Accuracy:
 
     def notes(self) -> list[str]:
         """Rules that a reader must know."""
+        return [*self._rules(), *([self.lessened.note] if self.lessened else []), *self.beside]
+
+    def _rules(self) -> list[str]:
         if self.question.asked.known:
             return [KNOWN, *self.question.notes]
         if self.threshold is None:

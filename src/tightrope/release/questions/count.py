@@ -21,6 +21,7 @@ class RowCounting(Question):
     """A kind whose answer is a noisy number of rows, and nothing else."""
 
     uniform = True
+    adds_up = True
     notes: ClassVar[tuple[str, ...]] = (NOT_CLIPPED,)
 
     def vectors(self) -> tuple[Vector, ...]:

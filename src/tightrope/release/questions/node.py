@@ -37,6 +37,8 @@ class Question(ABC):
     """Whether values of groups add up, so that zero is a natural place to start an axis."""
     uniform: ClassVar[bool]
     """Whether the errors are the same for every group, large or small."""
+    adds_up: ClassVar[bool] = False
+    """Whether its value is its one noisy integer, and that of a group the sum of those of its parts: row by row."""
     counts: ClassVar[bool] = False
     """Whether its value is a number of rows, so that an error can be stated as a share of them."""
     notes: ClassVar[tuple[str, ...]] = ()

@@ -24,6 +24,7 @@ class Sum(OfColumn):
     meaning = "The total"
     additive = True
     uniform = True
+    adds_up = True
 
     def vectors(self) -> tuple[Vector, ...]:
         """One, on a grid that is finer than its noise."""

@@ -18,14 +18,18 @@ from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats
 from tightrope.privacy.engines.lattices.common_step import SNAP, common_step
 from tightrope.privacy.engines.lattices.lattice import Lattice, LatticePart
+from tightrope.privacy.engines.lattices.window import Gained, Outline, Window, folded
 from tightrope.privacy.laws.composition import Composition, any_of
 from tightrope.privacy.laws.law import LossLaw
 from tightrope.privacy.laws.loss_cells import Cells
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+EVERYWHERE = Window()
 EMPTY = 1e-2
 """The step where no finite loss has any mass."""
+SPARE_NATS = 6.0
+"""Nats above the saddle that are paid for a tilt that is kept: rounding is far below what moving costs."""
 ROOM = 4
 """Lattice points for the sum, for each one of the widest law."""
 HEAVY = 1e-6
@@ -50,6 +54,7 @@ class Grid:
     deviation: float
     lost: float
     slack: float
+    folding: Gained | None = None
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """[lower, upper] of δ(ε), rounding included."""
@@ -57,7 +62,8 @@ class Grid:
         below, under = self.upper.delta(epsilon + self.slack)
         if not max(self.deviation, self.drift) < COARSE:
             return 0.0, high + over + UNDERFLOW
-        gained = self.lost + self._gained(epsilon + self.slack) if self.deviation else self.lost
+        gained = self.lost + (self._gained(epsilon + self.slack) if self.deviation else 0.0)
+        gained += self.folding.at(epsilon + self.slack, high + over) if self.folding else 0.0
         return max(0.0, below - under - gained * (1 + 1e-9)), high + over + UNDERFLOW
 
     def above(self, epsilon: float) -> float:
@@ -83,25 +89,29 @@ class Grid:
         return np.asarray(2 * (tail + np.expm1(start - distance)))
 
 
-def grid(total: Composition, points: int) -> Grid:
-    """The composition on a lattice of about ``points`` points for the widest law."""
+def grid(total: Composition, points: int, outline: Outline | None = None, window: Window = EVERYWHERE) -> Grid:
+    """The composition on a lattice of about ``points`` points for the widest law, folded onto a window of losses."""
     if total.infinite_mass == 1:
         return Grid(Lattice(EMPTY, (), 1.0), None, 0.0, 0.0, 0.0, 0.0)
-    step = step_for(total, points)
-    placed = [_Placed.of(law.cells(step), step) for law in total.laws]
+    step = step_for(total, points, window)
     counts = total.counts
+    cells = [law.between(step, window.low - step, window.high + step / 2) for law in total.laws]
+    parts = [folded(each, window, step) for each in cells]
+    placed = [_Placed.of(part.cells, step) for part in parts]
+    finite = any_of((each.infinite_mass, n) for each, n in zip(cells, counts, strict=True))
     infinite = any_of((p.infinite_mass, n) for p, n in zip(placed, counts, strict=True))
     slack = math.fsum(n * (law.slack + p.snapped) for law, p, n in zip(total.laws, placed, counts, strict=True))
     ranges = math.fsum(n * p.range**2 for p, n in zip(placed, counts, strict=True))
     drift = math.fsum(n * p.range**2 * math.exp(min(p.range, 700.0)) / 2 for p, n in zip(placed, counts, strict=True))
-    parts = (_part(p.offsets, p.masses, n, p.infinite_mass) for p, n in zip(placed, counts, strict=True))
+    on_lattice = (_part(p.offsets, p.masses, n, p.infinite_mass) for p, n in zip(placed, counts, strict=True))
     return Grid(
-        Lattice(step, tuple(parts), infinite),
+        Lattice(step, tuple(on_lattice), infinite, SPARE_NATS),
         _still(placed, counts, step),
         drift,
         math.sqrt(ranges) / 2,
-        max(0.0, infinite - total.infinite_mass),
+        max(0.0, finite - total.infinite_mass),
         slack,
+        outline.gained(parts) if outline is not None and window != EVERYWHERE else None,
     )
 
 
@@ -110,7 +120,7 @@ def _still(placed: list[_Placed], counts: tuple[int, ...], step: float) -> Latti
     if not all(np.any(p.still) for p in placed):
         return None
     parts = (_part(p.offsets[p.still], p.masses[p.still], n, None) for p, n in zip(placed, counts, strict=True))
-    return Lattice(step, tuple(parts), 0.0)
+    return Lattice(step, tuple(parts), 0.0, SPARE_NATS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,11 +156,11 @@ class _Placed:
         )
 
 
-def step_for(total: Composition, points: int) -> float:
+def step_for(total: Composition, points: int, window: Window) -> float:
     """The widest law's finite range in ``points`` cells, but no finer than the sum's range, or 80 of its standard
     deviations, in ``ROOM`` times as many; a divisor of the step of the heavy atoms where they have one.
     """
-    shapes = [(_shape(law), count) for law, count in zip(total.laws, total.counts, strict=True)]
+    shapes = [(_shape(law, window), count) for law, count in zip(total.laws, total.counts, strict=True)]
     widest = max(width for (width, _), _ in shapes)
     deviation = math.sqrt(math.fsum(count * variance for (_, variance), count in shapes))
     extent = min(80 * deviation, math.fsum(count * width for (width, _), count in shapes))
@@ -165,14 +175,15 @@ def _heavy(law: LossLaw) -> Floats:
     return np.asarray(cells.lower[(cells.lower == cells.upper) & (cells.low > HEAVY)])
 
 
-def _shape(law: LossLaw) -> tuple[float, float]:
+def _shape(law: LossLaw, window: Window) -> tuple[float, float]:
     """Finite range of the losses that matter and a bound on their variance, from a coarse cut."""
     coarse = law.cells(0.25)
     p = coarse.p
     held = p > 1e-40
-    low, high = float(np.min(coarse.lower[held], initial=0.0)), float(np.max(coarse.upper[held], initial=0.0))
-    mean = float(np.dot(p[held], coarse.lower[held]))
-    spread = np.maximum(np.abs(coarse.lower[held] - mean), np.abs(coarse.upper[held] - mean))
+    lower, upper = (np.clip(end[held], *window) for end in (coarse.lower, coarse.upper))
+    low, high = float(np.min(lower, initial=0.0)), float(np.max(upper, initial=0.0))
+    mean = float(np.dot(p[held], lower))
+    spread = np.maximum(np.abs(lower - mean), np.abs(upper - mean))
     return high - low, float(np.dot(p[held], spread**2))
 
 

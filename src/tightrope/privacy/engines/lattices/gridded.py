@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tightrope.errors import PrecisionError
 from tightrope.privacy.engines.engine import Engine
 from tightrope.privacy.engines.lattices import grid
+from tightrope.privacy.engines.lattices.window import Outline, Window
 from tightrope.privacy.engines.saddle import Guess
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import Interval, outward
 
 GRIDS = (1 << 13, 1 << 16, 1 << 19)
 """Lattice points for the widest law."""
+GRIDS_KEPT = 4
 NARROW_ENOUGH = 1e-7
 """Relative width of a bracket that is good enough not to try a finer grid."""
 
@@ -20,12 +23,12 @@ STILL = 1e-8
 """Relative fall of the upper end, from one grid to the next, that leaves a 64th of that to gain."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gridded(Engine):
     """Grids, each eight times finer than the last, until the bracket is narrow."""
 
     total: Composition
-    _made: dict[int, grid.Grid] = field(default_factory=dict)
+    _made: dict[tuple[int, Window], grid.Grid] = field(default_factory=dict)
     name = "grid"
 
     def delta(self, epsilon: float) -> Interval:
@@ -34,7 +37,7 @@ class Gridded(Engine):
         low, high = 0.0, 1.0
         for points in GRIDS:
             try:
-                finer = self._grid(points).delta(epsilon)
+                finer = self._grid(points, epsilon).delta(epsilon)
             except PrecisionError:
                 if points == GRIDS[0]:
                     raise
@@ -51,7 +54,7 @@ class Gridded(Engine):
         high = 1.0
         for points in GRIDS:
             try:
-                finer = self._grid(points).above(epsilon)
+                finer = self._grid(points, epsilon).above(epsilon)
             except PrecisionError:
                 if points == GRIDS[0]:
                     raise
@@ -64,11 +67,19 @@ class Gridded(Engine):
     def guess(self, target: float) -> Guess | None:
         """From the coarsest grid."""
         try:
-            return self._grid(GRIDS[0]).upper.guess(target)
+            return self._grid(GRIDS[0], 0.0).upper.guess(target)
         except PrecisionError:
             return None
 
-    def _grid(self, points: int) -> grid.Grid:
-        if points not in self._made:
-            self._made[points] = grid.grid(self.total, points)
-        return self._made[points]
+    def _grid(self, points: int, epsilon: float) -> grid.Grid:
+        """Of the window that serves ε; few are kept."""
+        key = points, self._outline.window(epsilon)
+        if key not in self._made:
+            while len(self._made) >= GRIDS_KEPT:
+                self._made.pop(next(iter(self._made)))
+            self._made[key] = grid.grid(self.total, points, self._outline, key[1])
+        return self._made[key]
+
+    @cached_property
+    def _outline(self) -> Outline:
+        return Outline.of(self.total)

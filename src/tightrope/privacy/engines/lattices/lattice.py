@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import fft, optimize
@@ -18,6 +18,7 @@ from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.complex_log import log1p
 from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF
+from tightrope.privacy.engines.lattices.tilted import Points, Shape, Tilted
 from tightrope.privacy.engines.saddle import Guess, guess
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -34,36 +35,13 @@ FEW_ATOMS = 48
 
 FINENESS = 8
 """Tilts are taken on a geometric grid, this many to a factor e, so that neighbouring ε share a transform."""
-TILTS_KEPT = 8
+TILTS_KEPT = 4
 OUTLINE = 1000
 ESCAPING = 1e-19
 AGREE = 2e-15
 """Masses whose sum is this close to what is known of it differ from that by rounding."""
 STEEP_BLOCK = 0.1
 STEEPEST_TILT = 600.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tilted:
-    """Masses of the tilted sum at the points origin, origin + stride, …; their error relative to their Euclidean norm,
-    and the mass that may lie elsewhere, or have been folded in from there; K(c) and its error.
-    """
-
-    origin: int
-    stride: int
-    masses: Floats
-    error: float
-    outside: float
-    log_scale: float
-    scale_error: float
-
-    def index(self, point: float) -> int:
-        """The first index whose point is above this one."""
-        return min(max(0, math.floor((point - self.origin) / self.stride) + 1), len(self.masses))
-
-    def points(self, first: int, last: int) -> Floats:
-        """The points with these indices."""
-        return np.asarray(self.origin + self.stride * np.arange(first, last), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +54,7 @@ class LatticePart:
     missing: float
     astray: float = 0.0
     """What the masses add up to may be off by this: all copies together multiply it."""
+    _outlines: dict[int, LatticePart] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, offsets: Indices, masses: Floats, count: int, missing: float | None) -> Self:
@@ -87,10 +66,15 @@ class LatticePart:
         return cls(offsets, masses, count, missing) if astray < AGREE else cls(offsets, masses, count, absent, astray)
 
     def outline(self, rate: float) -> LatticePart:
-        """About ``OUTLINE`` points that tell where a saddle is, roughly; all where e^{rate·j} is too steep for that."""
-        block = len(self.offsets) // OUTLINE
-        if block < 2 or rate * block > STEEP_BLOCK:
-            return self
+        """As few points, but ``OUTLINE`` at least, as tell about e^{rate·j}: where a saddle is, roughly."""
+        most = min(len(self.offsets) // OUTLINE, math.floor(min(STEEP_BLOCK / rate, 2.0**62)))
+        block = 1 << (max(most, 1).bit_length() - 1)
+        if block not in self._outlines:
+            self._outlines[block] = self._gathered(block)
+        return self._outlines[block]
+
+    def _gathered(self, block: int) -> LatticePart:
+        """Blocks of so many points at their beginnings."""
         starts = np.arange(0, len(self.offsets), block)
         return LatticePart(self.offsets[starts], np.add.reduceat(self.masses, starts), self.count, self.missing)
 
@@ -102,23 +86,22 @@ class Lattice:
     step: float
     parts: tuple[LatticePart, ...]
     infinite_mass: float
+    spare: float = 0.0
+    """Nats of height above the saddle up to which a kept tilt serves: each costs a digit to a rounding by its size."""
     _kept: dict[float, Tilted] = field(default_factory=dict, repr=False)
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """δ(ε) of the sum and a bound on its absolute rounding error."""
         if not self.parts or epsilon >= self._support()[1] * self.step:
             return self._edge(epsilon)
-        tilt, sum_ = self._around(epsilon)
-        first = sum_.index(epsilon / self.step)
-        gap = np.minimum(epsilon - self.step * sum_.points(first, len(sum_.masses)), 0.0)
-        gains = np.exp(tilt * gap) * -np.expm1(gap)
-        if not sum_.log_scale - tilt * epsilon < STEEPEST_TILT:
+        sum_ = self._around(epsilon)
+        shape = sum_.shape
+        height = shape.log_scale - shape.tilt * epsilon
+        if not height < STEEPEST_TILT:
             return 0.5, 0.5  # so far from the tilted mean that nothing is known
-        rough = float(np.dot(np.maximum(sum_.masses[first:], 0.0), gains))
-        # Cauchy-Schwarz: the error of the masses is bounded in the Euclidean norm (Parseval).
-        off = sum_.error * float(np.linalg.norm(gains)) * float(np.linalg.norm(sum_.masses)) + sum_.outside
-        value, spread = (_scaled(sum_.log_scale - tilt * epsilon, part) for part in (rough, off))
-        spread += value * ((abs(sum_.log_scale) + abs(tilt * epsilon) + 64) * ROUND_OFF + sum_.scale_error) + TINY_MASS
+        value, spread = (_scaled(height, part) for part in sum_.above(epsilon))
+        rounding = (abs(shape.log_scale) + abs(shape.tilt * epsilon) + 64) * ROUND_OFF
+        spread += value * (rounding + sum_.scale_error) + TINY_MASS
         return self.infinite_mass + value, spread + 4 * ROUND_OFF * self.infinite_mass
 
     def guess(self, target: float) -> Guess | None:
@@ -133,11 +116,11 @@ class Lattice:
         """Losses within ``reach`` of ε, their masses, and a bound on the Euclidean norm of the masses' error."""
         if not self.parts or epsilon - reach > self._support()[1] * self.step:
             return np.zeros(0), np.zeros(0), 0.0
-        tilt, sum_ = self._around(epsilon)
-        first, last = (sum_.index(end / self.step) for end in (epsilon - reach - self.step, epsilon + reach))
-        losses = self.step * sum_.points(first, last)
-        weights = np.exp(np.minimum(sum_.log_scale - tilt * losses, 700.0))
-        off = float(np.max(weights, initial=0.0)) * (sum_.error * float(np.linalg.norm(sum_.masses)) + sum_.outside)
+        sum_ = self._around(epsilon)
+        first, last = (sum_.index(end) for end in (epsilon - reach - self.step, epsilon + reach))
+        losses = sum_.points.losses(first, last)
+        weights = np.exp(np.minimum(sum_.shape.log_scale - sum_.shape.tilt * losses, 700.0))
+        off = float(np.max(weights, initial=0.0)) * (sum_.error * sum_.norm + sum_.outside)
         return losses, np.clip(weights * sum_.masses[first:last], 0.0, 1.0), off
 
     def matched(self, losses: Floats) -> Floats:
@@ -152,17 +135,20 @@ class Lattice:
             result[places[inside]] = np.maximum(masses[inside] - error, 0.0)
         return result
 
-    def _around(self, epsilon: float) -> tuple[float, Tilted]:
-        """A tilt just below the saddle of ε, and the law tilted by it; kept for reuse.
+    def _around(self, epsilon: float) -> Tilted:
+        """The law tilted just below the saddle of ε, or a kept one whose tilt is nearly as good.
 
         Not above: K may rise like a wall there, and what is tilted beyond it lies far from ε.
         """
+        near = min(self._kept.values(), key=lambda kept: kept.excess(epsilon), default=None) if self.spare else None
+        if near is not None and near.excess(epsilon) <= self.spare:
+            return near
         tilt = math.exp(math.floor(math.log(self._saddle(epsilon)) * FINENESS) / FINENESS)
         if tilt not in self._kept:
-            if len(self._kept) >= TILTS_KEPT:
-                self._kept.clear()
+            while len(self._kept) >= TILTS_KEPT:
+                self._kept.pop(next(iter(self._kept)))
             self._kept[tilt] = self._tilted(tilt)
-        return tilt, self._kept[tilt]
+        return self._kept[tilt]
 
     def _edge(self, epsilon: float) -> tuple[float, float]:
         """No composition at all, or an ε that no finite loss exceeds."""
@@ -199,8 +185,11 @@ class Lattice:
         errors = (part.count * (off + part.astray) for part, (*_, off) in zip(self.parts, moments, strict=True))
         scale_error = math.expm1(min(math.fsum(errors), 700.0))
         origin, stride, parts = self._reduced([masses for _, masses, _ in moments])
-        first, masses, wobble, outside = _composed(parts)
-        return Tilted(origin + stride * first, stride, masses, wobble * ROUND_OFF, outside, log_scale, scale_error)
+        found = _composed(parts)
+        points = Points(self.step, origin + stride * found.first, stride)
+        mean = self.step * (origin + stride * found.mean)
+        shape = Shape(tilt, mean, (self.step * stride) ** 2 * found.variance, log_scale)
+        return Tilted(shape, points, found.masses, found.wobble * ROUND_OFF, found.outside, scale_error)
 
     def _reduced(self, masses: Sequence[Floats]) -> tuple[int, int, list[LatticePart]]:
         """The coarsest lattice that holds the sum: origin, stride, and the tilted steps on it.
@@ -221,14 +210,26 @@ def _scaled(log_scale: float, value: float) -> float:
     return math.exp(log_scale + math.log(value)) if value > 0 else 0.0
 
 
-def _composed(parts: Sequence[LatticePart]) -> tuple[int, Floats, float, float]:
-    """First index and masses of the sum, by transform; their error in units of rounding and Euclidean norm; the mass
-    beyond them.
+class Composed(NamedTuple):
+    """First index and masses of a sum; their error in units of rounding and Euclidean norm; the mass beyond them; about
+    mean and variance.
     """
+
+    first: int
+    masses: Floats
+    wobble: float
+    outside: float
+    mean: float
+    variance: float
+
+
+def _composed(parts: Sequence[LatticePart]) -> Composed:
+    """By transform."""
     means = [float(np.dot(part.masses, part.offsets)) for part in parts]
     centres = [round(mean) for mean in means]
-    middle = round(math.fsum(part.count * mean for part, mean in zip(parts, means, strict=True)))
-    points, outside = _length(parts, means, middle)
+    mean = math.fsum(part.count * mean for part, mean in zip(parts, means, strict=True))
+    middle, variance = round(mean), _variance(parts, means)
+    points, outside = _length(parts, means, middle, math.sqrt(variance))
     shift = sum(part.count * centre for part, centre in zip(parts, centres, strict=True)) - middle
     transformed, wobble = np.ones(points // 2 + 1, dtype=np.complex128), 16 * math.log2(points) + 200
     for part, centre in zip(parts, centres, strict=True):
@@ -237,7 +238,13 @@ def _composed(parts: Sequence[LatticePart]) -> tuple[int, Floats, float, float]:
     # Far from 0 the logarithm is known to a rounding of itself only, and the power multiplies that.
     far = float(np.max(np.abs(transformed[points // 6 :]), initial=0.0))
     wobble += 8 * far * sum(part.count for part in parts)
-    return middle - points // 2, np.roll(fft.irfft(transformed, points), points // 2 + shift), wobble, outside
+    masses = np.roll(fft.irfft(transformed, points), points // 2 + shift)
+    return Composed(middle - points // 2, masses, wobble, outside, mean, variance)
+
+
+def _variance(parts: Sequence[LatticePart], means: list[float]) -> float:
+    steps = zip(parts, means, strict=True)
+    return math.fsum(p.count * float(np.dot(p.masses, (p.offsets - mu) ** 2)) for p, mu in steps)
 
 
 def _powered(offsets: Indices, masses: Floats, count: int, points: int) -> tuple[Complexes, float]:
@@ -268,15 +275,12 @@ def _power(base: Complexes, count: int) -> Complexes:
         base = base * base
 
 
-def _length(parts: Sequence[LatticePart], means: list[float], middle: int) -> tuple[int, float]:
+def _length(parts: Sequence[LatticePart], means: list[float], middle: int, deviation: float) -> tuple[int, float]:
     """A transform length that holds the support, or all of it but a mass of ``ESCAPING`` (Chernoff), and that mass."""
     low = sum(part.count * int(part.offsets[0]) for part in parts)
     high = sum(part.count * int(part.offsets[-1]) for part in parts)
     whole = 2 * max(high - middle, middle - low) + 4
-    variance = math.fsum(
-        p.count * float(np.dot(p.masses, (p.offsets - mu) ** 2)) for p, mu in zip(parts, means, strict=True)
-    )
-    length = max(80 * math.sqrt(variance) + 100, 128)
+    length = max(80 * deviation + 100, 128)
     while length < whole and _escape(parts, means, length / 2) > math.log(ESCAPING):
         length *= 2
     needed = math.ceil(min(length, whole)) | 1

@@ -40,9 +40,10 @@ class Recurrence(Engine):
         return float(low[0]), float(high[0])
 
     def deltas(self, epsilons: Floats) -> tuple[Floats, Floats]:
-        error, rest = self.law.error + self.inexact, 1e-15 + self.inexact
-        low = self.law.delta(epsilons + self.slack) * (1 - error) + self.infinite_mass * (1 - rest)
-        high = self.law.delta(epsilons - self.slack) * (1 + error) + self.infinite_mass * (1 + rest)
+        rest = 1e-15 + self.inexact
+        low, high = self.law.delta(epsilons + self.slack), self.law.delta(epsilons - self.slack)
+        low = low * (1 - self.law.error(low) - self.inexact) + self.infinite_mass * (1 - rest)
+        high = high * (1 + self.law.error(high) + self.inexact) + self.infinite_mass * (1 + rest)
         return np.maximum(low - TINY_MASS, 0.0), np.minimum(high + TINY_MASS * (high > 0), 1.0)
 
 

@@ -33,12 +33,14 @@ class TooManyError(PrecisionError):
         self.ratio = found / most
 
 
-def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int) -> Indices:
-    """Which of the ``rows`` intervals of width ``row`` from 0 on may hold |M| above e^``DEAD`` M(c); ascending."""
+def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int, most: int = MOST_INTERVALS) -> Indices:
+    """Which of the ``rows`` intervals of width ``row`` from 0 on may hold |M| above e^``DEAD`` M(c); ascending. No more
+    than ``most`` are looked at, at any width.
+    """
     doublings = _doublings(laws, row, rows)
     wide = 1 << doublings
-    if -(-rows // wide) > MOST_INTERVALS:
-        raise TooManyError(-(-rows // wide), MOST_INTERVALS, "intervals of a line to look at")
+    if -(-rows // wide) > most:
+        raise TooManyError(-(-rows // wide), most, "intervals of a line to look at")
     first = np.arange(0, rows, wide)
     if len(first) == rows:
         return first
@@ -54,8 +56,8 @@ def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int) 
         first = np.stack([first, first + wide], axis=1).ravel()
         left = np.stack([left, middle], axis=2).reshape(len(laws), -1)
         right = np.stack([middle, right], axis=2).reshape(len(laws), -1)
-        if len(first) > MOST_INTERVALS:
-            raise TooManyError(len(first), MOST_INTERVALS, "intervals of a line alive")
+        if len(first) > most:
+            raise TooManyError(len(first), most, "intervals of a line alive")
 
 
 def _doublings(laws: Sequence[OnLine], row: float, rows: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tightrope.numerics.arrays import Complexes, Floats
 from tightrope.numerics.rounding import ROUND_OFF
-from tightrope.privacy.engines.smoothing.alive import DEAD, TooManyError, alive
+from tightrope.privacy.engines.smoothing.alive import DEAD, MOST_INTERVALS, TooManyError, alive
 from tightrope.privacy.engines.smoothing.nodes import OnLine
 
 Pair = tuple[float, float]
@@ -74,9 +74,10 @@ def smooth_line(c: float, parts: tuple[Part, Part | None], step: float, smooth: 
     """The line through c: of the first part less the second, on nodes of this step, smoothed by ``smooth`` = μ."""
     whole, apart = parts
     rows = math.ceil(REACH / smooth / (step * ROW))
-    live = alive(whole.laws, whole.counts, step * ROW, rows)
+    looked = min(MOST_INTERVALS, most // 4)
+    live = alive(whole.laws, whole.counts, step * ROW, rows, looked)
     if apart is not None:
-        live = np.union1d(live, alive(apart.laws, apart.counts, step * ROW, rows))
+        live = np.union1d(live, alive(apart.laws, apart.counts, step * ROW, rows, looked))
     if len(live) * ROW > most:
         raise TooManyError(len(live) * ROW, most, f"nodes of the line at c={c:.3g} alive")
     starts, along = step * ROW * live.astype(np.float64), np.asarray(step * np.arange(ROW), dtype=np.float64)

@@ -8,6 +8,7 @@ number of losses (``docs/proofs/smoothed.md``). Heavy atoms of a few losses with
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -26,6 +27,7 @@ from tightrope.privacy.engines.smoothing.smooth_line import REACH, Part, SmoothL
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.privacy.laws.composition import Composition
 from tightrope.privacy.laws.interval import Interval, outward
+from tightrope.privacy.laws.law import LossLaw
 
 FINEST = 1e-10
 """Relative gain aimed at."""
@@ -40,6 +42,12 @@ DEAREST = 1 << 27
 MOST_KEPT = 4
 ROUNDED = 1e-9
 """Relative error of ε that explains a bracket beside the largest loss: grids say no more there."""
+FEW_STEPS = 1000
+"""Of so few steps grids say most."""
+INTEGRAL = 2000
+"""The price of a moment that is an integral, in atoms."""
+WIDE_SUM = 1e-7
+"""Relative width of a sum with δ that is good enough where δ is the smaller part."""
 WIDE_ALONE = 1e-6
 """Relative width from which on another engine is asked, too."""
 
@@ -79,30 +87,41 @@ class Smoothed(Engine):
         return Smoothed(reverse, self.instead, Chernoff(reverse))
 
     def delta(self, epsilon: float) -> Interval:
-        low, high = self._alone(epsilon)
-        if high - low <= WIDE_ALONE * high or self._rounded(epsilon, low, high):
-            return low, high
-        try:
-            other = self.instead.delta(epsilon)
-        except PrecisionError:
-            return low, high
-        return max(low, other[0]), min(high, other[1])
+        return self._asked(epsilon, 0.0)
+
+    def beside(self, epsilon: float, size: float) -> Interval:
+        return self._asked(epsilon, size)
+
+    def _asked(self, epsilon: float, size: float) -> Interval:
+        """Of few steps the other engine knows most, and lines are what takes long."""
+        known = self._always(epsilon)
+        ways = (self.instead.delta, self._within)
+        for way in ways if self._few else ways[::-1]:
+            if known[1] - known[0] <= WIDE_SUM * size or self._settled(epsilon, *known):
+                break
+            known = _nearer(known, way, epsilon)
+        return known
+
+    def _settled(self, epsilon: float, low: float, high: float) -> bool:
+        return (
+            high - low <= WIDE_ALONE * high
+            or high - self.total.infinite_mass <= SUBNORMAL
+            or self._rounded(epsilon, low, high)
+        )
 
     def _alone(self, epsilon: float) -> Interval:
-        """Without the other engine; both bounds that always hold where nothing else is known."""
+        """Without the other engine."""
+        low, high = self._always(epsilon)
+        return (low, high) if self._settled(epsilon, low, high) else _nearer((low, high), self._within, epsilon)
+
+    def _always(self, epsilon: float) -> Interval:
+        """Bounds that always hold."""
         if epsilon >= self.total.largest + self.total.slack:
             return self.total.infinite_bounds
         least, most = self.total.infinite_bounds[0], self.ceiling(epsilon)
         if most - self.total.infinite_mass <= SUBNORMAL:
             return least, most
-        least = max(least, self._atoms_alone(epsilon))
-        if self._rounded(epsilon, least, most):
-            return least, most
-        try:
-            low, high = self._within(epsilon)
-        except PrecisionError:
-            return least, most
-        return max(low, least), min(high, most)
+        return max(least, self._atoms_alone(epsilon)), most
 
     def _rounded(self, epsilon: float, low: float, high: float) -> bool:
         """Whether δ, which falls to δ_∞ at the largest loss, is known as well as ε can be told from that loss."""
@@ -121,8 +140,19 @@ class Smoothed(Engine):
         return self.bounds.above(epsilon)
 
     def guess(self, target: float) -> Guess | None:
-        rough = self.bounds.guess(target)
-        return rough and closer(lambda epsilon: self._alone(epsilon)[1], rough, target, self.total.largest)
+        rough, upper = self.bounds.guess(target), self.instead.upper if self._few else self._above
+        try:
+            return rough and closer(upper, rough, target, self.total.largest)
+        except PrecisionError:
+            return rough
+
+    def _above(self, epsilon: float) -> float:
+        return self._alone(epsilon)[1]
+
+    @cached_property
+    def _few(self) -> bool:
+        """Whether the grid is asked first: of few steps with a moment that is an integral, for which lines are dear."""
+        return sum(self.total.counts) <= FEW_STEPS and any(_integral(law) for law in self.total.laws)
 
     def _within(self, epsilon: float) -> Interval:
         """From a deviation below the mean loss on δ; then 1 − δ; towards the mean under Q the reverse direction's δ."""
@@ -202,8 +232,27 @@ class Smoothed(Engine):
 
     def _most(self, relative: float) -> int:
         """Nodes that can be paid for."""
-        price = sum(40 + (len(law.losses) if isinstance(law, Atoms) else 100) for law in self.total.laws)
+        price = sum(40 + self._price(law) for law in self.total.laws)
         return min(MOST_NODES, DEAREST // price) * (MORE_NODES if relative > COARSE else 1)
+
+    def _price(self, law: LossLaw) -> int:
+        """Of a node; that of a moment that is an integral is paid only where grids say little."""
+        if isinstance(law, Atoms):
+            return len(law.losses)
+        return INTEGRAL if self._few and _integral(law) else 100
+
+
+def _integral(law: LossLaw) -> bool:
+    return not isinstance(law, Atoms) and law.flat is None
+
+
+def _nearer(known: Interval, way: Callable[[float], Interval], epsilon: float) -> Interval:
+    """With what one more way says, if it says anything."""
+    try:
+        low, high = way(epsilon)
+    except PrecisionError:
+        return known
+    return max(known[0], low), min(known[1], high)
 
 
 def smoothed(total: Composition, instead: Engine) -> Engine:

@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.linalg.blas import dtbsv
 from scipy.special import logsumexp
 
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.rounding import ROUND_OFF
 
-RESCALE = 1e250
+LOG_ROUNDINGS = 6
+"""Roundings of a mass's logarithm, each relative to it."""
+SLOWEST = 1e-300
+"""What a recurrence is taken to grow by where it ends."""
 STEEP_STEP = 600.0
 MOST_COPIES = 300_000
 """Copies beyond which a transform is faster."""
@@ -32,10 +36,10 @@ class ThreePoint:
     mass: float
     profile: Floats
 
-    @property
-    def error(self) -> float:
-        """Relative error of every δ."""
-        return (13 * self.count + 64) * ROUND_OFF
+    def error(self, found: Floats) -> Floats:
+        """Relative error of each δ: that of the masses, and that of taking them from their logarithms."""
+        logs = -np.log(np.maximum(found, np.finfo(float).tiny))
+        return np.asarray((13 * self.count + 64 + LOG_ROUNDINGS * logs) * ROUND_OFF)
 
     def delta(self, epsilon: Floats) -> Floats:
         """δ(ε) at any ε, shape [n]."""
@@ -71,16 +75,18 @@ def three_point(step: float, masses: tuple[float, float], missing: float, count:
 
 
 def _upper_half(top: float, middle: float, bottom: float, count: int) -> Floats:
-    """Log U_0..U_k up to a common constant: U_n is the mass at loss (k − n)·step."""
-    before, here, scaled = 0.0, 1.0, 0
-    mantissas, exponents = [here], [scaled]
-    for n in range(count):
-        after = (middle * (count - n) * here + bottom * (2 * count - n + 1) * before) / (top * (n + 1))
-        before, here = here, after
-        if here > RESCALE or before > RESCALE:
-            before, here, scaled = before / RESCALE, here / RESCALE, scaled + 1
-        mantissas.append(here)
-        exponents.append(scaled)
-    values = np.array(mantissas)
+    """Log U_0..U_k up to a common constant: U_n is the mass at loss (k − n)·step.
+
+    U spans thousands of orders: it is solved for in powers of two that grow as the recurrence would if its
+    coefficients stood still, and scaling by them is exact.
+    """
+    n = np.arange(count, dtype=np.float64)
+    last, before = middle * (count - n) / (top * (n + 1)), bottom * (2 * count - n + 1) / (top * (n + 1))
+    growth = last / 2 + np.sqrt(last * last / 4 + before)
+    powers = np.rint(np.cumsum(np.append(0.0, np.log2(np.maximum(growth, SLOWEST))))).astype(np.int64)
+    bands = np.ones((3, count + 1), order="F")
+    bands[1, :-1] = -np.ldexp(last, powers[:-1] - powers[1:])
+    bands[2, :-2] = -np.ldexp(before[1:], powers[:-2] - powers[2:])
+    values = dtbsv(2, bands, np.eye(1, count + 1)[0], lower=1, diag=1)
     logs = np.log(values, where=values > 0, out=np.full(count + 1, -np.inf))
-    return np.asarray(logs + math.log(RESCALE) * (np.array(exponents) - scaled))
+    return np.asarray(logs + math.log(2) * (powers - powers.max()))

@@ -24,7 +24,10 @@ def listed_keys(keys: object, by: tuple[str, ...]) -> Keys | None:
     if not all(isinstance(value, Hashable) and not isinstance(value, NESTED) for key in listed for value in key):
         expected = f"a list of {'values' if len(by) == 1 else f'lists of {len(by)} values'}, none of them a list itself"
         raise PlanError("keys", _kind(keys), expected, "say keys = [0, 1]" if len(by) == 1 else 'say keys = [["a", 1]]')
-    return tuple(dict.fromkeys(listed))
+    if len(once := dict.fromkeys(listed)) < len(listed):
+        different = f"different keys, but {len(listed) - len(once)} of {len(listed)} equal others"
+        raise PlanError("keys", _kind(keys), different, "list each group once; 1, 1.0 and true are one")
+    return tuple(once)
 
 
 def _listed(keys: object, by: tuple[str, ...]) -> list[tuple[object, ...]]:

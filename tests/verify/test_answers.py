@@ -1,0 +1,109 @@
+"""Answers that least squares made consistent, checked from the noisy numbers beside them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+import tightrope as tr
+from tests.verify.written import table
+from tightrope.verify.check import checked
+from tightrope.verify.claims import CONFIRMED, REFUTED, Claim, verdict
+
+EDGES = [0, 30, 60, 100]
+ASKED = {
+    "each row a person": (
+        {"person": None},
+        lambda: [
+            tr.count(),
+            tr.histogram("age", edges=EDGES),
+            tr.count(by={"old": "age >= 60"}),
+            tr.histogram("age", edges=EDGES, by={"old": "age >= 60"}, name="both"),
+        ],
+    ),
+    "many divisions": (
+        {"person": None},
+        lambda: [
+            tr.count(),
+            tr.histogram("age", edges=EDGES),
+            *(tr.histogram("age", edges=list(range(first, 100, 7)), name=f"from {first}") for first in range(1, 8)),
+        ],
+    ),
+    "sums": (
+        {"person": None},
+        lambda: [tr.sum("income", between=(0, 1e5)), tr.sum("income", between=(0, 1e5), by="age > 18", name="parts")],
+    ),
+    "rows of a person": (
+        {"person": "person", "rows_per_person": 2},
+        lambda: [tr.count(), tr.histogram("age", edges=EDGES, by={"old": "age >= 60"})],
+    ),
+}
+
+
+@cache
+def released(name: str) -> str:
+    settings, questions = ASKED[name]
+    return (
+        tr.Session(table(), budget=tr.Budget(epsilon=1, delta=1e-6), **settings).plan(questions()).release().to_json()
+    )
+
+
+def of_answers(data: dict[str, Any]) -> list[Claim]:
+    return [claim for claim in checked(json.dumps(data)) if claim.name.startswith("answers ")]
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_was_released_is_confirmed(name):
+    claims = checked(released(name))
+    assert verdict(claims) == CONFIRMED
+    assert len([claim for claim in claims if claim.name.startswith("answers ")]) == 2
+    assert any(claim.name == "consistent[0].variances[1]" and claim.verdict == CONFIRMED for claim in claims)
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("field", ["value", "noisy"])
+def test_a_number_that_was_altered_is_refuted(name, field):
+    data = json.loads(released(name))
+    row = data["answers"][1]["rows"][2]
+    row[field] += (row["upper"] - row["lower"]) / 1000
+    assert verdict(of_answers(data)) == REFUTED
+
+
+def test_all_of_them_moved_together_still_add_up_and_are_not_the_nearest():
+    data = json.loads(released("rows of a person"))
+    total, parts = (answer["rows"] for answer in data["answers"])
+    total[0]["value"] += 1
+    parts[0]["value"] += 1
+    assert [claim.verdict for claim in of_answers(data)] == [CONFIRMED, REFUTED]
+
+
+def test_weights_that_are_not_those_of_the_noise_are_refuted():
+    data = json.loads(released("sums"))
+    stated = float(data["certificate"]["consistent"][0]["variances"][0])
+    data["certificate"]["consistent"][0]["variances"][0] = repr(stated * 1.001)
+    assert verdict(checked(json.dumps(data))) == REFUTED
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data["answers"][1]["rows"].pop(),
+        lambda data: data["answers"][1]["rows"][0].update(lower=data["answers"][1]["rows"][0]["value"] + 1),
+        lambda data: data["answers"][1]["rows"].append(data["answers"][1]["rows"][0]),
+    ],
+    ids=["a group is missing", "a value outside its interval", "a group that stands twice"],
+)
+def test_groups_that_are_not_a_full_table_are_refuted(spoil):
+    data = json.loads(released("each row a person"))
+    spoil(data)
+    assert verdict(checked(json.dumps(data))) == REFUTED
+
+
+def test_answers_that_nobody_gave_are_no_document():
+    data = json.loads(released("sums"))
+    del data["answers"][1]["rows"][0]["noisy"]
+    with pytest.raises(ValueError, match="release result"):
+        checked(json.dumps(data))
