@@ -6,6 +6,10 @@ import os
 
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.chromium import chromium, window
+
+__all__ = ["chromium", "window"]
+
 CALM = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 settings.register_profile("local", deadline=None, max_examples=25, suppress_health_check=CALM)

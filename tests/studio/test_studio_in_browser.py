@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,53 +10,21 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from tests.chromium import Window
 from tests.studio.conftest import Page, table
 from tightrope.ledger import Ledger
 from tightrope.ledger.storage.entry import CHARGED
 
 pytestmark = pytest.mark.browser
-NAMES = "chromium", "chromium-browser", "google-chrome", "chrome"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
-EXACT, LONG = "body[data-state=exact]", 60_000
+EXACT = "body[data-state=exact]"
 HOSTILE = "<img src=x onerror=alert(1)>"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    place = next(filter(None, map(shutil.which, NAMES)), None) or pytest.skip("no Chromium on this machine")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=place, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def window(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a link in a fresh window; nothing may go wrong in its console."""
-    opened, wrong = [], []
-
-    def open_link(link: str, width: int = 1280, scheme: str = "light") -> Any:
-        context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        context.set_default_timeout(LONG)
-        tab = context.new_page()
-        tab.on("pageerror", lambda error: wrong.append(str(error)))
-        tab.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-        tab.goto(link)
-        opened.append(context)
-        return tab
-
-    yield open_link
-    for context in opened:
-        context.close()
-    assert wrong == []
 
 
 def within(tab: Any) -> float:
     return float(tab.locator(".within").first.inner_text().removeprefix("± "))
 
 
-def test_from_a_table_to_a_release(page: Page, window: Callable[..., Any], tmp_path: Path) -> None:
+def test_from_a_table_to_a_release(page: Page, window: Window, tmp_path: Path) -> None:
     tab = window(page.link)
     tab.get_by_role("alert").get_by_text("each row is a person").wait_for()
     assert "#" not in tab.url, "the token is nowhere to be seen"
@@ -108,7 +75,7 @@ def test_from_a_table_to_a_release(page: Page, window: Callable[..., Any], tmp_p
     assert report.value.locator("h1").inner_text() == "visits"
 
 
-def test_it_fits_and_every_field_has_a_name(page: Page, window: Callable[..., Any]) -> None:
+def test_it_fits_and_every_field_has_a_name(page: Page, window: Window) -> None:
     tab = window(page.link, 390)
     tab.get_by_label("A column says whose row it is").check()
     tab.get_by_label("for each").select_option("city")
@@ -122,10 +89,10 @@ def test_it_fits_and_every_field_has_a_name(page: Page, window: Callable[..., An
     assert tab.evaluate(nameless) == 0
 
 
-def test_dark_mode_turns_the_ink_light(page: Page, window: Callable[..., Any]) -> None:
+def test_dark_mode_turns_the_ink_light(page: Page, window: Window) -> None:
     inks = []
     for scheme in ("light", "dark"):
-        tab = window(page.link, scheme=scheme)
+        tab = window(page.link, color_scheme=scheme)
         inks.append(tab.evaluate("getComputedStyle(document.body).color"))
     assert inks == ["rgb(27, 36, 48)", "rgb(231, 234, 238)"]
 
@@ -138,9 +105,7 @@ def test_without_the_token_there_is_nothing(page: Page, chromium: Any) -> None:
     tab.close()
 
 
-def test_a_column_called_like_a_script_is_a_name(
-    pages: Callable[..., Page], window: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_column_called_like_a_script_is_a_name(pages: Callable[..., Page], window: Window, tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({HOSTILE: ["a"]}), tmp_path / "odd.parquet")
     tab = window(pages(tmp_path / "odd.parquet", tmp_path / "plan.toml").link)
     tab.get_by_label("Each row is a person").check()
@@ -150,9 +115,7 @@ def test_a_column_called_like_a_script_is_a_name(
     assert tab.locator("img").count() == 0
 
 
-def test_what_is_incomplete_says_what_is_missing(
-    pages: Callable[..., Page], window: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_what_is_incomplete_says_what_is_missing(pages: Callable[..., Page], window: Window, tmp_path: Path) -> None:
     tab = window(pages(table(tmp_path, ["Oslo"]), tmp_path / "plan.toml").link)
     tab.get_by_label("Each row is a person").check()
     tab.wait_for_selector(EXACT)

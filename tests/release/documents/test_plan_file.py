@@ -95,8 +95,8 @@ def test_keys_of_every_kind(plan):
     text = HEAD + PERSON + BUDGET + COUNT
     several = load(plan(text + 'by = ["k", "x"]\nkeys = { k = [0, 1], x = [0.5, "a"] }')).document.questions()[0]
     assert several.keys == ((0, 0.5), (0, "a"), (1, 0.5), (1, "a"))
-    days = load(plan(text + 'by = "k"\nkeys = [2024-12-31, true, "a", 1]')).document.questions()[0]
-    assert days.keys == ((datetime.date(2024, 12, 31),), (True,), ("a",), (1,))[: len(days.keys)]
+    days = load(plan(text + 'by = "k"\nkeys = [2024-12-31, true, "a", 2]')).document.questions()[0]
+    assert days.keys == ((datetime.date(2024, 12, 31),), (True,), ("a",), (2,))[: len(days.keys)]
 
 
 def test_csv_and_duckdb_settings(plan, tmp_path):

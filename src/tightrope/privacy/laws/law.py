@@ -117,6 +117,11 @@ class LossLaw(ABC):
         return None
 
     @property
+    def integrated(self) -> bool:
+        """Whether each value of its moment is an integral of its own, by quadrature: dear."""
+        return False
+
+    @property
     def inexact(self) -> float:
         """Relative error of the finite masses, beyond a few units in the last place."""
         return 0.0

@@ -26,6 +26,10 @@ class Erased(LossLaw):
     probability: float
 
     @property
+    def integrated(self) -> bool:
+        return self.base.integrated
+
+    @property
     def _kept(self) -> float:
         return 1 - self.probability
 

@@ -36,6 +36,10 @@ class PoissonRemove(LossLaw):
     rate: float
 
     @property
+    def integrated(self) -> bool:
+        return True
+
+    @property
     def infinite_mass(self) -> float:
         return self.rate * self.base.infinite_mass
 
@@ -101,6 +105,10 @@ class PoissonAdd(LossLaw):
 
     base: LossLaw
     rate: float
+
+    @property
+    def integrated(self) -> bool:
+        return True
 
     @property
     def infinite_mass(self) -> float:

@@ -47,6 +47,10 @@ class PoissonGaussian(LossLaw):
     """What lies beyond it counts as infinite loss; only where removing."""
 
     @property
+    def integrated(self) -> bool:
+        return True
+
+    @property
     def infinite_mass(self) -> float:
         return float((1 - self.rate) * special.ndtr(-self.end) + self.rate * special.ndtr(self.mu - self.end))
 

@@ -34,6 +34,10 @@ class Subset(LossLaw):
     rate: float
 
     @property
+    def integrated(self) -> bool:
+        return True
+
+    @property
     def _above(self) -> PoissonRemove:
         """Above 0 the pair is that of removing a record from a Poisson sample."""
         return PoissonRemove(self.base, self.rate)

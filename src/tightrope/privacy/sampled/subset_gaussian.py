@@ -35,6 +35,10 @@ class SubsetGaussian(LossLaw):
     """What lies beyond it counts as infinite loss."""
 
     @property
+    def integrated(self) -> bool:
+        return True
+
+    @property
     def infinite_mass(self) -> float:
         return _line(self, 1.0).cut if self.end < math.inf else 0.0
 

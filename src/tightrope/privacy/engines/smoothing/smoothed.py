@@ -152,7 +152,7 @@ class Smoothed(Engine):
     @cached_property
     def _few(self) -> bool:
         """Whether the grid is asked first: of few steps with a moment that is an integral, for which lines are dear."""
-        return sum(self.total.counts) <= FEW_STEPS and any(_integral(law) for law in self.total.laws)
+        return sum(self.total.counts) <= FEW_STEPS and any(law.integrated for law in self.total.laws)
 
     def _within(self, epsilon: float) -> Interval:
         """From a deviation below the mean loss on δ; then 1 − δ; towards the mean under Q the reverse direction's δ."""
@@ -239,11 +239,7 @@ class Smoothed(Engine):
         """Of a node; that of a moment that is an integral is paid only where grids say little."""
         if isinstance(law, Atoms):
             return len(law.losses)
-        return INTEGRAL if self._few and _integral(law) else 100
-
-
-def _integral(law: LossLaw) -> bool:
-    return not isinstance(law, Atoms) and law.flat is None
+        return INTEGRAL if self._few and law.integrated else 100
 
 
 def _nearer(known: Interval, way: Callable[[float], Interval], epsilon: float) -> Interval:
