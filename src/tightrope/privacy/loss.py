@@ -319,7 +319,9 @@ class PrivacyLoss(Curves):
         return GaussianLimit.of(*((self.remove,) if same else (self.remove, self.add)))
 
     def _caught(self, rate: float) -> tuple[float, float]:
-        found = [tradeoff.true_positive_rate(e.beside, rate, d.infinite_bounds) for d, e in self._directions()]
+        found = [
+            tradeoff.true_positive_rate(e.beside, rate, d.infinite_bounds, e.ceiling) for d, e in self._directions()
+        ]
         return max(low for low, _ in found), max(high for _, high in found)
 
 

@@ -27,10 +27,11 @@ def _fresh(loss: tr.PrivacyLoss) -> tr.PrivacyLoss:
     [
         (TWO, lambda loss: loss.epsilon(1e-6), 20),
         (SUBSETS, lambda loss: loss.epsilon(1e-5), 24),
-        (6 * tr.laplace(scale=0.802).loss.poisson_sample(0.131), lambda loss: loss.tradeoff(0.00707), 24),
+        (6 * tr.laplace(scale=0.802).loss.poisson_sample(0.131), lambda loss: loss.tradeoff(0.00707), 36),
         (54 * tr.gaussian(scale=5.99).loss.poisson_sample(0.00306), lambda loss: loss.tradeoff(0.621), 6),
+        (54 * tr.gaussian(scale=5.99).loss.poisson_sample(0.00306), lambda loss: loss.true_positive_rate(1e-3), 6),
     ],
-    ids=["two", "subsets", "laplace", "far"],
+    ids=["two", "subsets", "laplace", "far", "rare"],
 )
 def test_a_search_takes_few_convolutions_and_lines(
     loss: tr.PrivacyLoss, search: Callable[[tr.PrivacyLoss], float], most: int, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from scipy import optimize
@@ -19,9 +21,12 @@ from tightrope.privacy.laws.interval import Interval
 Bracket = Callable[[float], Interval]
 Key = Callable[[float], float]
 UNIT = 1e-12
-"""ε is sought on the scale of asinh(ε/UNIT): equally fine for small and for large ones."""
+"""Losses below it are not told apart."""
 HIGHEST = 1500.0
 """No least value lies further up: e^ε t is more than one there, whatever t is."""
+NEAR, FAR = 1e-3, 0.1
+"""How well, in places, the least value is found before chords are drawn, and that of a rough bound."""
+RISEN = 1.5
 FIRST = 1e-4
 """First distance of the chords, relative to ε."""
 ROUNDS = 20
@@ -76,33 +81,63 @@ class Least(NamedTuple):
     high: float
 
 
-def least(value: Bracket, start: float, key: Key, floor: float) -> Least:
-    """Of ``value``, sought from ``start`` down to ``floor``; ``key`` rises, and tells values apart on its own scale."""
-    best = _sought(lambda place: key(value(_epsilon(place))[1]), _place(start), _place(floor))
-    return _pinned(value, best, floor)
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Places around an origin: ε = origin + unit · sinh(place), fine beside it and coarse far out."""
+
+    origin: float = 0.0
+    unit: float = UNIT
+
+    def epsilon(self, place: float) -> float:
+        return self.origin + self.unit * math.sinh(place)
+
+    def place(self, epsilon: float) -> float:
+        return math.asinh((epsilon - self.origin) / self.unit)
 
 
-def _epsilon(place: float) -> float:
-    return UNIT * math.sinh(place)
+EVEN = Scale()
+"""Equally fine for small and for large ε."""
 
 
-def _place(epsilon: float) -> float:
-    return math.asinh(epsilon / UNIT)
+def least(value: Bracket, start: float, key: Key, floor: float, rough: Key | None = None) -> Least:
+    """Of ``value``, sought from ``start`` down to ``floor``; ``key`` rises, and tells values apart on its own scale.
+
+    ``rough``: an upper bound of the value that costs little and is least nearby, if one is known. It saves evaluations.
+    """
+    asked = cache(value)
+    scale = EVEN if rough is None else _scale(rough, start, floor)
+    start = start if scale is EVEN else scale.origin
+    return _pinned(asked, _sought(lambda epsilon: key(asked(epsilon)[1]), scale, (start, floor), NEAR), floor)
 
 
-def _sought(height: Callable[[float], float], start: float, floor: float) -> float:
+def _scale(rough: Key, start: float, floor: float) -> Scale:
+    """Where the rough bound is least, and how far from there it rises by half."""
+    origin = _sought(rough, EVEN, (start, floor), FAR)
+    lowest, unit = rough(origin), max(abs(origin), UNIT) * FIRST
+    if not lowest < rough(floor):
+        return EVEN
+    while unit < 1 and max(rough(origin - unit), rough(origin + unit)) < RISEN * lowest:
+        unit *= 2
+    return Scale(origin, unit)
+
+
+def _sought(height: Key, scale: Scale, ends: tuple[float, float], error: float) -> float:
     """The ε of the least height: stride downhill until it rises, then search between."""
-    low, middle, high = _around(height, start, floor)
-    found = optimize.minimize_scalar(height, bounds=(low, high), method="bounded", options={"xatol": 1e-6})
-    return _epsilon(min((middle, float(found.x)), key=height))
+
+    def at(place: float) -> float:
+        return height(scale.epsilon(place))
+
+    low, middle, high = _around(at, *(scale.place(end) for end in (*ends, HIGHEST)))
+    found = optimize.minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": error})
+    return scale.epsilon(min((middle, float(found.x)), key=at))
 
 
-def _around(height: Callable[[float], float], start: float, floor: float) -> tuple[float, float, float]:
+def _around(height: Key, start: float, floor: float, highest: float) -> tuple[float, float, float]:
     """Three places of which the middle is no higher than the others, or the last of them where it falls to the end."""
     lowest = height(start)
     stride = -1.0 if height(start - 1.0) < lowest else 1.0
-    before, middle = start, start
-    while floor < middle < _place(HIGHEST):
+    before, middle = start - stride, start
+    while floor < middle < highest:
         after = max(middle + stride, floor)
         value = height(after)
         if not value < lowest:

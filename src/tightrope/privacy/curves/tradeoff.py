@@ -26,11 +26,15 @@ LOWEST, FAINTEST = -40.0, -744.0
 
 
 def true_positive_rate(
-    delta_beside: Callable[[float, float], Interval], rate: float, infinite_mass: Interval
+    delta_beside: Callable[[float, float], Interval],
+    rate: float,
+    infinite_mass: Interval,
+    ceiling: Callable[[float], float],
 ) -> Interval:
     """Bounds on inf_ε δ(ε) + e^ε·rate, to full relative accuracy; the sum is convex in γ = e^ε.
 
     ``delta_beside`` is asked for δ(ε) and told what is added to it: where δ does not count, it need not be known.
+    ``ceiling`` is an upper bound on δ(ε) that costs little.
     """
     if rate == 0:
         return infinite_mass
@@ -41,7 +45,7 @@ def true_positive_rate(
         return math.nextafter(low + least_added, 0.0), math.nextafter(high + added, math.inf)
 
     top = -math.log(rate)
-    found = least(caught, top, math.log, LOWEST)
+    found = least(caught, top, math.log, LOWEST, lambda epsilon: ceiling(epsilon) + weighed(epsilon, rate)[1] - rate)
     low = found.low
     if low < found.high * (1 - WIDE_BOUND):
         low = max(low, _below(caught, found.epsilon, top))
