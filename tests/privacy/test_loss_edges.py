@@ -47,3 +47,14 @@ def test_epsilon(name, count):
         assert 0 <= lower <= upper
         if math.isfinite(upper):
             assert loss.delta(upper) <= delta * (1 + 1e-12) + math.ulp(0.0)
+
+
+@pytest.mark.parametrize("more", [5e-324, 1e-320, 1e-300, 1e-200, 1e-30])
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("name", ["laplace", "triple", "discrete laplace", "truncated laplace", "bounded range"])
+def test_no_epsilon_is_beyond_the_largest_finite_loss(name, count, more):
+    """The search ended some roundings above it: 1.0000000000000056 at δ = 1e-320 where 1 is true at δ = 0."""
+    loss = count * LOSSES[name]
+    lost = loss.delta(1e6)
+    reach = max(total.largest + total.slack for total in (loss.remove, loss.add))
+    assert loss.epsilon(lost + max(more, 2 * math.ulp(lost))) <= math.nextafter(reach, math.inf)

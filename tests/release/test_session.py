@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -218,6 +219,20 @@ def test_pure_privacy_is_exact(visits, rows):
     assert plan.loss.infinite_mass == plan.loss.delta(1.0) == 0 < plan.loss.delta(0.9)
     certificate = plan.release().certificate
     assert 0.99 < certificate["epsilon"] <= 1 and certificate["delta"] == 0
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "many"),
+    [("3", "1e-8", 1), ("0.7", "1e-12", 1), ("0.1", "1e-12", 1), ("1", "1e-320", 1), ("5.173", "1e-12", 2)],
+)
+def test_what_is_promised_is_never_above_what_was_asked_for(visits, epsilon, delta, many):
+    """It said epsilon 3.01 where 3 was asked for and kept: ε was sought anew, and ends some roundings above."""
+    plan = session(visits, budget=tr.Budget(epsilon=epsilon, delta=delta), rows_per_person=1).plan(
+        [tr.count(name=f"count {i}") for i in range(many)]
+    )
+    stated = plan.to_data()
+    assert Fraction(stated["epsilon_exact"]) <= Fraction(epsilon)
+    assert f"epsilon {float(epsilon):.3g} " in str(plan) or many > 1
 
 
 def test_a_delta_that_protects_nobody_is_refused_and_a_large_one_is_warned_of(visits):

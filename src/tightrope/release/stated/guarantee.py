@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from tightrope.certificates.budget import Budget, at_most
 from tightrope.certificates.printable import printable
 from tightrope.certificates.words.explained import Attack
 
 if TYPE_CHECKING:
-    from tightrope.certificates.budget import Budget
     from tightrope.privacy.loss import PrivacyLoss
     from tightrope.release.questions.tasks import Person
 
@@ -28,9 +28,8 @@ def attacker(loss: PrivacyLoss, person: Person) -> str:
 
 def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
     """ε at the stated δ, η, attack success: rounded to the private side, and as exact decimal strings."""
-    delta = float(budget.delta)
-    proven = math.nextafter(delta, 0.0) if Decimal(delta) > budget.delta else delta
-    epsilon, eta = loss.epsilon(proven), loss.total_variation()
+    delta, proven = float(budget.delta), at_most(budget.delta)
+    epsilon, eta = _least(loss, budget, proven), loss.total_variation()
     return {
         "epsilon": epsilon,
         "epsilon_exact": str(Decimal(epsilon)),
@@ -40,6 +39,12 @@ def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
         "total_variation_exact": str(Decimal(eta)),
         "attack_success": attack_success(loss),
     }
+
+
+def _least(loss: PrivacyLoss, budget: Budget, delta: float) -> float:
+    """ε at δ, never above what was asked for and is kept: a search for it ends some roundings above."""
+    kept = [epsilon for epsilon, most in budget.rounded if most <= delta and loss.delta(epsilon) <= most]
+    return min([loss.epsilon(delta), *kept])
 
 
 def neighbours_data(person: Person) -> Mapping[str, Any]:
