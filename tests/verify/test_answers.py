@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -55,6 +56,24 @@ def of_answers(data: dict[str, Any]) -> list[Claim]:
     return [claim for claim in checked(json.dumps(data)) if claim.name.startswith("answers ")]
 
 
+def moved(row: dict[str, Any], by: float, fields: Sequence[str] = ("value", "lower", "upper")) -> None:
+    for field in fields:
+        row[field] += by
+
+
+def rename(answer: dict[str, Any], name: str) -> None:
+    (old,) = answer["by"]
+    answer["by"] = [name]
+    for row in answer["rows"]:
+        row[name] = row.pop(old)
+
+
+def spoilt(change: Callable[[dict[str, Any]], object]) -> str:
+    data = json.loads(released("each row a person"))
+    change(data)
+    return verdict(checked(json.dumps(data)))
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_what_was_released_is_confirmed(name):
     claims = checked(released(name))
@@ -64,19 +83,19 @@ def test_what_was_released_is_confirmed(name):
 
 
 @pytest.mark.parametrize("name", ASKED)
-@pytest.mark.parametrize("field", ["value", "noisy"])
-def test_a_number_that_was_altered_is_refuted(name, field):
+@pytest.mark.parametrize("fields", [["value", "lower", "upper"], ["noisy"]])
+def test_a_number_that_was_altered_is_refuted(name, fields):
     data = json.loads(released(name))
     row = data["answers"][1]["rows"][2]
-    row[field] += (row["upper"] - row["lower"]) / 1000
+    moved(row, (row["upper"] - row["lower"]) / 1000, fields)
     assert verdict(of_answers(data)) == REFUTED
 
 
 def test_all_of_them_moved_together_still_add_up_and_are_not_the_nearest():
     data = json.loads(released("rows of a person"))
     total, parts = (answer["rows"] for answer in data["answers"])
-    total[0]["value"] += 1
-    parts[0]["value"] += 1
+    moved(total[0], 1)
+    moved(parts[0], 1)
     assert [claim.verdict for claim in of_answers(data)] == [CONFIRMED, REFUTED]
 
 
@@ -97,9 +116,24 @@ def test_weights_that_are_not_those_of_the_noise_are_refuted():
     ids=["a group is missing", "a value outside its interval", "a group that stands twice"],
 )
 def test_groups_that_are_not_a_full_table_are_refuted(spoil):
-    data = json.loads(released("each row a person"))
-    spoil(data)
-    assert verdict(checked(json.dumps(data))) == REFUTED
+    assert spoilt(spoil) == REFUTED
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data["answers"][0]["rows"][0].update(lower=data["answers"][0]["rows"][0]["value"]),
+        lambda data: data["answers"][0]["rows"][0].update(upper=1e308),
+        lambda data: data["answers"][0]["error"].update(half_width_95=1.0),
+        lambda data: data["certificate"].update(consistent=[]),
+        lambda data: data["certificate"].pop("consistent"),
+        lambda data: data["answers"].insert(0, {**data["answers"][0], "rows": []}),
+        lambda data: rename(data["answers"][1], "other"),
+    ],
+    ids=["shrunk", "wide", "another width", "none is moved", "no word of it", "twice", "another column"],
+)
+def test_answers_that_contradict_themselves_are_refuted(spoil):
+    assert spoilt(spoil) == REFUTED
 
 
 def test_answers_that_nobody_gave_are_no_document():

@@ -97,14 +97,14 @@ class PublicTablePart(Part, frozen=True, kw_only=True):
 class Consistent(Part, frozen=True, kw_only=True):
     """Answers about the same rows, made consistent by weighted least squares on what was released.
 
-    ``divided_by`` says for each answer what each of its key columns divides the rows by: where two answers have the
-    same, their groups agree. Where they share the "total" alone, all key columns of an answer are one such division.
+    ``divided_by`` numbers for each answer the divisions of the rows that its key columns are: where two answers have
+    the same, their groups agree. Where they share the "total" alone, all key columns of an answer are one division.
     ``variances`` of the noise, in squared units of the answers' common step, are the weights: one over them.
     """
 
     answers: Annotated[tuple[str, ...], Meta(min_length=2)]
     shared: Literal["groups", "total"]
-    divided_by: tuple[tuple[str, ...], ...]
+    divided_by: tuple[tuple[Natural, ...], ...]
     variances: tuple[Decimal, ...]
     statement: str
 

@@ -302,7 +302,9 @@ class PrivacyLoss(Curves):
         else:
             found = settled(lambda e: self._interval(e)[end], delta, near, private=private)
         if private:  # a search by factors near 1 ends within a few roundings; no finite loss is beyond the largest
-            found = min(found, max(_beside(total.largest, total.slack, private=True) for total, _ in self._directions()))
+            found = min(
+                found, max(_beside(total.largest, total.slack, private=True) for total, _ in self._directions())
+            )
         if math.isfinite(found):
             self._told(np.array([found]))
         return found if private else min(found, sys.float_info.max)  # finite, though no double holds it

@@ -82,6 +82,7 @@ def prepared(
         requests = [task.request for task in draft.tasks]
         with turn, table.snapshot(requests) as rows:
             exact = [rows.collect(request) for request in requests]
+        _fit_nothing(draft, exact)
         yield lambda: answer(exact)
 
     return read
@@ -132,6 +133,16 @@ def _consistent(
         for question in map(named.__getitem__, one.joined.answers):
             keyed = zip(drawn[question], records[question.name], strict=True)
             yield question, [{**dict(zip(question.columns, key, strict=True)), **record} for key, record in keyed]
+
+
+def _fit_nothing(draft: Draft, exact: Sequence[Grouped]) -> None:
+    """Least squares between zeros at the keys that were counted: what would fail there fails before it is paid for."""
+    fitted = draft.fitted()
+    joined = {name for one in fitted for name in one.joined.answers}
+    counted = zip(draft.tasks, exact, strict=True)
+    zeros = {one: dict.fromkeys(own.keys, 0) for task, own in counted for one in task.questions if one.name in joined}
+    for _ in _consistent(fitted, zeros):
+        pass
 
 
 def _left_over(task: Task, noises: Sequence[Noise], exact: Grouped, shown: list[Group]) -> list[Group]:

@@ -38,7 +38,7 @@ def _near(part: dict[str, Any]) -> bool:
 class Numbers(NamedTuple):
     """One answer: what divides its rows, and by group the number as it was drawn and as it was answered."""
 
-    axes: tuple[str, ...]
+    axes: tuple[int, ...]
     drawn: dict[tuple[str, ...], float]
     fitted: dict[tuple[str, ...], float]
     variance: float
@@ -48,11 +48,11 @@ class Numbers(NamedTuple):
         """How large they are together."""
         return math.fsum(map(abs, (*self.drawn.values(), *self.fitted.values())))
 
-    def values(self, axis: str) -> Iterator[str]:
+    def values(self, axis: int) -> Iterator[str]:
         """All values of one of its axes; none of another."""
         return (cell[self.axes.index(axis)] for cell in self.drawn if axis in self.axes)
 
-    def summed(self, axes: Sequence[str]) -> dict[tuple[str, ...], float]:
+    def summed(self, axes: Sequence[int]) -> dict[tuple[str, ...], float]:
         """Its answered numbers by these of its axes."""
         found: dict[tuple[str, ...], list[float]] = {}
         for cell, value in self.fitted.items():
@@ -62,11 +62,22 @@ class Numbers(NamedTuple):
 
 
 def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
-    """Of each set of answers that least squares made consistent: that they are, and are nearest to what was drawn."""
+    """That values lie in their intervals; of each set of answers that least squares made consistent: that they are, and
+    are nearest to what was drawn.
+    """
     answers = {one["name"]: one for one in data["answers"]}
-    for part in data["certificate"].get("consistent", []):
+    if len(answers) < len(data["answers"]):
+        raise BrokenError("two answers of one name")
+    consistent = data["certificate"].get("consistent", [])
+    fitted = {name for part in consistent for name in part["answers"]}
+    outside = [name for name, one in answers.items() if not all(map(_inside, one["rows"]))]
+    yield fact("answers: values outside of their intervals", outside, [])
+    moved = [name for name, one in answers.items() if any("noisy" in row for row in one["rows"]) != (name in fitted)]
+    yield fact("answers: moved, and not by what the certificate says", moved, [])
+    for part in consistent:
         named = ", ".join(map(ascii, part["answers"]))
         numbers = [_numbers(answers[name], part, place) for place, name in enumerate(part["answers"])]
+        _named_alike([answers[name] for name in part["answers"]], part)
         if any(
             len({frozenset(one.values(axis)) for one in numbers if axis in one.axes}) > 1 for axis in _axes(numbers)
         ):
@@ -75,7 +86,13 @@ def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
         yield _judged(f"answers {named}", "nearest to what was drawn", _nearest(numbers))
 
 
-def _axes(numbers: Sequence[Numbers]) -> list[str]:
+def _inside(row: dict[str, Any]) -> bool:
+    """Whether an answer lies between its ends; one that is withheld has no value."""
+    value = row.get("value")
+    return value is None or bool(row["lower"] <= value <= row["upper"])
+
+
+def _axes(numbers: Sequence[Numbers]) -> list[int]:
     return list(dict.fromkeys(axis for one in numbers for axis in one.axes))
 
 
@@ -83,13 +100,29 @@ def _judged(name: str, words: str, holds: bool) -> Claim:
     return Claim(name, words, "computed again from the noisy numbers", CONFIRMED if holds else REFUTED)
 
 
+def _named_alike(answers: Sequence[dict[str, Any]], part: dict[str, Any]) -> None:
+    """Raises ``BrokenError`` where key columns of two names are one division of the rows."""
+    named: dict[int, str] = {}
+    for answer, own in zip(answers, part["divided_by"], strict=True):
+        columns = answer["by"] if part["shared"] == "groups" else [json.dumps(answer["by"])] * len(own)
+        if any(named.setdefault(axis, name) != name for axis, name in zip(own, columns, strict=True)):
+            raise BrokenError("columns of two names that divide the same rows by the same groups")
+
+
+def _wide(answer: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Whether an interval is as wide as the answer says that all of them are."""
+    half, size = answer["error"]["half_width_95"], abs(row["value"])
+    ends = (row["value"] - row["lower"], row["upper"] - row["value"])
+    return all(abs(end - half) <= ROUNDED_SUMS * (half + size) for end in ends)
+
+
 def _numbers(answer: dict[str, Any], part: dict[str, Any], place: int) -> Numbers:
     axes, drawn, fitted = tuple(part["divided_by"][place]), {}, {}
     for row in answer["rows"]:
         key = [row[name] for name in answer["by"]]
         cell = tuple(map(json.dumps, key if part["shared"] == "groups" else [key] if key else []))
-        if len(cell) != len(axes) or cell in drawn or not row["lower"] <= row["value"] <= row["upper"]:
-            raise BrokenError("an answer whose groups are not those that its certificate says, or beside its interval")
+        if len(cell) != len(axes) or cell in drawn or not _wide(answer, row):
+            raise BrokenError("an answer whose groups or intervals are not those that it says")
         drawn[cell], fitted[cell] = float(row["noisy"]), float(row["value"])
     if len(drawn) != math.prod(len({cell[axis] for cell in drawn}) for axis in range(len(axes))):
         raise BrokenError("an answer that lacks a group: parts without it add up to no total")

@@ -47,8 +47,8 @@ NEIGHBOURS = table({
     "rows_per_group": COUNT, "groups_per_person": COUNT, "statement": word,
 })  # fmt: skip
 CONSISTENT = table({
-    "answers": many(word, 2, 100), "shared": among("groups", "total"), "divided_by": many(many(word, 0, 100), 2, 100),
-    "variances": many(SQUARE, 2, 100), "statement": word,
+    "answers": many(word, 2, 100), "shared": among("groups", "total"),
+    "divided_by": many(many(whole(0, 1 << 20), 0, 100), 2, 100), "variances": many(SQUARE, 2, 100), "statement": word,
 })  # fmt: skip
 RELEASE = table(
     {

@@ -35,10 +35,14 @@ LISTED = {
     "flag": [FLAGS, [True, False], [True]],
     "state": [STATES, ["a"], ["a", "b", "", "A", None, "d", "c"]],
     "number": [[1, 2, 3], [1, 2, 3, None], [2]],
+    "flag 2": [FLAGS, [True, False]],
+    "state 2": [STATES, ["a", "b", "c", "zz"]],
+    "large": [[2**53], [2**53, 2**53 + 1]],
 }
 CONDITIONS = [
     None, None, "state in ['a', 'b']", "flag is not None", "number in [1, 2]", "state in ['a'] and number in [1, 2, 3]",
     "flag", "age > 0 or flag", "not (state in ['a'])", "number in [1, 2] or state in ['a']", "flag in [True]",
+    "column('state 2') in ['a', 'b', 'c']", f"large in [{2.0**53!r}]", f"large in [{2**53}]", "number in [1.0, 2.0]",
 ]  # fmt: skip
 
 
@@ -65,11 +69,10 @@ def drawn(draw: random.Random) -> tuple[tr.Session, list[tr.Question]]:
 
 def agrees(joined: Joined, truth: dict[str, dict[tuple[object, ...], int]], draw: random.Random) -> bool:
     """Whether least squares, with any weights, leave what is exact as it is."""
-    labels = tuple(joined.axes)
-    own = tuple(frozenset(map(labels.index, one)) for one in joined.own)
+    own = tuple(map(frozenset, joined.own))
     weights = tuple(Fraction(draw.randint(1, 9)) for _ in own)
     fitted = Fitted(joined, ())
-    fitted.__dict__["squares"] = Squares(tuple(map(len, joined.axes.values())), own, weights)
+    fitted.__dict__["squares"] = Squares(tuple(map(len, joined.axes)), own, weights)
     tables = [fitted._table(place, truth[name]) for place, name in enumerate(joined.answers)]
     return all((one == other).all() for one, other in zip(tables, fitted.squares.fitted(tables), strict=True))
 

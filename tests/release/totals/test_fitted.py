@@ -13,6 +13,7 @@ import pytest
 import tightrope as tr
 from tightrope.mechanisms.integer.widened import Widened
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
+from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.release.totals.fitted import Fitted
 from tightrope.release.totals.spread import spread
 from tightrope.release.totals.squares import Squares, blank
@@ -154,3 +155,11 @@ def test_intervals_hold_the_truth_in_95_percent_of_releases_and_narrower_ones_do
         for name, over in covered(fitted, RUNS).items():
             assert np.mean(over <= 1) >= 0.95 - 7 * deviation, name
             assert np.mean(over <= 0.75) < 0.95 - 7 * deviation, name
+
+
+@pytest.mark.parametrize(("last", "weight"), [(5, Fraction(4, 3)), (3, Fraction(7, 5)), (4, Fraction(1, 3))])
+def test_the_largest_error_is_inside_where_it_is_likely(last, weight):
+    """The half-width was cut to the largest error, rounded to nearest: 4.199999999999999 where |Z| is 21/5 at times."""
+    noise = Widened(NoiseTable.from_probabilities([1.0] * (last + 1)), 1)
+    half = Fraction(spread(frozenset({(noise, weight, 1)})).half)
+    assert sum(abs(k) * weight <= half for k in range(-last, last + 1)) >= 0.95 * (2 * last + 1)

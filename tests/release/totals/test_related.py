@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
+from tightrope.release.totals.fitted import Fitted
 from tightrope.release.totals.related import BOUNDED, DISCOVERED
 
 FLAGS = [True, False, None]
@@ -28,11 +29,15 @@ def table() -> pd.DataFrame:
         "number": pd.array(rng.choice([1, 2, 3, None], rows), dtype="Int64"),
         "day": pd.to_datetime(rng.choice(["2024-01-31", "2024-07-01", "1677-09-22", "NaT"], rows)),
         "x": rng.choice([1.0, 2.5, math.nan, 1e9, -math.inf], rows),
+        "flag 2": pd.array(rng.choice([True, False, None], rows, p=[0.1, 0.1, 0.8]), dtype="boolean"),
+        "state 2": rng.choice(["a", "b", "c", "zz", None], rows),
+        "large": pd.array(rng.choice([2**53, 2**53 + 1, 2**53 + 2], rows), dtype="Int64"),
     })  # fmt: skip
 
 
 TABLE = table()
 WIDER, EITHER = "state in ['a', 'b', 'z']", "state in ['a', 'b'] or age > 3"
+IN_DOUBLES = f"large in [{2.0**53!r}]"
 IN_STATES = "state in ['a', 'b', 'c']"
 EACH_ROW = {
     "parts of a range": [tr.count(), tr.histogram("age", edges=[0, 18, 65])],
@@ -62,6 +67,12 @@ EACH_ROW = {
     "what is missing is left out": [
         tr.count(where="flag is not None"),
         tr.count(by="flag", keys=[True, False], where="flag is not None"),
+    ],
+    "columns that are called like one another": [
+        tr.count(where="flag is not None"),
+        tr.count(by="flag", keys=[True, False], where="flag is not None", name="two"),
+        tr.count(by="flag", keys=FLAGS, where="flag is not None", name="three"),
+        tr.count(by="flag 2", keys=FLAGS, where="flag is not None", name="other"),
     ],
     "three levels": [
         tr.count(),
@@ -135,7 +146,12 @@ APART = {
     "the missing key is not listed": (
         (None, None),
         [tr.count(), tr.count(by="flag", keys=[True, False])],
-        "where='flag in [...]'",
+        "where='flag is not None'",
+    ),
+    "whole numbers beside numbers, which are compared in doubles": (
+        (None, None),
+        [tr.count(where=IN_DOUBLES), tr.count(by="large", keys=[2**53], where=IN_DOUBLES)],
+        "rows of other groups",
     ),
     "discovered": ((None, None), [tr.count(), tr.count(by="state")], DISCOVERED),
     "no full grid": (
@@ -268,3 +284,21 @@ def test_wanted_accuracy_takes_less_of_the_budget():
     alone = session(None).plan([tr.count(), tr.count(by="flag", keys=[True, False])], within={"count": 60})
     assert fitted.share < alone.share
     assert fitted.accuracies()[0].at(1)["half_width_95"] <= 60
+
+
+@pytest.mark.parametrize("keys", [[True], [1.5]])
+def test_no_condition_is_recommended_that_would_not_do(keys):
+    by = "flag" if keys == [True] else "x"
+    plan = session(None).plan([tr.count(), tr.count(by=by, keys=keys)])
+    (note,) = [note for note in plan.to_data()["answers"][1]["notes"] if "not made to add up" in note]
+    assert note.endswith("rows of other groups count there")
+
+
+def test_what_least_squares_cannot_do_fails_before_it_is_paid_for(monkeypatch):
+    """It failed after the charge where two divisions had taken each other's name."""
+    opened = session(None)
+    plan = opened.plan([tr.count(), tr.count(by="flag", keys=FLAGS)])
+    monkeypatch.setattr(Fitted, "_cell", lambda *_: {}["no such key"])
+    with pytest.raises(KeyError):
+        plan.release()
+    assert opened.spent["share"] == "0"

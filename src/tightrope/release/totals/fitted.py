@@ -49,10 +49,8 @@ class Fitted:
     @cached_property
     def squares(self) -> Squares:
         """The arithmetic, on axes by their places."""
-        labels = tuple(self.joined.axes)
-        own = tuple(frozenset(map(labels.index, axes)) for axes in self.joined.own)
-        sizes = tuple(len(values) for values in self.joined.axes.values())
-        return Squares(sizes, own, tuple(map(Fraction, self.variances)))
+        own = tuple(map(frozenset, self.joined.own))
+        return Squares(tuple(map(len, self.joined.axes)), own, tuple(map(Fraction, self.variances)))
 
     @cached_property
     def spreads(self) -> dict[str, Spread]:
@@ -102,11 +100,11 @@ class Fitted:
         """Where a key lies: on each axis that its answer has."""
         own = self.joined.own[place]
         entries = dict(zip(own, key if self.joined.shared == "groups" else (key,), strict=False))
-        return tuple(self._places[label][entries[label]] if label in entries else 0 for label in self.joined.axes)
+        return tuple(places[entries[axis]] if axis in entries else 0 for axis, places in enumerate(self._places))
 
     @cached_property
-    def _places(self) -> dict[str, dict[object, int]]:
-        return {label: {value: at for at, value in enumerate(values)} for label, values in self.joined.axes.items()}
+    def _places(self) -> tuple[dict[object, int], ...]:
+        return tuple({value: at for at, value in enumerate(values)} for values in self.joined.axes)
 
     def data(self) -> dict[str, Any]:
         """For the certificate."""

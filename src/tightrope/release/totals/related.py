@@ -26,14 +26,15 @@ TOO_MANY = "together they have too many groups or key columns"
 class Joined:
     """Answers about the same rows, by name. ``shared``: "groups" agree wherever they overlap, or only the "total" does.
 
-    ``axes`` are what they divide the rows by, with all values of each; ``own`` says which of them each answer has: one
-    a key column, or, where they share the total alone, one for its whole key.
+    ``axes`` are what they divide the rows by: all values of each. ``own`` says which of them each answer has, by their
+    places (no text tells them apart: columns may be called anything): one a key column, or, where they share the total
+    alone, one for its whole key.
     """
 
     answers: tuple[str, ...]
     shared: Literal["groups", "total"]
-    axes: Mapping[str, tuple[object, ...]]
-    own: tuple[tuple[str, ...], ...]
+    axes: tuple[tuple[object, ...], ...]
+    own: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +133,19 @@ def _nested(total: _Side, parts: _Side) -> bool:
 def _joined(own: list[_Side]) -> Joined:
     answers = tuple(side.name for side in own)
     if not own[0].free:
-        whole = {f"all groups of {side.name}": side.question.keys for side in own if side.question.keys}
-        each = tuple((f"all groups of {side.name}",) if side.question.keys else () for side in own)
-        return Joined(answers, "total", whole, each)
-    labels: dict[Axis, str] = {}
+        divided = [side for side in own if side.question.keys]
+        each = tuple((divided.index(side),) if side in divided else () for side in own)
+        return Joined(answers, "total", tuple(tuple(side.question.keys or ()) for side in divided), each)
+    places: dict[Axis, int] = {}
     for axis in (axis for side in own for axis in side.axes or ()):
-        if axis not in labels:
-            same = sum(str(axis.term) == str(other.term) for other in labels)
-            labels[axis] = f"{axis.term} {same + 1}" if same else str(axis.term)
-    values = {label: tuple(axis.values) for axis, label in labels.items()}
-    return Joined(answers, "groups", values, tuple(tuple(labels[a] for a in side.axes or ()) for side in own))
+        places.setdefault(axis, len(places))
+    values = tuple(tuple(axis.values) for axis in places)
+    return Joined(answers, "groups", values, tuple(tuple(places[a] for a in side.axes or ()) for side in own))
 
 
 def _small(joined: Joined) -> bool:
-    sizes = {label: len(values) for label, values in joined.axes.items()}
-    groups = sum(math.prod(sizes[label] for label in own) for own in joined.own)
+    sizes = list(map(len, joined.axes))
+    groups = sum(math.prod(sizes[axis] for axis in own) for own in joined.own)
     return groups <= MOST_JOINED and len(sizes) <= MOST_AXES and max(map(len, joined.own)) <= MOST_COLUMNS
 
 
@@ -172,6 +171,5 @@ def _why(total: _Side, parts: _Side) -> str:
         return TOO_MANY if total.free or not total.axes else BOUNDED
     loose = [axis for axis in parts.axes if not axis.whole and axis not in total.axes]
     if loose:
-        listed = printable(str(loose[0].term))
-        return f"rows of other groups count there; where='{listed} in [...]' with that list in both leaves them out"
+        return "; ".join(filter(None, ("rows of other groups count there", loose[0].remedy)))
     return BOUNDED if not total.free else "they list other groups"

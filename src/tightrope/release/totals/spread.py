@@ -71,7 +71,7 @@ def spread(terms: frozenset[Noisy]) -> Spread:
     if lost > MOST_LOST or not held[-1] >= 1 - OUTSIDE:
         return Spread(math.inf, math.inf, worst)
     half = float(np.searchsorted(held, 1 - OUTSIDE)) * step + slack
-    return Spread(min(half * (1 + FLOATS), worst), float(places @ sums) * step, worst)
+    return Spread(min(half, worst) * (1 + FLOATS), float(places @ sums) * step, worst)
 
 
 def _on_grid(noise: Widened, scale: float, points: int) -> Floats:

@@ -62,7 +62,10 @@ def folded(cells: Cells, window: Window, step: float) -> Folded:
     below = cells.upper <= window.low
     if not (above.any() or below.any()):
         return Folded(cells, 0.0, 0.0, -math.inf, math.inf)
-    ends = float(np.max(cells.upper[below], initial=-math.inf)), float(np.min(cells.lower[above], initial=math.inf))
+    bottom = float(np.max(cells.upper[below], initial=-math.inf))
+    top = float(np.min(cells.lower[above], initial=math.inf))
+    # The next atom may be far beyond the window: the chord from any place up to it holds all that is folded.
+    ends = bottom, min(top, math.ceil(window.high / step) * step) if above.any() else top
     less, more = math.fsum(cells.p[below]), math.fsum(cells.p[above])
     kept = min(more, math.fsum(cells.q[above]) * math.exp(min(ends[1], 700.0)) * (1 - ROUNDED_SUMS))
     atoms = [(end, mass) for end, mass in zip(ends, (less, kept), strict=True) if mass > 0]
@@ -128,13 +131,14 @@ class Gained:
     below: float
 
     def at(self, epsilon: float, high: float) -> float:
-        """What δ(ε) ≤ ``high`` can have gained: paths with a loss above the top and a sum of the others below ε − top;
-        and a part of δ itself by losses from below.
+        """What δ(ε) ≤ ``high`` can have gained: paths with a loss above the top and a sum of the others below ε − top,
+        those that went to ∞ for rounding's sake; and a part of δ itself by losses from below.
         """
         folds = self.above > 0
         rest = epsilon - np.where(folds, self.tops, 0.0)
         chances = np.exp(np.minimum(np.min(self.others + self.rates[:, None] * rest, axis=0), 0.0))
-        return (float(np.dot(self.above[folds], chances[folds])) + self.below * high) * (1 + 1e-9)
+        lost = 2 * ROUNDED_SUMS * float(np.sum(self.above))
+        return (float(np.dot(self.above[folds], chances[folds])) + lost + self.below * high) * (1 + 1e-9)
 
 
 def _rare(cells: Sequence[Cells], counts: Sequence[int]) -> float:
