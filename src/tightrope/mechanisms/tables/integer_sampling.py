@@ -43,7 +43,7 @@ class TableSampler:
         """Overwrite one block that fits the cache; draws beyond the table go on in the tail."""
         self.head.fill(out, randomness, loop)
         if self.block is not None:
-            escaped = np.flatnonzero(np.abs(out) == self.reach)
+            escaped = np.flatnonzero((out == self.reach) | (out == -self.reach))
             out[escaped] += np.sign(out[escaped]) * self._further(self.block, len(escaped), randomness)
 
     def _further(self, block: Choice, size: int, randomness: Source) -> NDArray[np.int64]:
