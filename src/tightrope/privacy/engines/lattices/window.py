@@ -162,6 +162,9 @@ def _moments(losses: Sequence[tuple[Floats, Floats]], counts: Sequence[int]) -> 
 
 
 def _log_moment(lower: Floats, p: Floats, rates: Floats) -> Floats:
+    """−∞ for a law whose losses are all infinite."""
+    if not len(p):
+        return np.full(len(rates), -math.inf)
     exponents = np.log(p) - rates[:, None] * lower
     top = np.max(exponents, axis=1)
     return np.asarray(top + np.log(np.sum(np.exp(exponents - top[:, None]), axis=1)))
