@@ -111,11 +111,11 @@ def test_types_are_for_partitions_alone(folder):
 
 
 KINDS = {
-    "number": (["1e3", "-.5", "inf", "nan", "1_000", " 1", "٣"], {1000.0, -0.5, float("inf"), None}),
-    "boolean": (["true", "1", "False", "0"], {True, False, None}),
+    "number": (["1e3", "-.5", "inf", "nan", "1_000", " 1", "٣"], {1000.0, -0.5, 1.0, float("inf"), None}),
+    "boolean": (["true", "1", "False", "0", "yes"], {True, False, None}),
     "date": (["2024-02-29", "2024-02-30", "24-1-1"], {dt.date(2024, 2, 29), None}),
     "timestamp": (["2024-02-29 01:02:03", "2024-02-29T25:00", "x"], {dt.datetime(2024, 2, 29, 1, 2, 3), None}),
-    "integer": (["+5", "9223372036854775808", "1.0"], {5, None}),
+    "integer": (["+5", "9223372036854775808", "1.0", "1.7"], {5, 1, None}),
 }
 
 

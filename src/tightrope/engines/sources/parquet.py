@@ -11,7 +11,8 @@ from tightrope.engines.ground.job import ROWS
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.snapshot.room import Rows
 from tightrope.engines.sources.objects import ARROW_TYPES, check_types
-from tightrope.engines.sources.partitions import Part, fitted, fitting, in_folder, is_pattern
+from tightrope.engines.sources.partitions import Part, fitting, in_folder, is_pattern
+from tightrope.engines.sources.spellings import fitted
 from tightrope.engines.sources.stamp import Stamped
 from tightrope.engines.table import Table, check_names, streamed
 from tightrope.errors import InputError, SchemaError

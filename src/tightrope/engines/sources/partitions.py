@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 import glob
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 from tightrope.errors import InputError, SchemaError
@@ -84,36 +81,3 @@ def _said(folder: str) -> tuple[str, str | None]:
     if not (name and equals):
         raise SchemaError("source", folder, "a folder called column=value", _ALIKE)
     return unquote(name), None if value == MISSING else unquote(value, errors="surrogateescape")
-
-
-def fitted(value: str | None, kind: str) -> Any:
-    """What a folder's value is in a column of a declared kind; None where it does not fit.
-
-    >>> fitted("007", "integer"), fitted("1.7", "integer"), fitted("2024-02-29", "date"), fitted("007", "text")
-    (7, None, datetime.date(2024, 2, 29), '007')
-    """
-    pattern, made = _KINDS[kind]
-    if value is None or not re.fullmatch(pattern, value):
-        return None
-    try:
-        return made(value)
-    except ValueError:  # the 30th of February
-        return None
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if -(1 << 63) <= int(text) < 1 << 63 else None
-
-
-def _readable(text: str) -> str | None:
-    return None if any("\ud800" <= letter <= "\udfff" for letter in text) else text
-
-
-_KINDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "integer": (r"[+-]?[0-9]{1,19}", _whole),
-    "number": (r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", float),
-    "text": (r"(?s:.*)", _readable),
-    "boolean": (r"true|false|1|0", lambda text: text in ("true", "1")),
-    "date": (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", datetime.date.fromisoformat),
-    "timestamp": (r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]{5,15}", datetime.datetime.fromisoformat),
-}
