@@ -1,4 +1,4 @@
-"""A field of a CSV file as its declared kind, in ibis: what ``spellings`` says that fits is cast, the rest is missing."""
+"""A field of a CSV file as its declared kind, in ibis: what fits (``spellings``) is cast, the rest is missing."""
 
 from __future__ import annotations
 
