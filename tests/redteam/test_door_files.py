@@ -110,7 +110,7 @@ def parts(folder: Path, *columns: pa.Array) -> Path:
     ],
 )
 def test_no_parts_type_wins_over_anothers(tmp_path, first, second):
-    with pytest.raises(SchemaError, match=r"part-0\.parquet.*part-1\.parquet"):
+    with pytest.raises(SchemaError, match="parts 1 and 2 of 2"):
         open_source(parts(tmp_path, first, second))
 
 
@@ -120,7 +120,7 @@ def test_parts_with_other_columns_are_refused_and_hidden_files_are_not_read(tmp_
         (folder / name).write_bytes(b"nothing of the kind")
     assert open_source(folder).collect(ask()).values["rows"] == (3,)
     pq.write_table(pa.table({"x": [1], "y": [2]}), folder / "part-9.parquet")
-    with pytest.raises(SchemaError, match=r"part-9\.parquet"):
+    with pytest.raises(SchemaError, match="parts 1 and 3 of 3"):
         open_source(folder)
 
 
