@@ -1,4 +1,7 @@
-"""A field of a CSV file as its declared kind, in ibis: what fits (``spellings``) is cast, the rest is missing."""
+"""A field of a CSV file as its declared kind: what fits (``spellings``) is cast, the rest is missing.
+
+Arrow looks what fits and DuckDB casts it: the pattern is looked at once, however often a cast needs its text.
+"""
 
 from __future__ import annotations
 
@@ -13,40 +16,53 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 
+def fitting(texts: Any, kind: str, dialect: Dialect) -> Any:
+    """The Arrow texts that are spelled as the kind is, without the blanks around them; NULL for the others."""
+    if kind == "text":
+        return texts
+    arrow, compute, said = load("pyarrow"), load("pyarrow.compute"), _format(kind, dialect)
+    pattern = spellings.whole(kind, dialect.decimal) if said is None else spellings.whole_in_format(said)
+    fits = compute.match_substring_regex(texts, pattern)
+    return compute.if_else(fits, compute.ascii_trim(texts, spellings.BLANKS), arrow.scalar(None, texts.type))
+
+
 def field(text: ir.Column, kind: str, dialect: Dialect) -> ir.Column:
-    """A column of text as a kind, NULL where it is none."""
-    said = {"date": dialect.date_format, "timestamp": dialect.timestamp_format}.get(kind)
+    """A column of fitting texts as its kind, NULL where one is none all the same: the 30th of February."""
+    said = _format(kind, dialect)
     if kind == "text":
         return text
     if said is not None:
-        return _in_calendar(_utc(_parsed(_fitting(text, spellings.whole_in_format(said)), said))).cast(kind)
-    fits = _fitting(text, spellings.whole(kind, dialect.decimal))
-    if kind == "number":
-        return _number(fits, dialect.decimal)
-    if kind == "integer":
-        return _integer(fits, dialect.decimal)
-    return {"boolean": _boolean, "date": _date, "timestamp": _timestamp}[kind](fits)
+        return _in_calendar(_utc(_parsed(text, said))).cast(kind)
+    if kind in NUMBERS:
+        return NUMBERS[kind](text, dialect.decimal)
+    return {"boolean": _boolean, "date": _date, "timestamp": _timestamp}[kind](text)
 
 
-def _fitting(text: ir.Column, pattern: str) -> ir.Column:
-    """What fits, without the blanks around it."""
-    return load("ibis").ifelse(text.re_search(pattern), text.strip(), None)
+def _format(kind: str, dialect: Dialect) -> str | None:
+    return {"date": dialect.date_format, "timestamp": dialect.timestamp_format}.get(kind)
 
 
 def _number(text: ir.Column, mark: str) -> ir.Column:
     """The nearest double, unless it is a whole number that was not written."""
-    number = text.replace(mark, ".").try_cast("float64")
+    number = (text if mark == "." else text.replace(mark, ".")).try_cast("float64")
     exact = text.re_search(spellings.whole("exact", mark))
-    stray = (number.abs() < spellings.EXACT_BELOW) & (number == number.floor()) & ~exact
-    return load("ibis").ifelse(stray, None, number)
+    return load("ibis").ifelse(_small(number) & ~exact, None, number)
+
+
+def _small(number: ir.Column) -> Any:
+    """Whether it is a whole number that doubles tell from its neighbours; no cast of a larger one can fail."""
+    return (number.abs() < spellings.EXACT_BELOW) & (number == number.try_cast("int64"))
 
 
 def _integer(text: ir.Column, mark: str) -> ir.Column:
     """Digits as they stand there; with an exponent by way of the double, as far as doubles are exact."""
     number, plain = _number(text, mark), text.re_extract(spellings.DIGITS, 0).try_cast("int64")
-    small = (number.abs() < spellings.EXACT_BELOW) & (number == number.floor())
-    scaled = load("ibis").ifelse(small, number.try_cast("int64"), None)
+    scaled = load("ibis").ifelse(_small(number), number.try_cast("int64"), None)
     return load("ibis").ifelse(text.lower().contains(spellings.SCALED), scaled, plain)
+
+
+NUMBERS = {"number": _number, "integer": _integer}
+"""Kinds in which the mark for a point means something."""
 
 
 def _boolean(text: ir.Column) -> ir.Column:

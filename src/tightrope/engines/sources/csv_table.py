@@ -13,7 +13,7 @@ from tightrope.engines.backends.duckdb import connect
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.snapshot.room import Rows
 from tightrope.engines.snapshot.settled import readable
-from tightrope.engines.sources.csv_fields import field
+from tightrope.engines.sources.csv_fields import field, fitting
 from tightrope.engines.sources.csv_lines import CsvFile, Lines
 from tightrope.engines.sources.dialect import Dialect
 from tightrope.engines.sources.objects import ARROW_TYPES, check_types
@@ -132,7 +132,8 @@ def _typed(batches: Iterator[Any], schema: Any, kinds: Mapping[str, str], file: 
         guarded("name the fields", lambda: backend.con.register(FIELDS, empty))
         query = guarded("prepare the casts", lambda: sql(backend, _cast(backend, list(kinds.values()), file.dialect)))
         for batch in batches:
-            renamed = load("pyarrow").Table.from_batches([batch.rename_columns(places)])
+            texts = [fitting(*known, file.dialect) for known in zip(batch.columns, kinds.values(), strict=True)]
+            renamed = load("pyarrow").Table.from_arrays(texts, names=places)
             guarded("name the fields", partial(backend.con.register, FIELDS, renamed))
             made = guarded("cast the fields", lambda: backend.con.sql(query).to_arrow_table())
             yield from made.rename_columns(schema.names).cast(schema).to_batches()
