@@ -57,7 +57,7 @@ def _made(column: Any) -> Any:
     try:
         return made_of(column)
     except UnicodeEncodeError:
-        return made_of(column.map(_text).astype(object), type=load("pyarrow").large_string())
+        return made_of(column.map(lambda one: fitted(one, "text")).astype(object), type=load("pyarrow").large_string())
 
 
 def check_types(types: Mapping[str, str], open_to: Collection[str], names: Sequence[str]) -> None:
