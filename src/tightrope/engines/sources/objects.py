@@ -76,7 +76,7 @@ def check_types(types: Mapping[str, str], open_to: Collection[str], names: Seque
 
 
 def fitted(value: object, kind: str) -> object:
-    """What a value is in a column of that kind, in a class of Python's own; None where it does not fit.
+    """What a value is in a column of that kind; None where it does not fit.
 
     A value may be of any class, and fail in any way when it is asked: then it is missing, and nobody else is.
     """
