@@ -13,6 +13,7 @@ from tightrope.engines.backends.duckdb import connect
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.snapshot.room import Rows
 from tightrope.engines.snapshot.settled import readable
+from tightrope.engines.sources.csv_fields import field, fitting
 from tightrope.engines.sources.csv_lines import CsvFile, Lines
 from tightrope.engines.sources.dialect import Dialect
 from tightrope.engines.sources.objects import ARROW_TYPES, check_types
@@ -25,17 +26,14 @@ if TYPE_CHECKING:
 
 FIELDS = "fields"
 INDEX = "index"
-MOST_INTEGER_DIGITS = 18
-_TO_18_PLACES = "decimal(38, 18)"
-"""Holds every integer of 64 bits, and what stands behind its point: a cast to an integer rounds that away."""
 _OTHER_DELIMITERS = (";", "\t", "|")
 
 
 def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
     """A CSV file, by default in UTF-8 with commas, double quotes and a header line; ``Dialect`` says what else can be.
 
-    Types are declared, never guessed from the data: a column without a type is text. A field that does not cast is
-    NULL, as DuckDB's TRY_CAST decides (blanks around a number are ignored, booleans true/false/1/0); "1.0" is an
+    Types are declared, never guessed from the data: a column without a type is text. A field that is not spelled as
+    ``spellings`` says of its kind is NULL (blanks around it are ignored, booleans are true/false/1/0); "1.0" is an
     integer, "1.7" is none. An empty field without quotes is NULL for every type, ``""`` is the empty text. A file with
     a record that is not as declared is an ``InputError`` before anything else is done.
     """
@@ -134,7 +132,8 @@ def _typed(batches: Iterator[Any], schema: Any, kinds: Mapping[str, str], file: 
         guarded("name the fields", lambda: backend.con.register(FIELDS, empty))
         query = guarded("prepare the casts", lambda: sql(backend, _cast(backend, list(kinds.values()), file.dialect)))
         for batch in batches:
-            renamed = load("pyarrow").Table.from_batches([batch.rename_columns(places)])
+            texts = [fitting(*known, file.dialect) for known in zip(batch.columns, kinds.values(), strict=True)]
+            renamed = load("pyarrow").Table.from_arrays(texts, names=places)
             guarded("name the fields", partial(backend.con.register, FIELDS, renamed))
             made = guarded("cast the fields", lambda: backend.con.sql(query).to_arrow_table())
             yield from made.rename_columns(schema.names).cast(schema).to_batches()
@@ -145,41 +144,5 @@ def _typed(batches: Iterator[Any], schema: Any, kinds: Mapping[str, str], file: 
 def _cast(backend: Any, kinds: Sequence[str], dialect: Dialect) -> ir.Table:
     table = backend.table(FIELDS)
     return table.select(**{
-        f"t{place}": _field(table[f"c{place}"], kind, dialect) for place, kind in enumerate(kinds)
+        f"t{place}": field(table[f"c{place}"], kind, dialect) for place, kind in enumerate(kinds)
     })  # fmt: skip
-
-
-def _field(text: ir.Column, kind: str, dialect: Dialect) -> ir.Column:
-    """A field as its kind, NULL where it is none."""
-    ibis = load("ibis")
-    if kind == "text":
-        return text
-    if kind == "number":
-        point = ibis.ifelse(text.contains("."), None, text.replace(",", ".")) if dialect.decimal == "," else text
-        number = point.try_cast("float64")
-        return ibis.ifelse((number.abs() < 2**53) & (number == number.floor()) & _broken(point), None, number)
-    if kind == "integer":
-        whole = text.try_cast("int64")
-        return ibis.ifelse((text.try_cast(_TO_18_PLACES) == whole) & ~_broken(text), whole, None)
-    said = {"date": dialect.date_format, "timestamp": dialect.timestamp_format}.get(kind)
-    if said is not None:
-        return _parsed()(text, said).cast(kind)
-    return text.try_cast({"timestamp": "timestamp(6)"}.get(kind, kind))
-
-
-def _broken(text: ir.Column) -> ir.Column:
-    """Whether a field is, or may be, no whole number but close to one: rounded, it would be another person's.
-
-    A digit stands behind its point, or it has an exponent that is negative or follows more digits than a double holds.
-    """
-    long = text.re_search("[eE]") & (text.length() > MOST_INTEGER_DIGITS)
-    return text.re_search(r"\.[0-9]*[1-9][0-9]*\s*$") | text.re_search("[eE]-") | long
-
-
-def _parsed() -> Any:
-    """DuckDB's ``try_strptime``, which ibis has no word for."""
-    ibis = load("ibis")
-
-    def try_strptime(text: str, said: str) -> Any: ...
-
-    return ibis.udf.scalar.builtin(try_strptime, signature=(("string", "string"), "timestamp"))

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tightrope.errors import InputError, listed, nearest
 
 ENCODINGS = ("utf-8", "latin-1", "windows-1252")
-_DIRECTIVES = re.compile(r"(?:[^%]|%[YmdHMSfyjbBpIz%-])*")
+_DIRECTIVES = re.compile(r"(?:[^%]|%(?:-?[mdHMSyIj]|[YfbBpz%]))*")
 
 
 class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

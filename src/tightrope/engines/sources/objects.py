@@ -46,7 +46,7 @@ def column(column: Any, wanted: Any, kind: str | None) -> Any:
     """A pandas column as Arrow."""
     arrow = load("pyarrow")
     if kind is not None:
-        return guarded("read the frame's columns", lambda: arrow.array(map(_FITTED[kind], column), wanted))
+        return guarded("read the frame's columns", lambda: arrow.array([fitted(one, kind) for one in column], wanted))
     made = guarded("read the frame's columns", lambda: _made(column))
     return made if made.type == wanted else guarded("read the frame's columns", lambda: made.cast(wanted))
 
@@ -57,7 +57,7 @@ def _made(column: Any) -> Any:
     try:
         return made_of(column)
     except UnicodeEncodeError:
-        return made_of(column.map(_text).astype(object), type=load("pyarrow").large_string())
+        return made_of(column.map(lambda one: fitted(one, "text")).astype(object), type=load("pyarrow").large_string())
 
 
 def check_types(types: Mapping[str, str], open_to: Collection[str], names: Sequence[str]) -> None:
@@ -73,6 +73,17 @@ def check_types(types: Mapping[str, str], open_to: Collection[str], names: Seque
             )
         if name not in open_to:
             raise InputError("types", name, "a column without a type of its own", "leave it out, or cast the column")
+
+
+def fitted(value: object, kind: str) -> object:
+    """What a value is in a column of that kind; None where it does not fit.
+
+    A value may be of any class, and fail in any way when it is asked: then it is missing, and nobody else is.
+    """
+    try:
+        return _FITTED[kind](value)
+    except Exception:  # whatever somebody's class raises
+        return None
 
 
 def _integer(value: object) -> int | None:
@@ -98,9 +109,8 @@ def _unmoved(value: Any, made: float) -> float | None:
 
 
 def _text(value: object) -> str | None:
-    if not isinstance(value, str):
-        return None
-    return None if any("\ud800" <= letter <= "\udfff" for letter in value) else str(value)
+    """The letters that it holds, whatever its class says of them; half a letter cannot be encoded."""
+    return str.encode(value).decode() if isinstance(value, str) else None
 
 
 def _boolean(value: object) -> bool | None:
@@ -112,8 +122,11 @@ def _date(value: object) -> datetime.date | None:
 
 
 def _timestamp(value: object) -> datetime.datetime | None:
-    fits = isinstance(value, datetime.datetime) and value == value and value.tzinfo is None  # noqa: PLR0124 - NaT
-    return datetime.datetime.fromisoformat(value.isoformat()[:26]) if fits else None  # type: ignore[attr-defined]
+    """Of the years that Python's calendar has, in microseconds; pandas has more of both."""
+    if not isinstance(value, datetime.datetime) or value.tzinfo is not None:
+        return None
+    day, time = (value.year, value.month, value.day), (value.hour, value.minute, value.second, value.microsecond)
+    return datetime.datetime(*day, *time)  # raises for NaT, whose year is no number
 
 
 _FITTED: Mapping[str, Callable[[object], object]] = {

@@ -11,8 +11,9 @@ from tightrope.engines.ground.job import ROWS
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.snapshot.room import Rows
 from tightrope.engines.sources.objects import ARROW_TYPES, check_types
-from tightrope.engines.sources.partitions import Part, fitted, fitting, in_folder, is_pattern
-from tightrope.engines.sources.stamp import Stamped
+from tightrope.engines.sources.partitions import Part, fitting, in_folder, is_pattern
+from tightrope.engines.sources.spellings import fitted
+from tightrope.engines.sources.stamp import Stamped, numbered
 from tightrope.engines.table import Table, check_names, streamed
 from tightrope.errors import InputError, SchemaError
 
@@ -29,10 +30,9 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     """
     parts = fitting(path) if is_pattern(path) else in_folder(path) if path.is_dir() else (Part(path),)
     paths = [part.path for part in parts]
-    stamped = Stamped.now(*paths)
-    for found in paths:
-        _refuse_others(found)
-    kept, added = _schema(parts), parts[0].names
+    stamped = Stamped.now(path, *paths)
+    _refuse_others(path, paths)
+    kept, added = _schema(path, parts), parts[0].names
     check_names([*kept.names, *added])
     check_types(types, added, [*kept.names, *added])
     kinds = {name: types.get(name, "text") for name in added}
@@ -47,23 +47,30 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     return streamed("parquet", whole, stream)
 
 
-def _refuse_others(path: Path) -> None:
+def _refuse_others(asked: Path, paths: Sequence[Path]) -> None:
     """``InputError`` for a file that does not begin as Parquet does, nothing of it said."""
+    for place, path in enumerate(paths):
+        if _beginning(path) not in MARKS:
+            called = numbered(place, of=len(paths))
+            remedy = f"{called} is called so, but does not begin so: write it again, or call it by what it is"
+            raise InputError("source", str(asked), "a Parquet file", remedy)
+
+
+def _beginning(path: Path) -> bytes:
     with guarded("open the Parquet file", lambda: path.open("rb")) as file:
-        begins = guarded("read the Parquet file", lambda: file.read(4))
-    if begins not in MARKS:
-        remedy = "its name says so, but not how it begins: write it again, or call it by what it is"
-        raise InputError("source", path.name, "a Parquet file", remedy)
+        return guarded("read the Parquet file", lambda: file.read(len(MARKS[0])))
 
 
-def _schema(parts: Sequence[Part]) -> Any:
+def _schema(asked: Path, parts: Sequence[Part]) -> Any:
     """The schema that all files have."""
     read = load("pyarrow.parquet").read_schema
     schemas = [guarded("read the schema of the Parquet file", partial(read, part.path)) for part in parts]
-    for part, schema in zip(parts, schemas, strict=True):
+    for place, schema in enumerate(schemas):
         if not schema.equals(schemas[0], check_metadata=False):
-            pair = (parts[0].path.name, part.path.name)
-            raise SchemaError("source", pair, "parts with the same columns of the same types", "write them alike")
+            expected = f"parts with the same columns of the same types, but {numbered(0, place, of=len(parts))} differ"
+            raise SchemaError(
+                "source", str(asked), expected, "write them alike (parts are in the order of their paths)"
+            )
     return schemas[0].remove_metadata()
 
 

@@ -1,20 +1,25 @@
-"""Which files a folder or a pattern stands for, and what the names of their folders say: ``year=2024/city=Oslo``."""
+"""Which files a folder or a pattern stands for, and what the names of their folders say: ``year=2024/city=Oslo``.
+
+Names below the path that was given may be values of the data: no error repeats one.
+"""
 
 from __future__ import annotations
 
-import datetime
 import glob
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
+from tightrope.engines.guard import guarded
 from tightrope.errors import InputError, SchemaError
 
 HIDDEN = (".", "_")
 MISSING = "__HIVE_DEFAULT_PARTITION__"
+UNFINISHED = "_temporary"
+"""What a folder holds that Spark is still writing."""
+_NAMED = re.compile(r"[^=]+=.*", re.DOTALL)
 _ALIKE = "write the parts alike, each in folders called column=value, in one order"
 
 
@@ -33,12 +38,13 @@ class Part:
 
 def is_pattern(path: Path) -> bool:
     """Whether it is no path of something, but a pattern such as ``data/*.parquet``."""
-    return glob.has_magic(str(path)) and not path.exists()
+    return glob.has_magic(str(path)) and not guarded("look for the source", path.exists)
 
 
 def is_there(path: Path) -> bool:
     """Whether there is such a file or folder, or one that fits the pattern."""
-    return path.exists() or (is_pattern(path) and any(_matching(path)[1]))
+    there = guarded("look for the source", path.exists)
+    return there or (is_pattern(path) and guarded("look for the parts", lambda: any(_matching(*_divided(path)))))
 
 
 def in_folder(folder: Path) -> tuple[Part, ...]:
@@ -47,8 +53,7 @@ def in_folder(folder: Path) -> tuple[Part, ...]:
     Raises ``InputError`` for a folder without parts or that is still being written, ``SchemaError`` where the folders
     below are called otherwise or differ in their columns.
     """
-    files = [path for path in sorted(folder.rglob("*.parquet")) if path.is_file()]
-    return _agreed(folder, folder, [path.relative_to(folder).parts for path in files])
+    return _agreed(folder, folder, _files(folder, lambda: folder.rglob("*.parquet")))
 
 
 def fitting(pattern: Path) -> tuple[Part, ...]:
@@ -58,21 +63,32 @@ def fitting(pattern: Path) -> tuple[Part, ...]:
     """
     if pattern.suffix.lower() != ".parquet":
         raise InputError("source", str(pattern), "a pattern for .parquet files", "say 'folder/*.parquet'")
-    root, found = _matching(pattern)
-    return _agreed(pattern, root, [path.relative_to(root).parts for path in sorted(found) if path.is_file()])
+    root, below = _divided(pattern)
+    return _agreed(pattern, root, _files(root, lambda: _matching(root, below)))
 
 
-def _matching(pattern: Path) -> tuple[Path, Iterator[Path]]:
-    """The folder up to which nothing is a pattern, and all that fits below it."""
+def _files(root: Path, found: Callable[[], Iterator[Path]]) -> list[tuple[str, ...]]:
+    """The files among what is found, by their names below a folder; the system's own errors would quote them."""
+    files = guarded("look for the parts", lambda: [path for path in sorted(found()) if path.is_file()])
+    return [path.relative_to(root).parts for path in files]
+
+
+def _divided(pattern: Path) -> tuple[Path, Path]:
+    """The folder up to which nothing is a pattern, and the pattern below it."""
     fixed = next(place for place, part in enumerate(pattern.parts) if glob.has_magic(part))
-    root = Path(*pattern.parts[:fixed])
-    return root, root.glob(str(Path(*pattern.parts[fixed:])))
+    return Path(*pattern.parts[:fixed]), Path(*pattern.parts[fixed:])
+
+
+def _matching(root: Path, below: Path) -> Iterator[Path]:
+    return root.glob(str(below))
 
 
 def _agreed(asked: Path, root: Path, found: Sequence[tuple[str, ...]]) -> tuple[Part, ...]:
     shown = [names for names in found if not any(name.startswith(HIDDEN) for name in names)]
-    if not shown or (root / "_temporary").exists():
+    if not shown or guarded("look for the parts", (root / UNFINISHED).exists):
         raise InputError("source", str(asked), "a folder of .parquet parts that were all written", "write it again")
+    if not all(_NAMED.fullmatch(folder) for names in shown for folder in names[:-1]):
+        raise SchemaError("source", str(asked), "a path below which each folder is called column=value", _ALIKE)
     parts = tuple(Part(root.joinpath(*names), tuple(map(_said, names[:-1]))) for names in shown)
     if any(part.names != parts[0].names for part in parts):
         raise SchemaError("source", str(asked), "parts in folders that name the same columns", _ALIKE)
@@ -80,40 +96,5 @@ def _agreed(asked: Path, root: Path, found: Sequence[tuple[str, ...]]) -> tuple[
 
 
 def _said(folder: str) -> tuple[str, str | None]:
-    name, equals, value = folder.partition("=")
-    if not (name and equals):
-        raise SchemaError("source", folder, "a folder called column=value", _ALIKE)
+    name, _, value = folder.partition("=")
     return unquote(name), None if value == MISSING else unquote(value, errors="surrogateescape")
-
-
-def fitted(value: str | None, kind: str) -> Any:
-    """What a folder's value is in a column of a declared kind; None where it does not fit.
-
-    >>> fitted("007", "integer"), fitted("1.7", "integer"), fitted("2024-02-29", "date"), fitted("007", "text")
-    (7, None, datetime.date(2024, 2, 29), '007')
-    """
-    pattern, made = _KINDS[kind]
-    if value is None or not re.fullmatch(pattern, value):
-        return None
-    try:
-        return made(value)
-    except ValueError:  # the 30th of February
-        return None
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if -(1 << 63) <= int(text) < 1 << 63 else None
-
-
-def _readable(text: str) -> str | None:
-    return None if any("\ud800" <= letter <= "\udfff" for letter in text) else text
-
-
-_KINDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "integer": (r"[+-]?[0-9]{1,19}", _whole),
-    "number": (r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", float),
-    "text": (r"(?s:.*)", _readable),
-    "boolean": (r"true|false|1|0", lambda text: text in ("true", "1")),
-    "date": (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", datetime.date.fromisoformat),
-    "timestamp": (r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]{5,15}", datetime.datetime.fromisoformat),
-}

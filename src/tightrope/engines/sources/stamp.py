@@ -48,24 +48,37 @@ def _tail(file: Any, size: int) -> int:
     return max(END, int.from_bytes(length, "little") + 8) if mark == PARQUET else END
 
 
+def numbered(*places: int, of: int) -> str:
+    """What files below a given path are called in errors, in the order of their paths: their names may hold values.
+
+    >>> numbered(6, of=12), numbered(0, 6, of=12), numbered(0, of=1)
+    ('part 7 of 12', 'parts 1 and 7 of 12', 'it')
+    """
+    said = " and ".join(str(place + 1) for place in places)
+    return f"{'part' if len(places) == 1 else 'parts'} {said} of {of}" if of > 1 else "it"
+
+
 @dataclass(frozen=True, slots=True)
 class Stamped:
-    """Files as they were when they were opened."""
+    """Files as they were when they were opened, and the path that somebody gave for them."""
 
+    asked: Path
     paths: tuple[Path, ...]
     stamps: tuple[Stamp, ...]
 
     @classmethod
-    def now(cls, *paths: Path) -> Stamped:
-        """As they are; raises ``EngineError`` where one cannot be read."""
-        return cls(paths, tuple(map(Stamp.of, paths)))
+    def now(cls, asked: Path, *parts: Path) -> Stamped:
+        """As they are, the parts or the one file itself; raises ``EngineError`` where one cannot be read."""
+        paths = parts or (asked,)
+        return cls(asked, paths, tuple(map(Stamp.of, paths)))
 
     def check(self) -> None:
-        """Raise ``InputError`` where one has changed."""
-        for path, stamp in zip(self.paths, self.stamps, strict=True):
-            if not path.is_file() or Stamp.of(path) != stamp:
-                expected = "the file that was opened, but it has changed since"
-                raise InputError("source", str(path), expected, "open it again")
+        """Raise ``InputError`` where one has changed, and ``EngineError`` where one may no longer be looked at."""
+        for place, (path, stamp) in enumerate(zip(self.paths, self.stamps, strict=True)):
+            if not guarded("look for the file", path.is_file) or Stamp.of(path) != stamp:
+                which = numbered(place, of=len(self.paths))
+                expected = f"the file that was opened, but {which} has changed since"
+                raise InputError("source", str(self.asked), expected, "open it again")
 
     def unchanged(self, batches: Iterable[Any]) -> Iterator[Any]:
         """The batches, if the files are what they were before the first and after the last."""
