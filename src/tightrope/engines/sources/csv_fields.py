@@ -33,8 +33,8 @@ def field(text: ir.Column, kind: str, dialect: Dialect) -> ir.Column:
         return text
     if said is not None:
         return _in_calendar(_utc(_parsed(text, said))).cast(kind)
-    if kind in NUMBERS:
-        return NUMBERS[kind](text, dialect.decimal)
+    if kind in WITH_A_POINT:
+        return WITH_A_POINT[kind](text, dialect.decimal)
     return {"boolean": _boolean, "date": _date, "timestamp": _timestamp}[kind](text)
 
 
@@ -56,12 +56,12 @@ def _small(number: ir.Column) -> Any:
 
 def _integer(text: ir.Column, mark: str) -> ir.Column:
     """Digits as they stand there; with an exponent by way of the double, as far as doubles are exact."""
-    number, plain = _number(text, mark), text.re_extract(spellings.DIGITS, 0).try_cast("int64")
+    number, plain = _number(text, mark), text.re_extract(spellings.INTEGER_DIGITS, 0).try_cast("int64")
     scaled = load("ibis").ifelse(_small(number), number.try_cast("int64"), None)
     return load("ibis").ifelse(text.lower().contains(spellings.SCALED), scaled, plain)
 
 
-NUMBERS = {"number": _number, "integer": _integer}
+WITH_A_POINT = {"number": _number, "integer": _integer}
 """Kinds in which the mark for a point means something."""
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 BLANKS = " \t"
 """What is ignored around a spelling; around text nothing is."""
-DIGITS = r"[+-]?[0-9]+"
+INTEGER_DIGITS = r"[+-]?[0-9]+"
 """What stands left of an integer's point."""
 SCALED = "e"
 """What an exponent begins with, in capitals or not."""
@@ -43,9 +43,9 @@ def _any_case(*words: str) -> str:
 
 _NO_DIGITS = _any_case("inf", "infinity", "nan")
 _SPELLED: Mapping[str, str] = {
-    "integer": rf"{DIGITS}({_POINT}0*)?|{_SHORT}",
+    "integer": rf"{INTEGER_DIGITS}({_POINT}0*)?|{_SHORT}",
     "number": rf"[+-]?(([0-9]+({_POINT}[0-9]*)?|{_POINT}[0-9]+)([eE][+-]?[0-9]+)?|{_NO_DIGITS})",
-    "exact": rf"{DIGITS}({_POINT}0*)?|[+-]?{_POINT}0+|{_SHORT}",
+    "exact": rf"{INTEGER_DIGITS}({_POINT}0*)?|[+-]?{_POINT}0+|{_SHORT}",
     "boolean": rf"{_any_case('true', 'false')}|[01]",
     "date": rf"{_DAY}([ T]{_MIDNIGHT})?",
     "timestamp": rf"{_DAY}([ T]{_TIME}{_OFFSET}?)?",

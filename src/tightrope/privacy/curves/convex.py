@@ -95,7 +95,7 @@ class Scale:
         return math.asinh((epsilon - self.origin) / self.unit)
 
 
-EVEN = Scale()
+FROM_ZERO = Scale()
 """Equally fine for small and for large ε."""
 
 
@@ -105,17 +105,17 @@ def least(value: Bracket, start: float, key: Key, floor: float, rough: Key | Non
     ``rough``: an upper bound of the value that costs little and is least nearby, if one is known. It saves evaluations.
     """
     asked = cache(value)
-    scale = EVEN if rough is None else _scale(rough, start, floor)
-    start = start if scale is EVEN else scale.origin
+    scale = FROM_ZERO if rough is None else _scale(rough, start, floor)
+    start = start if scale is FROM_ZERO else scale.origin
     return _pinned(asked, _sought(lambda epsilon: key(asked(epsilon)[1]), scale, (start, floor), NEAR), floor)
 
 
 def _scale(rough: Key, start: float, floor: float) -> Scale:
     """Where the rough bound is least, and how far from there it rises by half."""
-    origin = _sought(rough, EVEN, (start, floor), FAR)
+    origin = _sought(rough, FROM_ZERO, (start, floor), FAR)
     lowest, unit = rough(origin), max(abs(origin), UNIT) * FIRST
     if not lowest < rough(floor):
-        return EVEN
+        return FROM_ZERO
     while unit < 1 and max(rough(origin - unit), rough(origin + unit)) < RISEN * lowest:
         unit *= 2
     return Scale(origin, unit)
