@@ -85,6 +85,36 @@ def test_what_no_document_can_hold_costs_nothing(monkeypatch):
     assert session.spent["share"] == "0"
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        tr.count(),
+        tr.count(by="k"),
+        tr.count_distinct(),
+        tr.mean("x", between=(0, 1), by="k"),
+        tr.median("x", between=(0, 1)),
+        *tr.quantiles("x", [0.1, 1 / 3], between=(0, 1)),
+        tr.histogram("x", between=(0, 1), width=0.5),
+        tr.share("x > 0.5"),
+        tr.standard_deviation("x", between=(0, 1)),
+    ],
+    ids=str,
+)
+def test_an_answer_that_cannot_be_computed_costs_nothing(monkeypatch, question):
+    """Once a fault in a record was found by a release that had been paid for: all of it runs on nothing before."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    session = opened()
+    plan = session.plan([question])
+    with monkeypatch.context() as patch:
+        patch.setattr(type(question), "record", fail)
+        with pytest.raises(ZeroDivisionError):
+            plan.release()
+    assert (plan.charged, session.spent["share"]) == (False, "0")
+
+
 @pytest.mark.parametrize("between", [(1e307, 1.1e307), (-1e300, 1e300), (0, 1.7e308)])
 def test_a_range_whose_sums_no_double_holds_is_refused(between):
     for question in (tr.sum, tr.mean):

@@ -8,6 +8,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.mechanisms.integer.widened import Widened
+from tightrope.release import answering
 
 HUGE = 1_000_000
 """Beyond every threshold, so that all groups are shown."""
@@ -15,14 +16,23 @@ HUGE = 1_000_000
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Noise that numbers its calls: the first vector gets 1 000 000 everywhere, the second 2 000 000, and so on."""
+    """Noise that numbers its calls: the first vector gets 1 000 000 everywhere, the second 2 000 000, and so on.
+
+    What is drawn before the charge, to see that it can be, is left out.
+    """
     sizes: list[int] = []
+    rehearse = answering._rehearse
+
+    def forgotten(*everything: object) -> None:
+        rehearse(*everything)
+        sizes.clear()
 
     def sample(_: Widened, size: int) -> np.ndarray:
         sizes.append(size)
         return np.full(size, HUGE * len(sizes))
 
     monkeypatch.setattr(Widened, "sample", sample)
+    monkeypatch.setattr(answering, "_rehearse", forgotten)
     return sizes
 
 

@@ -63,7 +63,7 @@ def test_an_epsilon_that_does_not_follow_from_the_tables_is_not_confirmed():
     assert verdict(checked(json.dumps(data))) == OPEN
 
 
-@pytest.mark.parametrize("name", ["cells", "pure"])
+@pytest.mark.parametrize("name", ["cells", "chosen", "pure"])
 def test_an_altered_field_is_caught_or_said_not_to_be_checked(name):
     assert [one[:3] for one in altered(release(name), seed=17) if not_caught(*one)] == []
 
@@ -115,3 +115,42 @@ def test_an_endless_noise_is_confirmed_beyond_its_largest_loss():
     assert data["profile"]["delta"][-1] == 0
     claims = checked(json.dumps(data))
     assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
+
+
+def changed_choice(**fields):
+    """The certificate of a chosen quantile, in which the choice of its width says something else."""
+    data = json.loads(release("chosen"))
+    data["mechanisms"][1]["choice"] |= fields
+    return {claim.name: claim.verdict for claim in checked(json.dumps(data)) if "mechanisms[1].choice" in claim.name}
+
+
+@pytest.mark.parametrize(("parts", "told"), [(-1e-9, "dominates the choice"), (1e-9, "no larger than needed")])
+def test_a_choice_whose_weights_fall_otherwise_than_its_table_is_refuted(parts, told):
+    root = int(json.loads(release("chosen"))["mechanisms"][1]["choice"]["root"])
+    found = changed_choice(root=str(root + int(root * parts)))
+    assert [verdict for name, verdict in found.items() if told in name] == [REFUTED]
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_an_interval_that_is_chosen_nearer_or_further_is_refuted(more):
+    target = int(json.loads(release("chosen"))["mechanisms"][1]["choice"]["target"])
+    assert changed_choice(target=str(target + more))["mechanisms[1].choice.target"] == REFUTED
+
+
+def test_noise_that_is_said_to_be_a_choice_and_a_choice_to_be_noise_are_refuted():
+    data = json.loads(release("chosen"))
+    del data["mechanisms"][0]["choice"]
+    assert verdict(checked(json.dumps(data))) == REFUTED
+    data = json.loads(release("cells"))
+    data["mechanisms"][0]["family"] = "exponential mechanism"
+    assert verdict(checked(json.dumps(data))) == REFUTED
+
+
+def test_a_choice_beside_noise_that_is_heavier_further_out_is_refuted():
+    """A tail that never ends as slowly as it may, but two cells of the table that change places with the middle."""
+    data = json.loads(release("chosen"))
+    part = data["mechanisms"][0]["table"]
+    centre, first = int(part["centre"]), int(part["half"][0])
+    part |= {"centre": str(centre - 2 * (first // 8)), "half": [str(first + first // 8), *part["half"][1:]]}
+    found = {claim.name: claim.verdict for claim in checked(json.dumps(data))}
+    assert found["mechanisms[0].choice.root: the table dominates the choice"] == REFUTED

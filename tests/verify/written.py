@@ -44,7 +44,20 @@ QUESTIONS = {
             tr.count(by="city", keys=["Ulm"], name="again"),
         ],
     ),
-    "cells": ({}, lambda: [tr.histogram("age", edges=[0, 30, 60, 100]), tr.median("age", between=(0, 100))]),
+    "cells": (
+        {},
+        lambda: [
+            tr.histogram("age", edges=[0, 30, 60, 100]),
+            *tr.quantiles("age", [0.25, 0.75], between=(0, 100)),
+        ],
+    ),
+    "chosen": (
+        {},
+        lambda: [
+            tr.median("age", between=(0, 100)),
+            tr.quantile("income", 0.9, between=(0, 100_000), by="city", keys=["Ulm", "Bern"]),
+        ],
+    ),
     "fewer rows of their own": (
         {"rows_per_group": 9},
         lambda: [

@@ -53,6 +53,21 @@ class Neighbours(Part, frozen=True, kw_only=True):
         )
 
 
+class ChoicePart(Part, frozen=True, kw_only=True):
+    """A choice among ``cells`` equal parts of a range, by the exponential mechanism: in place of a number with noise.
+
+    A candidate at distance d, in units of the mechanism, is chosen in proportion to w(⌊2d / factor⌋): w(0) = 2¹⁰⁰ and
+    w(j + 1) = ⌈w(j) · root / 2¹²⁸⌉, where root² ≥ 2¹²⁸ · escape of the table. A row moves a distance by half the
+    ``sensitivity_per_row``, so that the table's noise dominates the choice. ``target`` None: sought is the cell below
+    whose left edge ``below`` units of each row lie; else how many cells around it have so many units on either side.
+    """
+
+    below: Digits
+    cells: Counted
+    root: Digits
+    target: Digits | None
+
+
 class RanMechanism(Part, frozen=True, kw_only=True):
     """One noisy vector: value · unit + noise, noise = factor · Y + U − U', Y from the table, U, U' below factor.
 
@@ -79,6 +94,7 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     table: TablePart
     exclusive: str | None = None
     together: Counted | None = None
+    choice: ChoicePart | None = None
 
 
 class PublicTablePart(Part, frozen=True, kw_only=True):

@@ -119,7 +119,7 @@ def _unit_data(unit: Unit, choices: Sequence[Choice]) -> dict[str, Any]:
 def _choice_data(choice: Choice) -> dict[str, Any]:
     spend = choice.spend
     return {
-        "spend": [spend.statistic, spend.eighths, spend.whole_rows, spend.bounded],
+        "spend": [spend.statistic, spend.eighths, spend.whole_rows, spend.bounded, *([True] if spend.chooses else [])],
         "family": choice.family, "shift": choice.shift, "table": choice.table.to_data(),
     }  # fmt: skip
 

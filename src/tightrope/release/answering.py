@@ -82,7 +82,7 @@ def prepared(
         requests = [task.request for task in draft.tasks]
         with turn, table.snapshot(requests) as rows:
             exact = [rows.collect(request) for request in requests]
-        _fit_nothing(draft, exact)
+        _rehearse(draft, exact, answer)
         yield lambda: answer(exact)
 
     return read
@@ -100,12 +100,19 @@ def _noisy(task: Task, noises: tuple[Noise, ...], exact: Grouped) -> list[Group]
 
 
 def _in_cells(cells: int, noises: tuple[Noise, ...], exact: Grouped) -> list[Group]:
-    """Noisy counts of blocks of cells, one after the other, by group: the cells of a group are listed in order."""
+    """Noisy counts of blocks of cells, one after the other, by group: the cells of a group are listed in order.
+
+    Or what is chosen among them: one after the other, for a later choice may look at an earlier one.
+    """
     groups: list[Group] = [(key[:-1], {}) for key in exact.keys[::cells]]
     for noise in noises:
+        counted = np.asarray(exact.values[noise.vector.name], dtype=object)
+        if noise.vector.choice is not None:
+            for (_, found), counts in zip(groups, counted.reshape(-1, cells), strict=True):
+                found[noise.vector] = noise.chosen(counts, found)
+            continue
         block = noise.vector.block or 1
-        counts = np.asarray(exact.values[noise.vector.name], dtype=object).reshape(-1, block).sum(axis=1)
-        noisy = _add(noise, tuple(counts))
+        noisy = _add(noise, tuple(counted.reshape(-1, block).sum(axis=1)))
         for place, (_, found) in enumerate(groups):
             first = place * cells // block
             found[noise.vector] = tuple(noisy[first : first + cells // block])
@@ -135,14 +142,20 @@ def _consistent(
             yield question, [{**dict(zip(question.columns, key, strict=True)), **record} for key, record in keyed]
 
 
-def _fit_nothing(draft: Draft, exact: Sequence[Grouped]) -> None:
-    """Least squares between zeros at the keys that were counted: what would fail there fails before it is paid for."""
-    fitted = draft.fitted()
-    joined = {name for one in fitted for name in one.joined.answers}
-    counted = zip(draft.tasks, exact, strict=True)
-    zeros = {one: dict.fromkeys(own.keys, 0) for task, own in counted for one in task.questions if one.name in joined}
-    for _ in _consistent(fitted, zeros):
-        pass
+def _rehearse(draft: Draft, exact: Sequence[Grouped], answer: Callable[[Sequence[Grouped]], Answers]) -> None:
+    """All that is done after the charge, with nothing in it: what would fail there fails before it is paid for.
+
+    One group is enough, but where answers are made consistent by their keys. A discovered one has enough rows to be
+    shown.
+    """
+    joined = {name for one in draft.fitted() for name in one.joined.answers}
+    nothing = []
+    for task, noises, own in zip(draft.tasks, draft.noises(), exact, strict=True):
+        some = len(own.keys) if any(one.name in joined for one in task.questions) else task.cells or 1
+        shown = {noise.vector.name: 2 * (noise.threshold or 0) for noise in noises}
+        keys = own.keys[:some]
+        nothing.append(replace(own, keys=keys, values={name: (shown.get(name, 0),) * len(keys) for name in own.values}))
+    answer(nothing)
 
 
 def _left_over(task: Task, noises: Sequence[Noise], exact: Grouped, shown: list[Group]) -> list[Group]:

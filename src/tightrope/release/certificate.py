@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from importlib import metadata
 from itertools import count
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from tightrope.certificates.document import BudgetPart, plain
 from tightrope.certificates.release import (
     RELEASES,
+    ChoicePart,
     Profile,
     PublicTablePart,
     RanMechanism,
@@ -84,7 +84,7 @@ def _mechanism(task: Task, noise: Noise, together: Mapping[tuple[Vector, ...], i
         by=() if noise.vector.whole else tuple(map(str, task.by)),
         where=None if task.where is None else str(task.where),
         family=noise.family,
-        unit=measure.fixed_point.step if measure.fixed_point else Decimal(1),
+        unit=noise.vector.unit,
         sensitivity_per_row=str(noise.vector.sensitivity),
         table_steps_per_row=noise.shift,
         rows=contribution.rows,
@@ -94,7 +94,17 @@ def _mechanism(task: Task, noise: Noise, together: Mapping[tuple[Vector, ...], i
         table=RELEASES.data(noise.table.to_data(), TablePart),
         exclusive=label,
         together=together[own],
+        choice=_choice(task, noise),
     )
+
+
+def _choice(task: Task, noise: Noise) -> ChoicePart | None:
+    """What is chosen, in place of a number with noise."""
+    choice, cells = noise.vector.choice, task.cells
+    if choice is None or cells is None:
+        return None
+    target = None if choice.around is None else str(choice.target(noise.law, cells))
+    return ChoicePart(below=str(choice.below), cells=cells, root=str(noise.law.root), target=target)
 
 
 def _public(table: PublicTable) -> PublicTablePart:

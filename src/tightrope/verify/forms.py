@@ -34,13 +34,14 @@ TABLE = table({
     "tail": maybe(table({"block": many(DIGITS, 1), "escape_in": DIGITS, "escape": DIGITS})),
     "steps": many(number()),
 })  # fmt: skip
+CHOICE = table({"below": DIGITS, "cells": FEW, "root": DIGITS, "target": maybe(DIGITS)})
 MECHANISM = table(
     {
         "answers": many(word, 1), "statistic": word, "column": maybe(word), "by": many(word), "family": word,
         "unit": DECIMAL, "sensitivity_per_row": DIGITS, "table_steps_per_row": FEW, "rows": FEW,
         "rows_per_group": COUNT, "groups": COUNT, "factor": DIGITS, "table": TABLE,
     },
-    {"where": maybe(word), "exclusive": maybe(word), "together": maybe(COUNT)},
+    {"where": maybe(word), "exclusive": maybe(word), "together": maybe(COUNT), "choice": maybe(CHOICE)},
 )  # fmt: skip
 NEIGHBOURS = table({
     "relation": among("add-remove"), "person": maybe(word), "means": word, "rows_per_person": COUNT,

@@ -25,7 +25,7 @@ from tightrope.verify.claims import (
     unchecked,
 )
 from tightrope.verify.laws import Curve, Grid, Law
-from tightrope.verify.releases import Composition
+from tightrope.verify.releases import Composition, choice_claims
 
 STEPS = (6, 8, 10, 12)
 """Grids of 2^−n nats, one after the other, until everything is confirmed as it stands or something is refuted; where
@@ -142,6 +142,7 @@ def _parameters(data: dict[str, Any], composition: Composition) -> Iterator[Clai
         yield from _bounded_as(name, one, whose)
         yield fact(f"{name}.factor", int(one["factor"]), -(-int(one["sensitivity_per_row"]) // steps))
         yield fact(f"{name}.table is unimodal", composition.noises[id(one)].unimodal, True)
+        yield from choice_claims(name, one, composition.noises[id(one)])
 
 
 def _weights(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
@@ -228,8 +229,8 @@ def _names(data: dict[str, Any]) -> Iterator[Claim]:
     if data["version"] == 1:
         why = "version 1 does not say which mechanisms the same rows shift: each was taken by itself, which costs more"
         yield unchecked("mechanisms.together", why)
-    names = ("answers", "statistic", "column", "by", "where", "unit", "family", "table.steps")
-    yield unchecked(", ".join(f"mechanisms.{name}" for name in names), "names of what ran, in which units")
+    parts = "answers", "statistic", "column", "by", "where", "unit", "family", "table.steps", "choice"
+    yield unchecked(", ".join(f"mechanisms.{name}" for name in parts), "names of what ran, in which units")
     bounds = ("rows", "rows_per_group", "groups", "together", "exclusive", "sensitivity_per_row")
     why = "that rows were bounded so, say those who ran it: all above holds for what is written here"
     yield unchecked(", ".join(f"mechanisms.{name}" for name in bounds), why)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from flint import arb
 
-from tightrope.verify.claims import BrokenError, affordable
+from tightrope.verify.claims import BrokenError, Claim, affordable, fact
 from tightrope.verify.laws import Grid, Law, composed
-from tightrope.verify.tables import MOST_CELLS, Noise
+from tightrope.verify.tables import MOST_CELLS, TOTAL, Noise
 
 T = TypeVar("T")
 SAME, LEAST_SPACING = 1e-11, 2.0**-14
+CHOOSING, PARTS, HEAVIEST, MISSED = "exponential mechanism", 10**6, 1 << 100, 0.05
+NEEDED = 1e-12
+"""What a mechanism that chooses is called; into what its distances divide a row; the weight at distance 0; how often an
+interval may leave out what it is about; and how much more slowly its weights fall than its table does."""
 
 
 class Unit(NamedTuple):
@@ -87,6 +92,35 @@ def every_way(unit: Unit, part: Callable[[int], T], both: Callable[[T, T], T], w
     for rows in range(1, unit.rows):  # smaller ones first: no deep recursion
         found(rows, min(unit.groups, rows))
     return found(unit.rows, min(unit.groups, unit.rows))
+
+
+def choice_claims(name: str, one: dict[str, Any], noise: Noise) -> Iterator[Claim]:
+    """A choice by the exponential mechanism is dominated by the noise it is charged as; few intervals leave it out."""
+    choice = one.get("choice")
+    yield fact(f"{name}.family is the exponential mechanism", one["family"] == CHOOSING, choice is not None)
+    if choice is None:
+        return
+    below, root, factor = int(choice["below"]), int(choice["root"]), int(one["factor"])
+    yield fact(f"{name}.sensitivity_per_row", int(one["sensitivity_per_row"]), 2 * max(below, PARTS - below))
+    yield fact(f"{name}.unit", Decimal(one["unit"]) * PARTS, 1)
+    steeper = (arb(root) / TOTAL) ** 2
+    yield fact(f"{name}.choice.root: the table dominates the choice", noise.lighter(steeper), True)
+    yield fact(f"{name}.choice.root is no larger than needed", steeper <= noise.fall * (1 + NEEDED), True)
+    if choice["target"] is not None:
+        yield fact(f"{name}.choice.target", int(choice["target"]), -(-_far(choice["cells"], root) * factor // 2))
+
+
+def _far(cells: int, root: int) -> int:
+    """The first place whose weight is so small that all half-widths together have it 5 % of the time at most."""
+    widths = [0]
+    while widths[-1] < cells:
+        widths.append(max(widths[-1] + 1, round(2 ** ((len(widths) - 1) / 2))))
+    weight, far = HEAVIEST, 0
+    while Fraction(len(widths) * weight, HEAVIEST) > MISSED:
+        following = -(-weight * root // TOTAL)
+        affordable(far if following < weight else MOST_CELLS + 1, MOST_CELLS, "weights of a choice")
+        weight, far = following, far + 1
+    return far
 
 
 class Composition:

@@ -74,6 +74,22 @@ class Noise:
             self._known[x] = (value, value.log()) if weight > 0 else None
         return self._known[x]
 
+    @property
+    def fall(self) -> Any:
+        """By what probabilities fall in a step of an endless tail, on average; 0 where there is none."""
+        return (arb(self.escape) / TOTAL).root(len(self.block)) if self.block else arb(0)
+
+    def lighter(self, fall: Any) -> bool:
+        """Whether P(Y > x) ≤ r^{x+1} / (1 + r) at all x ≥ 0, r the ``fall``: no heavier than discrete Laplace."""
+        if not self.block or not 0 < fall < 1 or not arb(fmpq(self.escape, TOTAL)) <= fall ** len(self.block):
+            return False
+        beyond, most = fmpq(sum(self.half) + self.escape_in, TOTAL), fall / (1 + fall)
+        for x in range(self.reach + len(self.block)):
+            if not arb(beyond) <= most:
+                return False
+            beyond, most = beyond - fmpq(self._weight(x + 1)) / TOTAL, most * fall
+        return True
+
     def cells(self, shift: int) -> Iterator[tuple[Any, Any, Any]]:
         """What comes out with P, beside Q: (probability, logarithm) or None, and what the probability is divided by.
 

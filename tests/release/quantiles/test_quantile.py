@@ -1,4 +1,4 @@
-"""Quantiles from a table to an answer: right, honest, at the cost of one, and safe for persons with many rows."""
+"""Quantiles from a table to an answer: right, honest, few chosen and many counted, safe for persons with many rows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from tightrope.engines import Column, Schema, open_source
 from tightrope.errors import InputError
 from tightrope.release.kinds import KINDS
 from tightrope.release.quantiles.cumulative import heaped
-from tightrope.release.quantiles.quantile import BLOCKS, CELLS
+from tightrope.release.quantiles.grid import ALL_CELLS
 from tightrope.release.questions.tasks import Person, tasks_of
 
 BUDGET = tr.Budget(epsilon=2, delta=1e-9)
+MANY = (0.1, 0.5, 0.75, 0.9)
+"""So many that they are read from counts."""
 SCHEMA = Schema((Column("x", "number"), Column("sex", "text"), Column("age", "integer")))
 
 
@@ -38,21 +40,23 @@ def people() -> pd.DataFrame:
 def test_values_and_intervals(people: pd.DataFrame) -> None:
     session = tr.Session(people, person="who", rows_per_person=2, budget=BUDGET)
     asked = [
-        *tr.quantiles("x", [0.1, 0.5, 0.9], between=(0, 100)),
+        *tr.quantiles("x", MANY, between=(0, 100)),
         tr.median("x", between=(0, 100), by="sex", keys=["f", "m", "none"]),
     ]
     answers = session.plan(asked).release()
     clamped = people.x.clip(0, 100)
     # Standard deviations over forty releases: 0.11, 0.18 and 0.91; seven of them are never reached by chance.
-    for answer, q, seven in zip(answers, (0.1, 0.5, 0.9), (0.8, 1.3, 6.5), strict=False):
+    for answer, q, seven in zip(answers, MANY, (0.8, 1.3, 3.5, 6.5), strict=False):
         truth, row = float(clamped.quantile(q)), answer.rows[0]
         assert abs(row["value"] - truth) < seven
         assert row["lower"] <= row["value"] <= row["upper"]
         assert row["lower"] - seven <= truth <= row["upper"] + seven
-    assert answers[0].rows[0]["value"] <= answers[1].rows[0]["value"] <= answers[2].rows[0]["value"]
-    groups = {row["sex"]: row for row in answers[3].rows}
+    values = [answers[place].rows[0]["value"] for place in range(len(MANY))]
+    assert values == sorted(values)
+    groups = {row["sex"]: row for row in answers[len(MANY)].rows}
     assert abs(groups["f"]["value"] - clamped[people.sex == "f"].median()) < 3
-    assert (groups["none"]["lower"], groups["none"]["upper"]) == (0, 100) or groups["none"]["usable"] > 0
+    assert set(groups["none"]) == {"sex", "value", "lower", "upper"}
+    assert 0 <= groups["none"]["lower"] <= groups["none"]["value"] <= groups["none"]["upper"] <= 100
 
 
 @pytest.mark.parametrize(("heap", "said"), [(40.0, 40.0), (39.999999, 40.0), (0.0, 0.0), (1e9, 100.0)])
@@ -78,27 +82,65 @@ def test_many_quantiles_cost_what_one_costs() -> None:
         session = tr.Session(pd.DataFrame({"x": [1.0]}), person=None, budget=BUDGET)
         return session.plan(questions).accuracies()[0].at(1_000)["half_width_95"]
 
-    one = tr.quantiles("x", [0.25], between=(0, 1))
-    assert widths(one) == widths(tr.quantiles("x", [0.25, 0.5, 0.75, 0.9], between=(0, 1)))
-    both = [*one, tr.quantile("x", 0.25, between=(0, 2), name="other")]
-    assert widths(both) > widths(one)
+    four = tr.quantiles("x", MANY, between=(0, 1))
+    assert widths(four) == widths([*four, tr.quantile("x", 0.95, between=(0, 1))])
+    assert widths([*four, tr.quantile("x", 0.25, between=(0, 2), name="other")]) > widths(four)
+    assert widths(tr.quantiles("x", MANY[:2], between=(0, 1))) == widths(four)
+    assert widths([tr.median("x", between=(0, 1))]) < 0.7 * widths(tr.quantiles("x", [0.5, 0.6], between=(0, 1)))
+
+
+def test_a_share_that_is_no_millionth_is_counted() -> None:
+    """Excesses of choices are whole millionths of a row; what is written otherwise is not rounded to one."""
+    chosen, counted = (
+        tasks_of([tr.quantile("x", q, between=(0, 1))], Person(None, 1, 1, 1), SCHEMA)[0] for q in (0.333333, 1 / 3)
+    )
+    assert [vector.choice is None for vector in (*chosen.vectors, *counted.vectors)] == [False, False, True, True]
+
+
+def test_an_empty_group_is_said_to_be_anywhere() -> None:
+    """Its interval is the whole range but 5 % of the time: in forty groups, at most sixteen are narrower."""
+    groups = [str(n) for n in range(40)]
+    session = tr.Session(pd.DataFrame({"x": [1.0], "g": ["0"]}), person=None, budget=BUDGET)
+    rows = session.plan([tr.median("x", between=(0, 1), by="g", keys=groups)]).release()[0].rows
+    assert len(rows) == 40
+    assert sum((row["lower"], row["upper"]) != (0, 1) for row in rows) <= 16
 
 
 def test_what_the_engine_is_asked() -> None:
     person = Person("who", 4, 2, 3)
     schema = Schema((*SCHEMA.columns, Column("who", "integer")))
     asked = [
-        *tr.quantiles("x", [0.5, 0.9], between=(0, 10), by="sex", keys=["f"]),
-        tr.median("x", between=(0, 10), name="all"),
+        *tr.quantiles("x", MANY, between=(0, 10), by="sex", keys=["f"]),
+        *tr.quantiles("x", MANY, between=(0, 10)),
     ]
     grouped, alone = tasks_of(asked, person, schema)
-    assert [str(term) for term in grouped.by] == ["sex", f"cell(x, -0.00125, 9.99875, {BLOCKS * CELLS})"]
+    assert [str(term) for term in grouped.by] == ["sex", f"cell(x, -0.00125, 9.99875, {ALL_CELLS})"]
     assert len(grouped.vectors) == len(alone.vectors) == len(grouped.units) == 2
     assert (grouped.bounds.rows, grouped.bounds.rows_per_group, grouped.bounds.groups) == (4, 4, 4)
     assert (alone.bounds.rows, alone.bounds.rows_per_group, alone.bounds.groups) == (2, 2, 2)
     for unit in (*grouped.units, *alone.units):
         assert len(unit.spends) == 1
     assert grouped.units[0].contribution.largest_part == grouped.units[0].contribution.groups == 4
+
+
+def test_a_choice_looks_at_whole_groups() -> None:
+    """Whatever cells a person's rows fall in: four rows move one group by four, or four groups by one."""
+    schema = Schema((*SCHEMA.columns, Column("who", "integer")))
+    asked = [
+        tr.quantile("x", 0.9, between=(0, 10), by="sex", keys=["f", "m", "none"]),
+        tr.median("x", between=(0, 10), name="all"),
+    ]
+    grouped, alone = tasks_of(asked, Person("who", 4, 2, 3), schema)
+    assert [[vector.sensitivity for vector in task.vectors] for task in (grouped, alone)] == [
+        [18 * 10**5] * 2,
+        [10**6] * 2,
+    ]
+    for task, groups in ((grouped, 3), (alone, 1)):
+        assert all(unit.contribution.groups == min(groups, unit.contribution.rows) for unit in task.units)
+        assert {unit.contribution.largest_part for unit in task.units} == {
+            unit.contribution.rows for unit in task.units
+        }
+        assert all(spend.chooses for unit in task.units for spend in unit.spends)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -118,8 +160,8 @@ def test_a_person_moves_each_level_at_most_by_their_rows(seed: int) -> None:
     draw.shuffle(more)
     bound = draw.choice((1, 3, 5))
     schema = pa.schema([("who", "string"), ("sex", "string"), ("x", "float64")])
-    question = tr.median("x", between=(0, 10), by="sex", keys=["f", "m"])
-    (task,) = tasks_of([question], Person("who", bound, bound, bound), open_source(schema.empty_table()).schema)
+    asked = tr.quantiles("x", MANY, between=(0, 10), by="sex", keys=["f", "m"])
+    (task,) = tasks_of(asked, Person("who", bound, bound, bound), open_source(schema.empty_table()).schema)
     before, after = (
         open_source(
             pa.table(
@@ -155,7 +197,10 @@ def test_a_plan_file_says_the_same(people: pd.DataFrame, tmp_path: Path) -> None
     assert second["question"].startswith("0.9 quantile of clip(x / 10, 0, 10) between 0 and 10 by sex where x > 1")
     assert abs(first["rows"][0]["value"] - people.x.median()) < 1.5
     mechanisms = result["certificate"]["mechanisms"]
-    assert [part["exclusive"] for part in mechanisms] == ["rows by block 8", "rows by cell 8"] * 2
+    assert [part["family"] for part in mechanisms] == ["exponential mechanism"] * 4
+    assert [part["choice"]["below"] for part in mechanisms] == ["500000"] * 2 + ["900000"] * 2
+    assert [part["sensitivity_per_row"] for part in mechanisms] == ["1000000"] * 2 + ["1800000"] * 2
+    assert [part["choice"]["target"] is None for part in mechanisms] == [True, False] * 2
     assert KINDS["quantile"].from_entry({"column": "x", "between": [0, 1]}) == tr.median("x", between=(0, 1))
 
 
@@ -181,4 +226,4 @@ def test_what_cannot_be_asked_is_said_first(ask: Any, told: str) -> None:
 def test_groups_that_follow_from_an_expression_are_listed() -> None:
     (task,) = tasks_of([tr.median("x", between=(0, 1), by="age > 30")], Person(None, 1, 1, 1), SCHEMA)
     assert task.keys is not None
-    assert len(task.keys) == 3 * BLOCKS * CELLS
+    assert len(task.keys) == 3 * ALL_CELLS

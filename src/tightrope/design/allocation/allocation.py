@@ -13,6 +13,7 @@ from tightrope.design.allocation.size_search import ROUGH, Search
 from tightrope.design.allocation.units import Choice, Unit, all_spends, needs
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.families.family import Family, Shaped
+from tightrope.mechanisms.families.laplace import Laplace
 from tightrope.mechanisms.families.registry import offered
 from tightrope.mechanisms.families.truncated_laplace import TruncatedLaplace
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
@@ -22,6 +23,8 @@ from tightrope.privacy.neighbours import Neighbours
 
 KEYS = TruncatedLaplace()
 """What hides keys beside a family whose largest value is too large for that, or that has none."""
+CHOICES = Laplace()
+"""What choices are charged as, beside any family."""
 SHAPE_WITHIN, MOST_SHAPES = 0.04, 5
 """Shapes of a family with two knobs that are tried: how near the best, and how many."""
 HOPELESS = 1.6
@@ -65,6 +68,8 @@ def _refuse_hidden_keys(search: Search) -> None:
 
 def _trials(search: Search, *, compare: bool) -> list[Trial]:
     """What each family comes to; those with a shape last, for they begin near what the others found."""
+    if all(spend.chooses for spend in all_spends(search.units)):
+        return [_trial(search, CHOICES)]
     planned = [family for family in offered() if family.planned and (search.delta > 0 or not family.bounded)]
     trials: list[Trial] = []
     for law in (law for family in planned if not isinstance(family, Shaped) for law in family.variants):
@@ -158,6 +163,8 @@ def _trial(search: Search, family: Family, guess: float | None = None) -> Trial:
 
 
 def _families(search: Search, family: Family) -> tuple[Family, ...]:
-    """The family for every spend, one that hides keys where they are discovered."""
+    """The family for every spend, one that hides keys where they are discovered; choices have their own."""
     hiding = family if family.hides_keys else KEYS
-    return tuple(hiding if spend.bounded else family for spend in all_spends(search.units))
+    return tuple(
+        CHOICES if spend.chooses else hiding if spend.bounded else family for spend in all_spends(search.units)
+    )

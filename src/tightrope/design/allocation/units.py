@@ -34,12 +34,14 @@ class Spend:
 
     ``whole_rows``: the answer counts rows, so one row shifts it by exactly one; otherwise the step is free to choose.
     ``bounded``: the noise must have a largest value, because a threshold beyond it decides which keys are shown.
+    ``chooses``: it stands for a choice by the exponential mechanism, which only Laplace noise is sure to dominate.
     """
 
     statistic: str
     eighths: int
     whole_rows: bool
     bounded: bool = False
+    chooses: bool = False
 
     @property
     def size(self) -> float:

@@ -218,7 +218,12 @@ def _noises(task: Task, choices: Sequence[tuple[Choice, ...]]) -> tuple[Noise, .
     for own, chosen in zip(task.sets, choices, strict=True):
         found |= dict(zip(own, chosen if own[0].exclusive is None else chosen * len(own), strict=True))
     kept = ((vector, found[vector]) for vector in task.vectors)
-    return tuple(Noise(v, c.family, c.table, c.shift, discovers=v == task.key_count) for v, c in kept)
+    return tuple(Noise(v, _family(v, c), c.table, c.shift, discovers=v == task.key_count) for v, c in kept)
+
+
+def _family(vector: Vector, choice: Choice) -> str:
+    """What runs: where a cell is chosen, the noise is what it is charged as."""
+    return choice.family if vector.choice is None else "exponential mechanism"
 
 
 def _of(task: Task, noises: tuple[Noise, ...]) -> list[Accuracy]:

@@ -1,38 +1,26 @@
-"""Quantiles of a column: where a share of its values lies below, from noisy counts of a grid on two levels."""
+"""Quantiles of a column: where a share of its values lies below. One is chosen; several are read from counts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack, final
 
-import numpy as np
-
-from tightrope.design.allocation.units import Spend, eighths
 from tightrope.engines.expressions.cells import Cell
-from tightrope.engines.expressions.leaves import Column, literal
 from tightrope.engines.expressions.terms import Term
-from tightrope.engines.request import Measure
 from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError
+from tightrope.mechanisms.choices.quantile import millionths
 from tightrope.numerics.checks import finite
-from tightrope.release.quantiles.cumulative import Edges, heaped
+from tightrope.release.quantiles.chosen import Chosen
+from tightrope.release.quantiles.counted import Counted
+from tightrope.release.quantiles.grid import Grid
 from tightrope.release.questions.asked import Asked, Asking, Given, asking, spelled_out
-from tightrope.release.questions.node import Integers, Noises, Record
+from tightrope.release.questions.node import Integers, Noises, Question, Record
 from tightrope.release.questions.of_column import OfColumn, column_term, declared
-from tightrope.release.questions.vector import Noise, Vector
+from tightrope.release.questions.vector import Vector
 
-BLOCKS, CELLS = 50, 80
-"""Blocks of the range, and cells of a block: about the least noise in a count of what lies below an edge, and a number
-of cells that divides round ranges at round numbers, where many values lie.
-"""
-BLOCK, CELL = "rows by block", "rows by cell"
 MEDIAN = 0.5
-SLACK = 1e-6
-"""Of a cell: values at an edge may be counted on either side of it, by rounding."""
-NORMAL = 0.7978845608028654
-"""E|Z| of the normal law: a sum of so many noises is nearly one."""
 
 
 @final
@@ -41,19 +29,14 @@ class Quantile(OfColumn):
     """The least value that at least a share ``q`` of the clamped values of each group do not exceed."""
 
     q: float
+    counted: bool = False
+    """Whether it is read from counts that others share; else it is chosen."""
 
     kind = "quantile"
     meaning = "The value that a share of all values does not exceed"
     additive = False
     uniform = False
-    notes = (
-        f"values are counted in {BLOCKS * CELLS:,} equal parts of the range, and in blocks of them: both counts are "
-        "paid for once, however many quantiles are read from them",
-        "a value between two edges of the grid is a guess: the round number of its cell where that has far more rows "
-        "than those around it; the interval reaches to the edges",
-        "where the noisy count is below 1 the quantile is withheld and the interval is the whole range",
-        "of the bounds on a person only that on all rows applies to groups of quantiles",
-    )
+    notes = ("of the bounds on a person only that on all rows applies to groups of quantiles",)
     entries = ("column", "between", "q")
 
     def meaning_for(self, means: str) -> str:
@@ -95,81 +78,43 @@ class Quantile(OfColumn):
     @property
     def cell(self) -> Cell:
         """The grid: cells of equal width around round numbers, where many values lie; the last reaches to the end."""
-        (low, high), column = self.between, self.column
-        part = Column(column) if isinstance(column, str) else column
-        half = (high - low) / (2 * BLOCKS * CELLS)
-        return Cell(part, literal(low - half), literal(high - half), literal(BLOCKS * CELLS))
+        return self._grid.cell(self.column)
+
+    def among(self, together: Sequence[Question]) -> Self:
+        """Chosen where it is the only one of its column and groups; several are read from counts that serve all."""
+        return replace(self, counted=len(together) > 1 or millionths(self.q) is None)
 
     @property
-    def levels(self) -> tuple[str, str]:
-        """What its vectors are called: questions of one weight share them."""
-        size = eighths(self.asked.size)
-        return f"{BLOCK} {size}", f"{CELL} {size}"
+    def rules(self) -> tuple[str, ...]:
+        """What depends on how it is answered, then what holds for all."""
+        return (*self._way.notes, *self.notes)
+
+    @property
+    def _grid(self) -> Grid:
+        return Grid(*self.between)
+
+    @property
+    def _way(self) -> Counted | Chosen:
+        exact = None if self.counted else millionths(self.q)
+        if exact is None:
+            return Counted(self._grid, self.q, self.asked.size)
+        return Chosen(self._grid, exact, self.asked.size)
 
     def vectors(self) -> tuple[Vector, ...]:
-        """Counts by block and by cell. A row is in one of each."""
-        outer, inner = self.levels
-        return _counts(outer, BLOCK, self.asked.size, CELLS), _counts(inner, CELL, self.asked.size, 1)
+        """Two choices, or counts by block and by cell."""
+        return self._way.vectors()
 
     def record(self, integers: Integers, noises: Noises) -> Record:
-        """Where the estimate of the excess crosses zero; ``usable`` is the noisy number of values."""
-        low, high = self.between
-        blocks, cells = (np.asarray(integers[name], dtype=np.float64) for name in self.levels)
-        usable = int(blocks.sum())
-        if usable < 1:
-            return {"value": None, "lower": low, "upper": high, "usable": usable}
-        edges = self._edges(noises)
-        excess = edges.excess(blocks, cells.reshape(BLOCKS, CELLS))
-        first, last = edges.held(excess)
-        lower, upper = self._edge(first, outwards=-SLACK), self._edge(last + 1, outwards=SLACK)
-        place = edges.place(excess)
-        alone = heaped(cells, int(place), noises[self.levels[1]].mean_absolute)
-        value = self._middle(int(place)) if alone else self._edge(place)
-        return {
-            "value": min(max(value, lower), upper),
-            "lower": lower,
-            "upper": upper,
-            "usable": usable,
-        }
+        """The value and its interval; ``usable`` is the noisy number of values, where they are counted."""
+        return self._way.record(integers, noises)
 
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:
         """For values that are spread evenly over the range; where they lie closer together, errors are smaller."""
-        edges, (low, high) = self._edges(noises), self.between
-        block, cell = int(self.q * BLOCKS), CELLS // 2
-        expected = NORMAL * float(edges.spread[block, cell]) / people + 0.25 / (BLOCKS * CELLS)
-        half = float(edges.reach[block, cell]) / people + 1 / (BLOCKS * CELLS)
-        return min(expected, 1.0) * (high - low), min(half, 1.0) * (high - low)
+        return self._way.errors(noises, people)
 
     def withheld(self, noises: Noises, people: int) -> float:
-        """P(the noisy count is below 1), at most."""
-        return self._edges(noises).at_most(people)
-
-    def _edges(self, noises: Noises) -> Edges:
-        outer, inner = (noises[name] for name in self.levels)
-        return _shared(outer, inner, self.q)
-
-    def _edge(self, cell: float, outwards: float = 0.0) -> float:
-        """The number at so many cells from the beginning of the grid, inside the range."""
-        (low, high), grid = self.between, self.cell
-        if cell >= grid.parts_of:
-            return high
-        return min(max(float(grid.lower.value) + (cell + outwards) * grid.width, low), high)
-
-    def _middle(self, cell: int) -> float:
-        """The round number of a cell; of the last, where all that is beyond the range lies, its end."""
-        (low, high), cells = self.between, BLOCKS * CELLS
-        return high if cell == cells - 1 else low + cell / cells * (high - low)
-
-
-def _counts(name: str, statistic: str, size: float, block: int) -> Vector:
-    """Rows of each block of so many cells: a row is in one of them."""
-    return Vector(Measure(name, None, None), Spend(statistic, eighths(size), True), 1, exclusive=name, block=block)
-
-
-@lru_cache(maxsize=64)
-def _shared(outer: Noise, inner: Noise, q: float) -> Edges:
-    """Computed once for all groups."""
-    return Edges.of(outer.tails, inner.tails, q, BLOCKS, CELLS)
+        """How likely too few rows seem to be there, where they are counted."""
+        return self._way.withheld(noises, people)
 
 
 @spelled_out
@@ -178,9 +123,10 @@ def quantile(
 ) -> Quantile:
     """The value that a share ``q`` of a column's values does not exceed, each value clamped to ``between``.
 
-    Values are counted on a grid of ``between``; all quantiles of one column, range and groups are read from the same
-    noisy counts: they cost what one costs and never cross. Groups are listed with ``keys``, or follow from expressions.
-    The other keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
+    One quantile of a column, range and groups is chosen from a grid of ``between``, by the exponential mechanism.
+    Several are read from the same noisy counts: any number costs the same, and they never cross. Groups are listed with
+    ``keys``, or follow from expressions. The other keywords are those of ``count``. Raises ``PlanError`` naming what is
+    wrong.
 
     >>> quantile("income", 0.9, between=(0, 200_000)).name
     'quantile_0.9_income'
@@ -201,7 +147,7 @@ def median(column: Given, *, between: tuple[float, float] | None = None, **asked
 def quantiles(
     column: Given, qs: Sequence[float], *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]
 ) -> list[Quantile]:
-    """One question for each of several quantiles, at the cost of one: ``session.plan([*tr.quantiles(...), ...])``.
+    """A question for each of several quantiles, any number at one cost: ``session.plan([*tr.quantiles(...), ...])``.
 
     >>> [str(one) for one in quantiles("age", [0.25, 0.75], between=(0, 100))]
     ['0.25 quantile of age between 0 and 100', '0.75 quantile of age between 0 and 100']

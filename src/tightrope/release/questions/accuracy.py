@@ -85,14 +85,14 @@ class Accuracy:
 
     def _rules(self) -> list[str]:
         if self.question.asked.known:
-            return [KNOWN, *self.question.notes]
+            return [KNOWN, *self.question.rules]
         if self.threshold is None:
-            return list(self.question.notes)
+            return list(self.question.rules)
         return [
             f"a group is shown when its noisy count exceeds {self.threshold:,}: smaller ones are withheld",
             "a small group that is shown owes it to high noise: its value tends to be too high, and the interval of a "
             "count allows for that",
-            *self.question.notes,
+            *self.question.rules,
         ]
 
     def record(self, integers: Mapping[Vector, int]) -> dict[str, float | None]:

@@ -82,6 +82,16 @@ class Question(ABC):
         return ()
 
     @property
+    def rules(self) -> tuple[str, ...]:
+        """Its ``notes``, and what depends on how it is answered."""
+        return self.notes
+
+    def among(self, together: Sequence[Question]) -> Self:
+        """The same question, as it is best answered beside the others of its groups."""
+        del together
+        return self
+
+    @property
     def edges(self) -> tuple[bool | int | float | str, ...]:
         """Where the parts begin that its last key names; none where its groups are no parts of a range."""
         return ()

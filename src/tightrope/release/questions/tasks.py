@@ -83,11 +83,19 @@ class Task:
     def shifted(self, own: Sequence[Vector]) -> Contribution:
         """How one person's rows fall into the groups of a set.
 
-        To one that is ``whole`` a person adds once, at most the sensitivity: to one of its vectors.
+        To one that is ``whole`` a person adds once, at most the sensitivity: to one of its vectors. A choice looks at a
+        whole group, whatever cells a person's rows are in.
         """
         if own[0].whole:
             return Contribution(1, 1, len(own))
+        if own[0].choice is not None:
+            return Contribution(self.bounds.rows, self.bounds.rows_per_group, min(self.bounds.groups, self.choosing))
         return self.contribution(1 if own[0].exclusive is None else len(own))
+
+    @property
+    def choosing(self) -> int:
+        """How many groups something is chosen in: each is listed once for each of its cells."""
+        return 1 if self.keys is None or self.cells is None else len(self.keys) // self.cells
 
     @property
     def sets(self) -> tuple[tuple[Vector, ...], ...]:
@@ -243,6 +251,7 @@ def _task(asked: Mapping[int, Question], person: Person) -> Task:
     first = questions[0]
     keys = _keys(first)
     count = _key_count(questions) if keys is None else None
+    questions = tuple(question.among(questions) for question in questions)
     bounds, where = person.bounds(first), first.asked.condition
     served = {question: _served(question, number, count, bounds.rows) for number, question in enumerate(questions)}
     cells = None if first.cell is None else first.cell.parts_of

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 from tightrope.design.allocation.units import Spend, eighths
 from tightrope.engines.expressions.terms import Term
 from tightrope.engines.request import FixedPoint, Measure
+from tightrope.mechanisms.choices.exponential import ExponentialChoice
+from tightrope.mechanisms.choices.quantile import PARTS, Counts, QuantileChoice
 from tightrope.mechanisms.integer.widened import Widened
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.release.questions.fixed_point import row_sensitivity
@@ -17,6 +21,7 @@ from tightrope.release.questions.intervals import OUTSIDE, shown_interval
 from tightrope.release.questions.tails import Tails
 
 CONFIDENCE = 0.95
+WHY_CHOSEN = "a choice costs no more than Laplace noise in the number of rows below, however many cells there are"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,8 @@ class Vector:
     """
     whole: bool = False
     """Whether all groups are counted together before the noise; then it has an ``exclusive`` label."""
+    choice: QuantileChoice | None = None
+    """What is chosen among the cells of a group, in place of noise; ``sensitivity`` is twice that of its distances."""
 
     @property
     def name(self) -> str:
@@ -50,12 +57,22 @@ class Vector:
     @property
     def step(self) -> float:
         """Natural units of one integer."""
-        return 1.0 if self.measure.fixed_point is None else float(self.measure.fixed_point.step)
+        return float(self.unit)
+
+    @property
+    def unit(self) -> Decimal:
+        """The same, exactly: of a sum its grid, of a choice the parts of a row that its distances have."""
+        if self.choice is not None:
+            return Decimal(1) / PARTS
+        return Decimal(1) if self.measure.fixed_point is None else self.measure.fixed_point.step
 
     def named(self, name: str) -> Vector:
         """The same vector under another name."""
-        label = None if self.exclusive is None else f"{name.removesuffix(self.name)}{self.exclusive}"
-        return replace(self, measure=replace(self.measure, name=name), exclusive=label)
+        before, choice = name.removesuffix(self.name), self.choice
+        label = None if self.exclusive is None else f"{before}{self.exclusive}"
+        if choice is not None and choice.around is not None:
+            choice = replace(choice, around=f"{before}{choice.around}")
+        return replace(self, measure=replace(self.measure, name=name), exclusive=label, choice=choice)
 
 
 def row_count(name: str, size: float) -> Vector:
@@ -71,6 +88,12 @@ def value_count(name: str, column: Term, size: float) -> Vector:
 def value_sum(name: str, column: Term, fixed: FixedPoint, size: float) -> Vector:
     """The sum of a column's values on a grid; its sensitivity comes from the integers at the ends of the range."""
     return Vector(Measure(name, column, fixed), Spend("sum", eighths(size), False), row_sensitivity(fixed))
+
+
+def cell_choice(name: str, choice: QuantileChoice, size: float) -> Vector:
+    """A choice among the cells of a group: charged as Laplace noise of twice the sensitivity of its distances."""
+    spend = Spend(name, eighths(size), whole_rows=False, chooses=True)
+    return Vector(Measure(name, None, None), spend, 2 * choice.sensitivity, choice=choice)
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: what all groups share is kept
@@ -90,6 +113,19 @@ class Noise:
     def mechanism(self) -> Widened:
         """The table stretched to the vector's units: its steps, ``shift`` a row, cover the row's sensitivity."""
         return Widened(self.table, math.ceil(self.vector.sensitivity / self.shift))
+
+    @cached_property
+    def law(self) -> ExponentialChoice:
+        """How a choice is made, where the vector is one: raises ``InputError`` unless its noise dominates that."""
+        return ExponentialChoice.of(self.table, self.mechanism.factor)
+
+    def chosen(self, counts: Counts, found: Mapping[Vector, Any]) -> int:
+        """A choice among the cells of one group, beside what was ``found`` before."""
+        choice = self.vector.choice
+        if choice is None:
+            raise TypeError(self.vector.name)
+        named = next((place for vector, place in found.items() if vector.name == choice.around), 0)
+        return choice.chosen(counts, self.law, named)
 
     @property
     def threshold(self) -> int | None:
@@ -143,7 +179,7 @@ class Noise:
         return {
             "statistic": self.vector.spend.statistic,
             "family": self.family,
-            "why": why,
+            "why": why if self.vector.choice is None else WHY_CHOSEN,
             "mean_absolute_error": self.mean_absolute,
             "half_width_95": self.half_width(),
             "worst_error": self.worst if math.isfinite(self.worst) else None,

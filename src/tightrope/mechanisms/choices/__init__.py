@@ -1,0 +1,1 @@
+"""Choosing among candidates, in place of a number with noise."""

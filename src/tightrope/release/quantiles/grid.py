@@ -1,0 +1,51 @@
+"""The cells in which the values of a group are counted: equal parts of a range, around round numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tightrope.engines.expressions.cells import Cell
+from tightrope.engines.expressions.leaves import Column, literal
+from tightrope.engines.expressions.terms import Term
+
+BLOCKS, CELLS = 50, 80
+"""Blocks of the range, and cells of a block: about the least noise in a count of what lies below an edge, and a number
+of cells that divides round ranges at round numbers, where many values lie.
+"""
+ALL_CELLS = BLOCKS * CELLS
+SLACK = 1e-6
+"""Of a cell: values at an edge may be counted on either side of it, by rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """``ALL_CELLS`` cells over a range; the last reaches to its end."""
+
+    low: float
+    high: float
+
+    def cell(self, column: Term) -> Cell:
+        """In which of them a value lies, clamped to the range."""
+        part = Column(column) if isinstance(column, str) else column
+        half = (self.high - self.low) / (2 * ALL_CELLS)
+        return Cell(part, literal(self.low - half), literal(self.high - half), literal(ALL_CELLS))
+
+    @property
+    def width(self) -> float:
+        """Of the range."""
+        return self.high - self.low
+
+    def edge(self, cell: float, outwards: float = 0.0) -> float:
+        """The number at so many cells from the beginning of the grid, inside the range."""
+        if cell >= ALL_CELLS:
+            return self.high
+        place = self.low + (cell + outwards - 0.5) / ALL_CELLS * self.width
+        return min(max(place, self.low), self.high)
+
+    def held(self, first: int, last: int) -> tuple[float, float]:
+        """What lies in the cells from the first to the last, which may lie beyond the range."""
+        return self.edge(first, outwards=-SLACK), self.edge(last + 1, outwards=SLACK)
+
+    def middle(self, cell: int) -> float:
+        """The round number of a cell; of the last, where all that is beyond the range lies, its end."""
+        return self.high if cell == ALL_CELLS - 1 else self.low + cell / ALL_CELLS * self.width
