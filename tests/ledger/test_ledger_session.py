@@ -15,6 +15,7 @@ import pyarrow
 import pytest
 
 import tightrope as tr
+from tests.release.after_the_charge import fails_after_the_charge
 from tightrope.errors import BudgetRefused, EngineError, InputError, LedgerError, LedgerWarning
 from tightrope.ledger import Claim, Ledger, Limit
 from tightrope.ledger.check import check
@@ -96,7 +97,7 @@ def test_the_same_key_gives_the_same_answers_and_costs_nothing(place):
 def test_what_failed_after_the_charge_is_tried_again_at_no_cost(place, monkeypatch):
     plan = session(place).plan(ASKED, share="0.5", key="march")
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.answering._noisy", lambda *_: (_ for _ in ()).throw(EngineError("no")))
+        fails_after_the_charge(patch, EngineError("no"))
         with pytest.raises(EngineError, match=r"the budget was spent, and nothing was published.*'march'"):
             plan.release()
     assert plan.charged
@@ -162,7 +163,7 @@ def test_a_date_that_was_paid_and_not_answered_comes_first(place, monkeypatch):
     opened = session(place)
     series = opened.series(opened.plan(ASKED, share="0.5"), times=2, key="half")
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.answering._noisy", lambda *_: (_ for _ in ()).throw(EngineError("no")))
+        fails_after_the_charge(patch, EngineError("no"))
         with pytest.raises(EngineError):
             series.next().release()
     assert series.released == 1

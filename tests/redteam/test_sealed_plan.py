@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
+from tests.release.after_the_charge import fails_after_the_charge
 from tightrope.errors import BudgetRefused, EngineError, InputError, SealedError
 from tightrope.release import register
 
@@ -36,14 +37,7 @@ def session() -> tr.Session:
 @pytest.fixture
 def failing(monkeypatch):
     """Makes the work after the charge end with this exception."""
-
-    def fail(error: BaseException) -> None:
-        def noisy(*_: object) -> None:
-            raise error
-
-        monkeypatch.setattr("tightrope.release.answering._noisy", noisy)
-
-    return fail
+    return lambda error: fails_after_the_charge(monkeypatch, error)
 
 
 @pytest.mark.parametrize("name", ["share", "budget", "loss", "allocation", "_draft", "_issued", "new"])

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.release.after_the_charge import fails_after_the_charge
+
 
 def numbers(value):
     """Every number in a JSON object."""
@@ -155,8 +157,7 @@ def test_paid_answers_can_be_written_again_under_their_key(run, folder):
 def test_a_release_that_failed_after_it_paid_is_taken_up_again(run, folder, monkeypatch):
     """As if the machine failed between: what fails in the program itself fails before it is paid for."""
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.answering._rehearse", lambda *_: None)
-        patch.setattr("tightrope.release.answering._noisy", lambda *_: 1 // 0)
+        fails_after_the_charge(patch, ZeroDivisionError())
         run("release", folder / "plan.toml").refused_with("the budget was spent, and nothing was published", code=1)
     shown = run("release", folder / "plan.toml")
     assert shown.code == 0 and "0 is left" in shown.out

@@ -34,6 +34,7 @@ def session(table, *, epsilon=20, person="who", rows=2):
 
 @pytest.mark.parametrize("keys", [None, ["a", "b", "c"]], ids=["discovered", "given"])
 def test_every_kind_is_near_the_truth_in_every_group(table, keys):
+    """Beyond four half-widths of 95 % falls e^-12 of Laplace noise, and less of any other: 42 answers are near."""
     plan = session(table, epsilon=200).plan([kind.ask(by="g", keys=keys) for kind in KINDS.values()])
     for name, answer in zip(KINDS, plan.release(), strict=True):
         assert [row["g"] for row in answer.rows] == ["a", "b", "c"]
@@ -41,7 +42,8 @@ def test_every_kind_is_near_the_truth_in_every_group(table, keys):
             own = table[table["g"] == row["g"]]
             truth = KINDS[name].truth({column: own[column].to_numpy() for column in "xyb"})
             assert row["lower"] <= row["value"] <= row["upper"]
-            assert abs(row["value"] - truth) <= max(0.12 * abs(truth), 0.08), (name, row, truth)
+            assert row["upper"] - row["lower"] <= max(0.25 * abs(truth), 0.25), (name, row, truth)
+            assert abs(row["value"] - truth) <= 2 * (row["upper"] - row["lower"]), (name, row, truth)
 
 
 def test_values_without_noise_are_those_of_numpy():
