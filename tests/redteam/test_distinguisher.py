@@ -31,6 +31,8 @@ from tightrope.engines.request import Grouped
 from tightrope.engines.snapshot import bounding
 from tightrope.mechanisms.choices.exponential import ExponentialChoice
 from tightrope.mechanisms.choices.quantile import cell_distances, half_widths, width_distances
+from tightrope.mechanisms.tables.box_losses import point_weights
+from tightrope.mechanisms.tables.box_table import BoxTable
 from tightrope.release import answering
 from tightrope.release.drafting.draft import Draft
 from tightrope.release.questions.node import Question
@@ -50,6 +52,7 @@ KINDS: dict[str, list[Question]] = {
     "count": [tr.count(**LISTED)],
     "count_distinct": [tr.count_distinct(**LISTED)],
     "sum": [tr.sum("x", between=(-2, 10), **LISTED)],
+    "sums": [tr.sum("x", between=(-2, 10), **LISTED), tr.sum("y", between=(0, 3), **LISTED)],
     "mean": [tr.mean("x", between=(-2, 10), **LISTED)],
     "share": [tr.share("x > 3", **LISTED)],
     "ratio": [tr.ratio("x", "y", **RANGES, **LISTED)],
@@ -190,11 +193,31 @@ def log_chance(noise: Noise, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return found
 
 
+def log_point(noises: Sequence[Noise], x: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """log P(X_1 = x_1, …): between the points of the box linear in each number."""
+    table = noises[0].table
+    assert isinstance(table, BoxTable)
+    weights, whole = point_weights(table._widths, table.dimension)
+    law = np.array([weight / whole for weight in weights] + [0.0, 0.0])
+    cells = [np.divmod(one, noise.mechanism.factor) for noise, one in zip(noises, x, strict=True)]
+    total = np.zeros(len(x[0]))
+    for corner in itertools.product((0, 1), repeat=len(noises)):
+        share, far = np.ones(len(total)), np.zeros(len(total))
+        for up, (y, s), noise in zip(corner, cells, noises, strict=True):
+            part = s / noise.mechanism.factor
+            share *= part if up else 1 - part
+            far = np.maximum(far, np.abs(y + up))
+        total += share * law[np.minimum(far, len(law) - 1).astype(np.int64)]
+    found: np.ndarray[Any, Any] = np.log(total)
+    return found
+
+
 @cache
 def points(noise: Noise) -> np.ndarray[Any, Any]:
     """P(Y = 0), P(Y = 1), … of the table."""
     inner = noise.table
-    survival = [inner.survival(y) for y in range(min(4_000, len(inner.half) + 1_000) + 1)]
+    reach = int(inner.worst) if isinstance(inner, BoxTable) else len(inner.half)
+    survival = [inner.survival(y) for y in range(min(4_000, reach + 1_000) + 1)]
     chances = [1 - 2 * survival[0], *(a - b for a, b in itertools.pairwise(survival))]
     return np.array([float(p) for p in chances] + [0.0, 0.0])
 
@@ -208,7 +231,12 @@ def log_likelihood(task: Task, noises: tuple[Noise, ...], seen: Seen, exact: Any
         if chooses(task):
             return log_choices(noises, seen, exact)
         found = np.zeros(len(hidden))
+        box = [noise for noise in noises if noise.vector.boxed]
+        if box and seen.noisy:
+            found += log_point(box, [seen.noisy[n.vector.name][:, 0] - exact[n.vector.name][0] for n in box])
         for noise in noises:
+            if noise in box:
+                continue
             block = noise.vector.block or 1
             counts = np.array(exact[noise.vector.name], dtype=np.float64).reshape(-1, block).sum(axis=1)
             if seen.noisy:
@@ -294,6 +322,22 @@ def test_too_little_noise_is_caught(kind: str, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(answering, "_add", too_little)
     draft = drafted(kind, "wide")
     assert max(excesses(draft, counted(draft, PERSONS["one group"]), times)) > 0
+
+
+def test_numbers_of_a_box_that_are_drawn_one_by_one_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each number has its law; to whom knows that they are independent, all tell more at ε than was certified: 13 %."""
+
+    def apart(noises: tuple[Noise, ...], exact: Grouped) -> dict[Any, list[int]]:
+        drawn = [answering_point(noises, exact) for _ in noises]
+        return {noise.vector: one[noise.vector] for noise, one in zip(noises, drawn, strict=True)}
+
+    session = tr.Session(table([]), person="person", rows_per_person=2, budget=tr.Budget(epsilon=2, delta=1e-6))
+    draft = session.plan(KINDS["sums"]).draft
+    assert all(noise.vector.boxed for noise in draft.noises()[0])
+    answering_point = answering._add_point
+    monkeypatch.setattr(answering, "_add_point", apart)
+    monkeypatch.setitem(globals(), "log_point", lambda box, x: sum(map(log_chance, box, x)))
+    assert max(excesses(draft, counted(draft, PERSONS["one group"]), 20_000)) > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -131,7 +131,7 @@ def test_releases_at_once_leave_a_users_connection_as_it_was():
 def test_the_room_is_shut():
     table = honest()
     with table.snapshot([ask("k")]) as rows:
-        connection = rows._backend.con
+        connection = rows._crowds.backend.con
         for query in ("SET threads = 1", "SELECT * FROM read_text('/etc/hostname')", "ATTACH 'a.db'", "INSTALL httpfs"):
             with pytest.raises(duckdb.Error):
                 connection.execute(query)

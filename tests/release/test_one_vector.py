@@ -2,11 +2,13 @@
 
 What each column's range allows, all allow at once: one person may shift every number to the end of its range. So the
 worst shift of the vector is that of all its numbers together, which is what composition composes. Less is only where
-columns exclude each other (parts of a histogram), or where the noise is not independent: ``docs/questions.md``.
+columns exclude each other (parts of a histogram), or where the noise is not independent: in the shape of that box.
 """
 
 from __future__ import annotations
 
+import copy
+import json
 import math
 
 import numpy as np
@@ -14,17 +16,26 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
+from tightrope.ledger import Ledger
+from tightrope.ledger.check import check
+from tightrope.release.drafting.arranged import APART, TOGETHER, arrangements
+from tightrope.release.questions.tasks import tasks_of
 from tightrope.release.questions.vector import Noise
+from tightrope.verify.check import checked
+from tightrope.verify.claims import CONFIRMED, REFUTED, UNCHECKED, verdict
 
 FAINT = 1e-13
 COLUMNS = ["a", "b", "c", "d"]
 EPSILONS = [0.1, 0.5, 1.0, 2.0]
+TABLE = pd.DataFrame({**{name: [0.5, -0.5] for name in COLUMNS}, "g": ["u", "v"]})
+BUDGET = tr.Budget(epsilon=1, delta=1e-8)
+SCHEMA = tr.Session(TABLE, person=None, budget=BUDGET).schema
 
 
 def planned(columns: int) -> tr.Plan:
     table = pd.DataFrame({name: [0.5] for name in COLUMNS})
     session = tr.Session(table, person=None, budget=tr.Budget(epsilon=1, delta=1e-8))
-    return session.plan([tr.sum(name, between=(-1, 1)) for name in COLUMNS[:columns]])
+    return session.plan([tr.sum(name, between=(-1, 1), weight=4**i) for i, name in enumerate(COLUMNS[:columns])])
 
 
 @pytest.mark.parametrize("columns", [2, 4])
@@ -68,19 +79,116 @@ def test_parts_that_exclude_each_other_cost_one_count():
     assert parts == alone
 
 
-@pytest.mark.parametrize("columns", [2, 3, 4])
-def test_dependent_noise_in_the_shape_of_the_box_would_be_cheaper(columns):
-    """What is left to gain: P(x) ∝ exp(−ε max |x_i| / s) on whole vectors is ε-private for every shift up to s.
+def in_a_box(columns: int, **changes: object) -> tr.Plan:
+    bounds = {"person": None, "budget": tr.Budget(epsilon=1, delta=1e-8), **changes}
+    session = tr.Session(TABLE, **bounds)
+    return session.plan([tr.sum(name, between=(-1, 1), by="g", keys=["u", "v"]) for name in COLUMNS[:columns]])
 
-    For max |x_i + v_i| ≤ max |x_i| + s. E|x_i| is about (d + 1)/2 · s/ε where independent noise has d · s/ε.
-    """
-    steps, epsilon = 40, 1.0
-    reach = np.arange(1, 60 * steps)
-    cells = (2.0 * reach + 1) ** columns - (2.0 * reach - 1) ** columns
-    shell = np.concatenate([[1.0], cells * np.exp(-epsilon * reach / steps)])
-    face = 2.0 * (2 * reach + 1) ** (columns - 1)  # x_1 = ± r; else |x_1| < r is uniform
-    inner = (cells - face) * (reach * (reach - 1.0)) / (2 * reach - 1)
-    mean = np.concatenate([[0.0], (face * reach + inner) * np.exp(-epsilon * reach / steps)]).sum() / shell.sum()
-    independent = planned(columns).accuracies()[0].at(1)["expected_absolute_error"]
-    assert mean / steps == pytest.approx((columns + 1) / 2, rel=0.02)
-    assert mean / steps < {2: 0.77, 3: 0.68, 4: 0.64}[columns] * independent
+
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_noise_in_the_shape_of_the_box_is_what_theory_has(columns):
+    """E|x_i| is (d + 1)/2 · s/ε where independent noise of one size has d · s/ε; the plan says what it saves."""
+    plan = in_a_box(columns)
+    found = plan.accuracies()[0].at(1)["expected_absolute_error"]
+    assert found == pytest.approx((columns + 1) / 2, rel=2e-3)
+    (apart,) = (one for one in plan.draft.alternatives if one["family"] == APART)
+    assert apart["relative_error"] == pytest.approx(2 * columns / (columns + 1), rel=0.02)
+    assert {noise.family for noises in plan.noises() for noise in noises} == {f"discrete Laplace in a box of {columns}"}
+    assert plan.loss.epsilon(1e-8) <= 1
+
+
+def test_where_independent_noise_is_smaller_it_stays():
+    """Beside many counts all noise is nearly normal, and the corner of a box is far away."""
+    counts = [tr.count(where=f"a > {i}", name=f"count {i}") for i in range(40)]
+    sums = [tr.sum(name, between=(-1, 1)) for name in "ab"]
+    plan = tr.Session(TABLE, person=None, budget=tr.Budget(epsilon=1, delta=1e-4)).plan([*counts, *sums])
+    assert not any(noise.vector.boxed for noises in plan.noises() for noise in noises)
+    assert TOGETHER in {one["family"] for one in plan.draft.alternatives}
+
+
+@pytest.mark.parametrize(
+    "questions",
+    [
+        [tr.sum("a", between=(0, 1)), tr.sum("b", between=(0, 1), by="g", keys=["u"])],
+        [tr.sum("a", between=(0, 1)), tr.sum("b", between=(0, 1), where="a > 0")],
+        [tr.sum("a", between=(0, 1)), tr.sum("b", between=(0, 1), weight=4)],
+        [tr.sum("a", between=(0, 1)), tr.mean("b", between=(0, 1))],
+        [tr.sum("a", between=(0, 1)), tr.count()],
+        [tr.variance("a", between=(0, 1))],
+        [tr.sum("a", between=(0, 1), by={"f": "b > 0"}), tr.sum("a", between=(0, 1)), tr.sum("b", between=(0, 1))],
+    ],
+    ids=["other groups", "other rows", "other weights", "a mean", "a count", "one question", "total and parts"],
+)
+def test_what_needs_more_than_the_law_of_one_number_or_other_rows_stays_apart(questions):
+    plan = tr.Session(TABLE, person=None, budget=tr.Budget(epsilon=1, delta=1e-8)).plan(questions)
+    assert not any(noise.vector.boxed for noises in plan.noises() for noise in noises)
+
+
+def test_more_sums_than_a_box_holds_are_those_of_one_and_some_apart():
+    asked = [tr.sum("a", between=(0, 1), name=f"sum {i}") for i in range(18)]
+    ways = arrangements(tasks_of(asked, tr.Session(TABLE, person=None, budget=BUDGET).person, SCHEMA), ())
+    assert [len(part) for part in ways[1][0].parts[0]] == [16, 1, 1]
+
+
+def test_at_delta_0_there_is_no_box():
+    plan = in_a_box(2, budget=tr.Budget(epsilon=1, delta=0))
+    assert not any(noise.vector.boxed for noises in plan.noises() for noise in noises)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_intervals_hold_and_numbers_of_a_point_are_large_together(rows):
+    """Over 3 000 groups of nothing: coverage of each, and squares that go together, which independent ones do not."""
+    many = 3_000
+    keys = list(range(many))
+    table = pd.DataFrame({"who": range(50), "k": range(50), "a": [0.0] * 50, "b": [0.0] * 50})
+    session = tr.Session(table, person="who", rows_per_person=rows, budget=tr.Budget(epsilon=1, delta=1e-8))
+    plan = session.plan([tr.sum(name, between=(-1, 1), by="k", keys=keys) for name in "ab"])
+    frames = [answer.frame for answer in plan.release()]
+    for frame in frames:
+        held = ((frame["lower"] <= 0) & (frame["upper"] >= 0)).mean()
+        assert 0.93 < held < 0.975
+    squares = np.corrcoef(*(frame["value"] ** 2 for frame in frames))[0, 1]
+    assert squares > 0.08
+    assert abs(np.corrcoef(*(frame["value"] for frame in frames))[0, 1]) < 0.12
+
+
+def test_a_box_under_discovered_keys_and_in_a_ledger_comes_back_as_it_was(tmp_path):
+    table = pd.DataFrame({"who": range(4_000), "g": ["u", "v"] * 2_000, "a": [0.5] * 4_000, "b": [-0.5] * 4_000})
+    asked = [tr.sum(name, between=(-1, 1), by="g") for name in "ab"]
+
+    def opened():
+        place = tmp_path / "people.ledger"
+        changes = {"person": "who", "rows_per_person": 1, "budget": tr.Budget(epsilon=2, delta=1e-6)}
+        return tr.Session.open(table, ledger=place, dataset="people", **changes)
+
+    answers = opened().plan(asked, share="0.5", key="march").release()
+    assert [row["g"] for row in answers[0].rows] == ["u", "v"]
+    again = opened().plan(asked, share="0.5", key="march").release()
+    assert again.to_json() == answers.to_json()
+    series = opened().series(opened().plan(asked, share="0.4"), times=2, key="2026")
+    for _ in range(2):
+        assert len(series.next().release()) == 2
+    report = check(Ledger(tmp_path / "people.ledger"))
+    assert report.guarantees == 2 and report.problems == ()
+
+
+def test_what_a_box_gives_is_verified_and_forgeries_are_not():
+    data = json.loads(json.dumps(in_a_box(3).release().certificate))
+    said = checked(json.dumps(data))
+    assert verdict(said) == CONFIRMED, [claim for claim in said if claim.verdict not in (CONFIRMED, UNCHECKED)]
+    for change in (
+        lambda one: one.update(box=2),
+        lambda one: one.update(box=None),
+        lambda one: one.update(together=9),
+        lambda one: one.update(table_steps_per_row=one["table_steps_per_row"] + 1),
+        lambda one: one["table"].update(half=[*one["table"]["half"][1:], one["table"]["half"][0]]),
+    ):
+        forged = copy.deepcopy(data)
+        change(forged["mechanisms"][1])
+        assert verdict(checked(json.dumps(forged))) == REFUTED
+    forged = copy.deepcopy(data)
+    for one in forged["mechanisms"]:
+        del one["table"]["half"][len(one["table"]["half"]) // 2 :]
+        left = (1 << 128) - int(one["table"]["centre"]) - 2 * sum(map(int, one["table"]["half"]))
+        one["table"]["half"][-1] = str(int(one["table"]["half"][-1]) + left // 2)
+    assert verdict(checked(json.dumps(forged))) == REFUTED

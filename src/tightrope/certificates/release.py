@@ -75,7 +75,8 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     with one ``exclusive`` label are one: each row enters one of them, and ``groups`` counts the cells of all of them.
     ``column`` and ``by`` are columns or expressions; ``where`` is the condition that a row must meet to count.
     Mechanisms with the same number ``together`` are shifted by the same rows: one person's rows fall into their groups
-    in one way for all of them. Version 1 does not say it.
+    in one way for all of them. Version 1 does not say it. The mechanisms of a ``box``, so many with one number
+    ``together``, share their noise: |S| = R is drawn from the table once for all of them, and Y is uniform on −R..R.
     """
 
     answers: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -95,6 +96,7 @@ class RanMechanism(Part, frozen=True, kw_only=True):
     exclusive: str | None = None
     together: Counted | None = None
     choice: ChoicePart | None = None
+    box: Counted | None = None
 
 
 class PublicTablePart(Part, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from tightrope.engines.ground.job import ROWS
 from tightrope.engines.guard import Once, guarded, load, needed
 from tightrope.engines.request import Grouped, Request
 from tightrope.engines.schema import Column, Schema
+from tightrope.engines.snapshot.crowds import Crowds
 from tightrope.engines.snapshot.public import PublicTable, joined, private_names, used_tables
 from tightrope.engines.snapshot.room import Rows, filled
 from tightrope.engines.snapshot.rows import check, used_columns
@@ -90,7 +91,9 @@ class Table:
         tables = used_tables(self.public, names)
         with self.held(private_names(self.public, names)) as (types, backend, rows):
             every = {**types, **{name: kind for table in tables for name, kind in table.types.items()}}
-            yield Snapshot(self.schema, every, backend, joined(rows, self.schema, backend, tables))
+            whole = joined(rows, self.schema, backend, tables)
+            with ExitStack() as stack:
+                yield Snapshot(self.schema, every, Crowds.of(backend, whole, requests, stack), whole)
 
     def held(self, names: Sequence[str]) -> AbstractContextManager[_Entered]:
         """The named columns of its own as they are now, where nothing changes them: types, back end and rows."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Choice, ShiftLoss, Spend, Unit, total_loss
 from tightrope.ledger.storage.entry import canonical
-from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.tables.box_table import AnyTable, table_of
 from tightrope.privacy.laws.loss_cells import Cells
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.masses import Masses, Window
@@ -99,7 +99,7 @@ def masses(recipes: Sequence[tuple[Recipe, int]], window: Window) -> Masses:
     return total_loss(units, [exact(choice.table) for choice in chosen], [choice.shift for choice in chosen], window)
 
 
-def _exact(table: NoiseTable) -> ShiftLoss:
+def _exact(table: AnyTable) -> ShiftLoss:
     """The loss from the integer weights; what rounding may have taken from a loss is added to it."""
 
     def cells(shift: int) -> Cells:
@@ -119,9 +119,14 @@ def _unit_data(unit: Unit, choices: Sequence[Choice]) -> dict[str, Any]:
 def _choice_data(choice: Choice) -> dict[str, Any]:
     spend = choice.spend
     return {
-        "spend": [spend.statistic, spend.eighths, spend.whole_rows, spend.bounded, *([True] if spend.chooses else [])],
+        "spend": [spend.statistic, spend.eighths, spend.whole_rows, spend.bounded, *_unusual(spend)],
         "family": choice.family, "shift": choice.shift, "table": choice.table.to_data(),
     }  # fmt: skip
+
+
+def _unusual(spend: Spend) -> list[Any]:
+    """What few spends are: written where it is not what it is by default, so that older texts stay what they were."""
+    return [spend.chooses, spend.dimension, spend.asked] if spend.dimension > 1 else [True] if spend.chooses else []
 
 
 def _unit(data: dict[str, Any]) -> tuple[Unit, tuple[Choice, ...]]:
@@ -130,4 +135,4 @@ def _unit(data: dict[str, Any]) -> tuple[Unit, tuple[Choice, ...]]:
 
 
 def _choice(data: dict[str, Any]) -> Choice:
-    return Choice(Spend(*data["spend"]), data["family"], data["shift"], NoiseTable.from_data(data["table"]))
+    return Choice(Spend(*data["spend"]), data["family"], data["shift"], table_of(data["table"]))

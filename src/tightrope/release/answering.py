@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.mechanisms.tables.box_table import BoxTable
+from tightrope.randomness.stream import Stream
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.certificate import certificate_of
 from tightrope.release.costs.found import costs_found
@@ -90,7 +92,9 @@ def prepared(
 
 def _noisy(task: Task, noises: tuple[Noise, ...], exact: Grouped) -> list[Group]:
     """Noisy integers by group. Discovered keys whose noisy count stays within the noise's reach are withheld."""
-    columns = {noise.vector: _add(noise, exact.values[noise.vector.name]) for noise in noises}
+    box = tuple(noise for noise in noises if noise.vector.boxed)
+    columns = {noise.vector: _add(noise, exact.values[noise.vector.name]) for noise in noises if noise not in box}
+    columns |= _add_point(box, exact)
     groups = [
         (key, dict(zip(columns, integers, strict=True)))
         for key, *integers in zip(exact.keys, *columns.values(), strict=True)
@@ -171,6 +175,22 @@ def _add(noise: Noise, exact: tuple[int, ...]) -> list[int]:
     """One fresh draw for every group."""
     draws = noise.mechanism.sample(len(exact))
     return [value + int(draw) for value, draw in zip(exact, np.asarray(draws).tolist(), strict=True)]
+
+
+def _add_point(noises: tuple[Noise, ...], exact: Grouped) -> dict[Vector, list[int]]:
+    """One fresh point of the box for every group, one number of it a vector: their noise is private together alone."""
+    if not noises:
+        return {}
+    table, randomness = noises[0].table, Stream()
+    if not (isinstance(table, BoxTable) and table.dimension == len(noises)):
+        raise TypeError(f"{len(noises)} numbers for {table!r}")
+    points = table.draw(len(exact.keys), randomness)
+    found = {}
+    for noise, steps in zip(noises, points.T, strict=True):
+        draws = np.asarray(noise.mechanism.stretched(steps, randomness)).tolist()
+        integers = exact.values[noise.vector.name]
+        found[noise.vector] = [value + int(draw) for value, draw in zip(integers, draws, strict=True)]
+    return found
 
 
 def _rows(accuracy: Accuracy, groups: list[Group]) -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ from tightrope.certificates.release import (
     ReleaseCertificate,
 )
 from tightrope.certificates.table import TablePart
+from tightrope.mechanisms.tables.box_table import AnyTable, BoxTable
+from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.release.questions.vector import Noise, Vector
 from tightrope.release.stated.guarantee import guarantee_data, neighbours_data
 
@@ -91,11 +93,17 @@ def _mechanism(task: Task, noise: Noise, together: Mapping[tuple[Vector, ...], i
         rows_per_group=contribution.rows_per_group,
         groups=contribution.groups,
         factor=str(noise.mechanism.factor),
-        table=RELEASES.data(noise.table.to_data(), TablePart),
+        table=RELEASES.data(_weights(noise.table).to_data(), TablePart),
         exclusive=label,
         together=together[own],
         choice=_choice(task, noise),
+        box=noise.table.dimension if isinstance(noise.table, BoxTable) else None,
     )
+
+
+def _weights(table: AnyTable) -> NoiseTable:
+    """What is drawn from: the noise of a number, or the half-widths of a box."""
+    return table.radii if isinstance(table, BoxTable) else table
 
 
 def _choice(task: Task, noise: Noise) -> ChoicePart | None:

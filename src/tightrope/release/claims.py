@@ -15,7 +15,7 @@ from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.shares import shown
 from tightrope.ledger.state import left_by_addition
 from tightrope.ledger.storage.entry import canonical, digest
-from tightrope.release.drafting.draft import units_of
+from tightrope.release.drafting.arranged import units_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

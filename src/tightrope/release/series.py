@@ -14,7 +14,7 @@ from tightrope.ledger.claim import SeriesClaim
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.storage.entry import digest
 from tightrope.release.claims import asked, claim_of
-from tightrope.release.drafting.draft import units_of
+from tightrope.release.drafting.arranged import units_of
 from tightrope.release.drafting.moments import allocation_of, fitted, kept, limit_by_moments
 from tightrope.release.plan import Plan
 from tightrope.release.recorded import recorded

@@ -6,10 +6,10 @@ import os
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 from tightrope.certificates.budget import Budget, Number, decimal, product
-from tightrope.design.allocation.allocation import allocate
 from tightrope.engines import attached, open_source
 from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
@@ -17,7 +17,8 @@ from tightrope.release.answering import prepared
 from tightrope.release.costs.rows_of_person import refuse_each_row, rows_question, suggested_rows
 from tightrope.release.costs.suggested import bounds_question, suggested_bounds
 from tightrope.release.costs.tallies import sliver, with_tallies
-from tightrope.release.drafting.draft import Draft, group_sizes, units_of
+from tightrope.release.drafting.arranged import allocated, arrangements
+from tightrope.release.drafting.draft import Draft, group_sizes
 from tightrope.release.drafting.wanted import accurate, wanted
 from tightrope.release.plan import Plan
 from tightrope.release.questions.asked import unwrapped
@@ -192,6 +193,8 @@ class Session(Sealed):
         goal, sizes = wanted(questions, within, expected_rows), group_sizes(expected_rows)
         most, sums = decimal("share", share), related(tasks, self.schema)
 
+        ways = arrangements(tasks, {name for one in sums.joined for name in one.answers})
+
         def made(allocation: Allocation, kept: Budget, part: Decimal) -> Draft:
             return Draft(tasks, allocation, kept, part, self._person, sizes, public, sliver(costs), sums)
 
@@ -203,7 +206,8 @@ class Session(Sealed):
                 return self._issued(moments.drafted(limit, tasks, made, most, goal), key)
 
         def drafted(kept: Budget, part: Decimal, *, compare: bool = True) -> Draft:
-            return made(allocate(units_of(tasks), kept, compare=compare), kept, part)
+            arranged, allocation = allocated(ways, kept, compare=compare)
+            return replace(made(allocation, kept, part), tasks=arranged, ways=ways)
 
         draft = drafted(budget, most) if goal is None else accurate(drafted, goal, self._budget, most)
         return self._issued(draft, key)

@@ -41,7 +41,8 @@ MECHANISM = table(
         "unit": DECIMAL, "sensitivity_per_row": DIGITS, "table_steps_per_row": FEW, "rows": FEW,
         "rows_per_group": COUNT, "groups": COUNT, "factor": DIGITS, "table": TABLE,
     },
-    {"where": maybe(word), "exclusive": maybe(word), "together": maybe(COUNT), "choice": maybe(CHOICE)},
+    {"where": maybe(word), "exclusive": maybe(word), "together": maybe(COUNT), "choice": maybe(CHOICE),
+     "box": maybe(FEW)},
 )  # fmt: skip
 NEIGHBOURS = table({
     "relation": among("add-remove"), "person": maybe(word), "means": word, "rows_per_person": COUNT,

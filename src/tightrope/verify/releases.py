@@ -13,7 +13,7 @@ from flint import arb
 
 from tightrope.verify.claims import BrokenError, Claim, affordable, fact
 from tightrope.verify.laws import Grid, Law, composed
-from tightrope.verify.tables import MOST_CELLS, TOTAL, Noise
+from tightrope.verify.tables import MOST_CELLS, TOTAL, Box, Noise
 
 T = TypeVar("T")
 SAME, LEAST_SPACING = 1e-11, 2.0**-14
@@ -56,7 +56,17 @@ def _unit(own: list[dict[str, Any]]) -> Unit:
     if min(rows, per_group, groups) < 1:
         raise BrokenError("fewer than one row, or one group")
     largest = min(rows, per_group)
-    return Unit(tuple(own), label is not None, min(rows, largest * groups), largest, groups)
+    return Unit(tuple(_drawn(own)), label is not None, min(rows, largest * groups), largest, groups)
+
+
+def _drawn(own: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What is drawn: each mechanism, but of those in a box, which are drawn at once, the first."""
+    boxed = [one for one in own if one.get("box") is not None]
+    for one in boxed:
+        same = all(one[name] == boxed[0][name] for name in ("box", "table", "table_steps_per_row"))
+        if not same or one["box"] != len(boxed) or one.get("exclusive") is not None or one.get("together") is None:
+            raise BrokenError("numbers in a box that are not all of it, or are drawn in different ways")
+    yield from (one for one in own if one.get("box") is None or one is boxed[0])
 
 
 def common_spacing(losses: Sequence[Any]) -> Fraction | None:
@@ -123,22 +133,28 @@ def _far(cells: int, root: int) -> int:
     return far
 
 
+def _noise(one: dict[str, Any]) -> Noise:
+    return Noise(one["table"]) if one.get("box") is None else Box(one["table"], one["box"])
+
+
+def _cells(one: dict[str, Any], largest: int) -> int:
+    """How many cells its table has, over all shifts of up to so many rows."""
+    shift, half = largest * one["table_steps_per_row"], len(one["table"]["half"])
+    return int(largest * (2 * half + shift if one.get("box") is None else half * (2 * shift + 1)))
+
+
 class Composition:
     """All mechanisms of a certificate, composed on a grid."""
 
     def __init__(self, mechanisms: Sequence[dict[str, Any]]) -> None:
         self.units = units_of(mechanisms)
-        cells = (
-            unit.largest * (2 * len(one["table"]["half"]) + unit.largest * one["table_steps_per_row"])
-            for unit in self.units
-            for one in unit.mechanisms
-        )
+        cells = (_cells(one, unit.largest) for unit in self.units for one in unit.mechanisms)
         affordable(sum(cells), MOST_CELLS, "cells of all tables, under all shifts")
         known: dict[str, Noise] = {}
         self.noises = {}
         for one in mechanisms:
-            text = json.dumps(one["table"], sort_keys=True)
-            self.noises[id(one)] = known[text] = known.get(text) or Noise(one["table"])
+            text = json.dumps([one["table"], one.get("box")], sort_keys=True)
+            self.noises[id(one)] = known[text] = known.get(text) or _noise(one)
         self._laws: dict[Any, Law] = {}
 
     def law(self, grid: Grid) -> Law:

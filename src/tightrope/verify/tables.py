@@ -15,6 +15,8 @@ from tightrope.verify.laws import Atom, Grid, Law
 TOTAL = 1 << 128
 MIDDLE = 64
 """Cells that show what the losses are multiples of."""
+MOST_TOGETHER = 64
+"""Numbers that share their noise."""
 MOST_CELLS = 1 << 21
 """Cells of a table that are gone through, over all shifts that are tried."""
 
@@ -143,3 +145,55 @@ class Noise:
         if self.unimodal or not grid.up:
             return grid.law(self.pairs(shift), self.never(shift))
         return grid.worst([grid.law(self.pairs(s), self.never(s)) for s in range(1, shift + 1)])
+
+
+class Box(Noise):
+    """Y_1, …, Y_d: |S| = R from the table of S, then each uniform on −R..R, independently given R.
+
+    A shift of all by s. By coordinates: whatever the others are, both densities fall from their middles, so that what
+    they share, level by level, shrinks as one moves away from the other: smaller shifts of any of them lose less.
+    """
+
+    def __init__(self, data: dict[str, Any], dimension: int) -> None:
+        super().__init__(data)
+        if self.block or not 1 < dimension <= MOST_TOGETHER:
+            raise BrokenError(f"a box of {dimension} numbers, or one without an end")
+        self.dimension, left = dimension, arb(0)
+        points = []
+        for r, weight in reversed(list(enumerate([self.centre, *(2 * w for w in self.half)]))):
+            left += arb(fmpq(weight, (2 * r + 1) ** dimension))
+            points.append(left / TOTAL)
+        self.points = [(p, p.log()) for p in reversed(points) if p > 0]
+
+    unimodal = True
+
+    @property
+    def squared(self) -> float:
+        """E Y_i² = E R (R + 1) / 3."""
+        return 2 * sum(r * (r + 1) * w for r, w in enumerate(self.half, start=1)) / TOTAL / 3
+
+    def cells(self, shift: int) -> Iterator[tuple[Any, Any, Any]]:
+        """All points by their largest coordinate a, and b that of the point less the shift: as those of one number."""
+        affordable(len(self.points) * (2 * shift + 1), MOST_CELLS, "cells of a box under one shift")
+        for a, here in enumerate(self.points):
+            for b in range(max(0, a - shift), a + shift + 1):
+                if many := self._many(a, b, shift):
+                    there = self.points[b] if b < len(self.points) else None
+                    scaled = None if there is None else (many * there[0], there[1])
+                    yield (many * here[0], here[1]), scaled, 1
+
+    def _many(self, a: int, b: int, shift: int) -> int:
+        """How many points have these: all within both, less those within less."""
+        own, less, fewer, both = (self._within(a - i, b - j, shift) for i, j in ((0, 0), (1, 0), (0, 1), (1, 1)))
+        return own - less - fewer + both
+
+    def _within(self, a: int, b: int, shift: int) -> int:
+        """Points of the box of half-width a that are in that of half-width b around the shift."""
+        length = min(a, shift + b) - max(-a, shift - b) + 1
+        return length**self.dimension if min(a, b) >= 0 and length > 0 else 0
+
+    @property
+    def falls(self) -> list[Any]:
+        """By how much the logarithm falls from one half-width to the next, where it does, near the middle."""
+        logs = [log for _, log in self.points[:MIDDLE]]
+        return [a - b for a, b in pairwise(logs) if a - b > 2.0**-20]

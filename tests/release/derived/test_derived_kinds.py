@@ -15,7 +15,7 @@ from tightrope.errors import InputError, SchemaError
 from tightrope.release.derived.odds import Odds
 from tightrope.release.documents.plan_file import load
 from tightrope.release.kinds import KINDS as KNOWN
-from tightrope.release.questions.tails import Tails
+from tightrope.release.questions.two_noises import Independent
 
 PEOPLE = 4_000
 
@@ -136,7 +136,7 @@ def test_hidden_groups_may_be_larger():
 @pytest.mark.parametrize(("least", "most"), [(0.0, math.inf), (-math.inf, math.inf), (0.2, 7.0), (-3.0, 0.5)])
 def test_odds_keep_every_likely_ratio_of_either_kind(least, most):
     noise = accuracy_of(tr.count(), epsilon="0.5").noises[0]
-    odds = Odds.of(Tails.of(noise.mechanism), Tails.of(noise.mechanism))
+    odds = Odds.of(Independent(noise.tails, noise.tails))
     for ratio in (0.0, 0.3, 1.0, 4.0, -2.0):
         if least <= ratio <= most:
             low, high = odds.interval(200 * ratio + 3, 200 - 3, least, most)

@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tightrope.mechanisms.families.box_weights import BoxWeights
+from tightrope.mechanisms.families.weights import Weights
 from tightrope.mechanisms.integer.widened import Widened
 from tightrope.mechanisms.tables.integer_optimum import optimal_table
 from tightrope.mechanisms.tables.integer_tables import (
@@ -19,6 +21,7 @@ from tightrope.mechanisms.tables.integer_tables import (
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.release.questions.intervals import Ratios, shown_interval
 from tightrope.release.questions.tails import Tails
+from tightrope.release.questions.two_noises import Independent, InOneBox
 
 BOUNDED = [
     optimal_table([(1, 1e-6)]),
@@ -87,6 +90,10 @@ def inside(top, bottom, ratio, width):
     return float(total)
 
 
+def _tails(top, bottom):
+    return Independent(Tails.of(top), Tails.of(bottom))
+
+
 def _mass(noise, x):
     x = abs(x)
     return 1 - 2 * noise.survival(0) if x == 0 else noise.survival(x - 1) - noise.survival(x)
@@ -99,7 +106,7 @@ def _mass(noise, x):
     "top", [Widened(truncated_geometric(scale=3.0, largest=20), 5), Widened(gaussian_table(2.0), 9)]
 )
 def test_widths_hold_the_joint_noise_and_are_not_idle(top, bottom):
-    ratios = Ratios.of(Tails.of(top), Tails.of(Widened(bottom, 1)), 10.0)
+    ratios = Ratios.of(Independent(Tails.of(top), Tails.of(Widened(bottom, 1))), 10.0)
     for ratio in (0.0, 1.7, 10.0):
         width = ratios.widths[min(int(ratio / 10 * len(ratios.widths)), len(ratios.widths) - 1)]
         assert inside(top, bottom, ratio, width) >= 0.95
@@ -107,7 +114,7 @@ def test_widths_hold_the_joint_noise_and_are_not_idle(top, bottom):
 
 
 def test_widths_rise_with_the_ratio():
-    ratios = Ratios.of(Tails.of(Widened(geometric_table(3.0), 100)), Tails.of(Widened(geometric_table(5.0), 1)), 1e4)
+    ratios = Ratios.of(_tails(Widened(geometric_table(3.0), 100), Widened(geometric_table(5.0), 1)), 1e4)
     assert np.all(np.diff(ratios.widths) >= 0)
 
 
@@ -119,10 +126,50 @@ def test_the_interval_is_the_hull_of_all_likely_ratios(top, bottom):
         Widened(truncated_geometric(scale=3.0, largest=20), 5),
         Widened(truncated_geometric(scale=4.0, largest=25), 1),
     )
-    ratios = Ratios.of(*map(Tails.of, noise), 10.0)
+    ratios = Ratios.of(_tails(*noise), 10.0)
     low, high = ratios.interval(top, bottom)
     assert -10 <= low < high <= 10
     tried = np.linspace(-10, 10, 20_001)
     index = np.minimum((np.abs(tried) / 10 * len(ratios.widths)).astype(int), len(ratios.widths) - 1)
     kept = tried[np.abs(top - tried * bottom) <= ratios.widths[index]]
     assert len(kept) == 0 or (low <= kept[0] <= low + 0.002 and high - 0.002 <= kept[-1] <= high)
+
+
+@pytest.mark.parametrize("factors", [(1, 1), (7, 3), (1000, 40)])
+@pytest.mark.parametrize("ratio", [0.0, 0.4, 1.0, 9.0])
+def test_widths_of_numbers_of_one_box_hold_them_and_are_not_idle(factors, ratio):
+    """Against all pairs, exactly: given the half-width each number is a triangle's worth wider than uniform."""
+    radii = BoxWeights.of(Weights(np.exp(-np.arange(60) / 3.0)), 2).table()
+    laws = InOneBox(radii.half_widths(), factors)
+    exact = _outside_of_box(radii.half_widths(), factors, ratio)
+    width = float(Ratios.of(laws, 10.0).widths[min(int(ratio / 10 * 160), 159)])
+    assert exact(width) <= 0.05
+    assert exact(0.9 * width - 1.5 * max(factors)) > 0.05
+    for w in (0.3 * width, width, 2 * width):
+        assert exact(w + 0.5) <= laws.outside(np.array([w]), np.array([ratio]))[0] + 1e-12
+    halves = laws.halves(0.05)
+    assert laws.swapped.halves(0.05) == halves[::-1]
+
+
+def _outside_of_box(chances, factors, ratio):
+    """P(|X − mY| > w) of the two numbers that run, summed over half-widths and places."""
+    parts = []
+    for r, chance in enumerate(chances):
+        laws = []
+        for factor in factors:
+            uniform = np.zeros(2 * r * factor + 1)
+            uniform[::factor] = 1 / (2 * r + 1)
+            triangle = (factor - np.abs(np.arange(1 - factor, factor))) / factor**2
+            law = np.convolve(uniform, triangle)
+            laws.append((np.arange(len(law)) - len(law) // 2, law))
+        parts.append((chance, laws))
+
+    def outside(width):
+        total = 0.0
+        for chance, ((x, p), (y, q)) in parts:
+            above = np.concatenate([np.cumsum(p[::-1])[::-1], [0.0]])
+            beyond = above[np.clip(np.floor(width + ratio * y).astype(int) + 1 - x[0], 0, len(p))]
+            total += chance * 2 * float(beyond @ q)
+        return total
+
+    return outside

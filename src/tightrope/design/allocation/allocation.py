@@ -43,6 +43,8 @@ class Allocation:
     """
     window: Window | None = None
     """The lattice on which the loss was composed; None: it is that of the one table."""
+    error: float = math.inf
+    """Sum over all numbers of E|X| in shifts of one row, each over the relative size that it was to have."""
 
 
 def allocate(units: Sequence[Unit], budget: Budget, *, compare: bool = True) -> Allocation:
@@ -95,7 +97,7 @@ def _least(search: Search, trials: Sequence[Trial]) -> Allocation:
     choices, loss, window = search.certify(best.families, best.size)
     ordered = sorted(trials, key=lambda trial: -trial.error)
     relative = {t.name: t.error / best.error for t in ordered if math.isfinite(t.error)}
-    return Allocation(choices, loss, relative, _spare(search, best), window)
+    return Allocation(choices, loss, relative, _spare(search, best), window, best.error)
 
 
 def _spare(search: Search, best: Trial) -> float | None:
@@ -120,7 +122,8 @@ def _optimum(search: Search) -> Allocation | None:
         return None
     law = table.atoms(1)
     loss = PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
-    return Allocation(((Choice(spend, "least noise (closed form)", 1, table),),), loss, {})
+    choice = Choice(spend, "least noise (closed form)", 1, table)
+    return Allocation(((choice,),), loss, {}, error=table.mean_absolute / spend.wanted)
 
 
 @dataclass(frozen=True, slots=True)

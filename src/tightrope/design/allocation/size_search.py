@@ -21,9 +21,10 @@ from tightrope.design.allocation.units import (
     total_loss,
 )
 from tightrope.errors import BudgetRefused
+from tightrope.mechanisms.families.box_weights import BoxWeights
 from tightrope.mechanisms.families.family import Family
 from tightrope.mechanisms.families.weights import Need, Weights
-from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.tables.box_table import AnyTable
 from tightrope.numerics.search import least_size
 from tightrope.privacy.laws.gaussian import GaussianLaw
 from tightrope.privacy.laws.loss_cells import Cells
@@ -54,6 +55,8 @@ MOST_NOISE = 20_000
 """Noise of more rows than this in every answer is refused: it would be of no use, and its tables too long."""
 LONGEST_LATTICE = 2000
 """Lattice points for the budget's ε at most."""
+
+Law = Weights | BoxWeights
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +138,22 @@ class Search:
         found = [(total.infinite_mass, self.delta), *((total.delta(e), d) for e, d in self.points)]
         return max(_log_ratio(most, allowed * (1 - SAFETY)) for most, allowed in found)
 
-    def _weights(self, families: Sequence[Family], size: float) -> list[Weights]:
+    def _weights(self, families: Sequence[Family], size: float) -> list[Law]:
         """Spends that are alike share one law."""
-        law = cache(lambda family, relative, need: family.weights(size * relative, need))
+        law = cache(lambda family, relative, need, many: _shaped(family.weights(size * relative, need), many))
         spends, wanted = all_spends(self.units), needs(self.units, size, self.delta)
-        return [law(f, s.size, need) for f, s, need in zip(families, spends, wanted, strict=True)]
+        return [law(f, s.size, need, s.dimension) for f, s, need in zip(families, spends, wanted, strict=True)]
 
     def error(self, families: Sequence[Family], size: float) -> float:
-        """Sum over the spends of E|X| in shifts of one row, each over its relative size."""
+        """Sum over all numbers of E|X| in shifts of one row, each over the relative size that it was to have."""
         if not math.isfinite(size):
             return math.inf
         triples = zip(
             self._weights(families, size), all_spends(self.units), needs(self.units, size, self.delta), strict=True
         )
-        return math.fsum(weights.mean_absolute / need.shift / spend.size for weights, spend, need in triples)
+        return math.fsum(
+            weights.mean_absolute / need.shift / spend.wanted * spend.dimension for weights, spend, need in triples
+        )
 
     def certify(
         self, families: Sequence[Family], size: float
@@ -163,14 +168,14 @@ class Search:
         )
         tries = TABLES if math.isfinite(size) else 0
         for near in (size * (1 + CLOSE) ** i for i in range(tries)):
-            tables = list(map(cache(Weights.table), self._weights(families, near)))
+            tables = list(map(cache(_table), self._weights(families, near)))
             total = self._total(list(map(cache(_exact), tables)), near, FINE)
             if self._keeps(total):
                 return self._choices(families, tables, near), _loss(total), total.window
         raise BudgetRefused(f"no integer table keeps {self.budget}; raise delta")
 
     def _choices(
-        self, families: Sequence[Family], tables: Sequence[NoiseTable], size: float
+        self, families: Sequence[Family], tables: Sequence[AnyTable], size: float
     ) -> tuple[tuple[Choice, ...], ...]:
         chosen = iter(zip(families, tables, needs(self.units, size, self.delta), strict=True))
         return tuple(tuple(_choice(spend, *next(chosen)) for spend in unit.spends) for unit in self.units)
@@ -183,11 +188,20 @@ def _log_ratio(found: float, allowed: float) -> float:
     return max(math.ulp(0.0), math.log(found / allowed)) if allowed > 0 else math.inf
 
 
-def _choice(spend: Spend, family: Family, table: NoiseTable, need: Need) -> Choice:
+def _shaped(law: Weights, dimension: int) -> Law:
+    """The law of one number, or of several in the shape of a box."""
+    return law if dimension == 1 else BoxWeights.of(law, dimension)
+
+
+def _table(law: Law) -> AnyTable:
+    return law.table()
+
+
+def _choice(spend: Spend, family: Family, table: AnyTable, need: Need) -> Choice:
     return Choice(spend, family.name, need.shift, table)
 
 
-def _exact(table: NoiseTable) -> ShiftLoss:
+def _exact(table: AnyTable) -> ShiftLoss:
     """The loss from the integer weights; what rounding may have taken from a loss is added to it."""
 
     def cells(shift: int) -> Cells:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from tightrope.design.allocation.contributions import Contribution, fullest_split, worst_split
 from tightrope.design.allocation.many_rows import every_split
 from tightrope.mechanisms.families.weights import Need
+from tightrope.mechanisms.tables.box_table import AnyTable, BoxTable
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.privacy.laws.loss_cells import Cells
 from tightrope.privacy.masses import Masses, Window
@@ -21,6 +22,8 @@ MOST_ROW_STEPS = 256
 """Integer steps of one row at most: where the noise is smaller than a row, finer ones change next to nothing."""
 EIGHTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Relative sizes of noise, in eighths: few and commensurate, so that the losses of all spends share one lattice."""
+BOX_STEPS = 32
+"""Integer steps of all rows in a group at most, where numbers share their noise: long shifts have many losses."""
 COMMON = math.lcm(*EIGHTHS)
 """What all of them divide; spends that are much coarser make a larger one."""
 
@@ -35,6 +38,8 @@ class Spend:
     ``whole_rows``: the answer counts rows, so one row shifts it by exactly one; otherwise the step is free to choose.
     ``bounded``: the noise must have a largest value, because a threshold beyond it decides which keys are shown.
     ``chooses``: it stands for a choice by the exponential mechanism, which only Laplace noise is sure to dominate.
+    ``dimension``: it stands for so many numbers, each of which a row shifts by as much, and that share their noise
+    (``box_table``); then ``eighths`` are those of the profile of the box, ``asked`` those of each number (0: the same).
     """
 
     statistic: str
@@ -42,11 +47,22 @@ class Spend:
     whole_rows: bool
     bounded: bool = False
     chooses: bool = False
+    dimension: int = 1
+    asked: int = 0
 
     @property
     def size(self) -> float:
         """Relative size of the noise."""
         return self.eighths / 8
+
+    @property
+    def wanted(self) -> float:
+        """Relative size that the error of each number was to have."""
+        return (self.asked or self.eighths) / 8
+
+    def together(self, dimension: int) -> Spend:
+        """So many numbers like this one: E|X_i| of a box is about (d + 1)/2 times the size of its profile."""
+        return replace(self, eighths=eighths(2 * self.size / (dimension + 1)), dimension=dimension, asked=self.eighths)
 
 
 def eighths(size: float) -> int:
@@ -73,7 +89,14 @@ class Choice:
     spend: Spend
     family: str
     shift: int
-    table: NoiseTable
+    table: AnyTable
+
+    @property
+    def plain(self) -> NoiseTable:
+        """The table of one number; raises ``TypeError`` for a box."""
+        if isinstance(self.table, BoxTable):
+            raise TypeError(f"{self.table!r} is noise for several numbers")
+        return self.table
 
 
 def all_spends(units: Sequence[Unit]) -> list[Spend]:
@@ -112,7 +135,18 @@ def _steps(most: int, fine: float) -> int:
 def _need(contribution: Contribution, spend: Spend, steps: int, share: float) -> Need:
     full, rest = divmod(contribution.most_rows, contribution.largest_part)
     parts = (contribution.largest_part,) * full + ((rest,) if rest else ())
+    if spend.dimension > 1:
+        steps = _divisor(steps, BOX_STEPS // contribution.largest_part)
     return Need(1 if spend.whole_rows else steps, parts, share)
+
+
+def _divisor(number: int, most: int) -> int:
+    """The largest divisor up to ``most``; 1 at least.
+
+    >>> _divisor(24, 7), _divisor(7, 0)
+    (6, 1)
+    """
+    return next(part for part in range(max(1, min(most, number)), 0, -1) if number % part == 0)
 
 
 def total_loss(

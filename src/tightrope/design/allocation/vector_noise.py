@@ -149,4 +149,4 @@ def _every_split(budget: Budget, change: Change) -> tuple[Mechanism, PrivacyLoss
     """The pointwise maximum of whole profiles over the ways that whole rows may fall into coordinates."""
     contribution = Contribution(change.l1, change.linf, min(change.dimension, change.l1))
     found = allocate([Unit((Spend("vector", 8, whole_rows=True),), contribution)], budget)
-    return Tabulated(found.choices[0][0].table, change.linf), found.loss
+    return Tabulated(found.choices[0][0].plain, change.linf), found.loss

@@ -29,7 +29,7 @@ def over_bound(rows: Rows, bounds: PersonBounds) -> ir.Table:
     rows are counted by person and group, and those counts, which are fewer, by person.
     """
     table = rows.table
-    if not (_limits_in_group(rows, bounds) or _limits_groups(rows, bounds)):
+    if rows_alone(bounds, grouped=bool(rows.keys)):
         counted = table.group_by("person").agg(most=table.count())
         return counted.filter(counted["most"] > bounds.rows).select("person")
     pairs = table.group_by(["person", *rows.keys]).agg(most=table.count())
@@ -40,6 +40,11 @@ def over_bound(rows: Rows, bounds: PersonBounds) -> ir.Table:
         counted["groups"] > bounds.groups,
     ]
     return counted.filter(reduce(or_, exceeded)).select("person")
+
+
+def rows_alone(bounds: PersonBounds, *, grouped: bool) -> bool:
+    """Whether the number of a person's rows decides whether they exceed a bound."""
+    return not (_limits_in_group(bounds) or (grouped and bounds.groups < bounds.rows))
 
 
 def dropped(rows: Rows, bounds: PersonBounds) -> ir.Table:
@@ -123,21 +128,16 @@ def _allowed(rows: Rows, bounds: PersonBounds) -> ir.BooleanColumn | None:
     """Whether a row's group stays, and the row in it; None when the bound on rows alone decides."""
     ibis, table = load("ibis"), rows.table
     tests = []
-    if _limits_groups(rows, bounds):
+    if rows.keys and bounds.groups < bounds.rows:
         place = ibis.dense_rank().over(group_by=table["person"], order_by=group_order(table, rows))
         tests.append(place < bounds.groups)
-    if _limits_in_group(rows, bounds):
+    if _limits_in_group(bounds):
         group = [table[name] for name in ("person", *rows.keys)]
         place = ibis.row_number().over(group_by=group, order_by=row_order(table, rows))
         tests.append(place < bounds.rows_per_group)
     return reduce(and_, tests) if tests else None
 
 
-def _limits_groups(rows: Rows, bounds: PersonBounds) -> bool:
-    """Whether the bound on groups says more than the bound on rows."""
-    return bool(rows.keys) and bounds.groups < bounds.rows
-
-
-def _limits_in_group(rows: Rows, bounds: PersonBounds) -> bool:
+def _limits_in_group(bounds: PersonBounds) -> bool:
     """Whether the bound on rows in a group says more than the bound on rows."""
     return bounds.rows_per_group < bounds.rows

@@ -15,6 +15,7 @@ from tightrope.engines.guard import guarded
 from tightrope.engines.request import Grouped, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot import bounding, rows
+from tightrope.engines.snapshot.crowds import Crowds
 from tightrope.engines.snapshot.keys import Key, rank
 from tightrope.engines.snapshot.rows import Rows
 from tightrope.errors import EngineError
@@ -27,14 +28,15 @@ Totals = dict[Key, tuple[int, ...]]
 
 
 def collect(
-    table: ir.Table, types: Mapping[str, dt.DataType], backend: Any, schema: Schema, request: Request
+    table: ir.Table, types: Mapping[str, dt.DataType], crowds: Crowds, schema: Schema, request: Request
 ) -> Grouped:
     """The integers that the request asks for, groups sorted by key; every step in the engine is guarded."""
+    backend = crowds.backend
     wide, source = not of(backend).wide_sums, Source(table, schema)
     narrow, given = guarded("prepare the columns of a question", lambda: rows.narrow(source, types, request, wide=wide))
     if request.steps:
         return _persons(backend, narrow, request)
-    found = (_all if request.bounds.person is None else _bounded)(backend, narrow, request)
+    found = _all(backend, narrow, request) if request.bounds.person is None else _bounded(crowds, narrow, request)
     if given is not None:
         # by place: Python takes both instants of the hour that autumn repeats for one key
         counted = _answer([(number,) for number in range(len(given.keys))], found, request)
@@ -61,17 +63,16 @@ def _persons(backend: Any, narrow: Rows, request: Request) -> Grouped:
     return Grouped(tuple((step,) for step in request.steps), {request.measures[0].name: tuple(totals)})
 
 
-def _bounded(backend: Any, narrow: Rows, request: Request) -> Totals:
+def _bounded(crowds: Crowds, narrow: Rows, request: Request) -> Totals:
     """All totals minus those of the rows that bounding drops: exact, because they are integers.
 
     Three scans of few columns: who exceeds a bound, the rows of those few, and all totals at the speed of a plain
     GROUP BY. The first two results are temporary tables: inline, DuckDB would keep a copy of all narrow rows.
     """
-    persons = bounding.over_bound(narrow, request.bounds)
-    materialised = of(backend).materialised
-    with materialised("find who exceeds a bound", backend, persons) as few:
+    backend = crowds.backend
+    with crowds.persons(narrow, request.bounds) as few:
         excess = narrow.table.semi_join(few, "person")
-        with materialised("set aside the rows of those who exceed a bound", backend, excess) as held:
+        with of(backend).materialised("set aside the rows of those who exceed a bound", backend, excess) as held:
             dropped = narrow.replaced(bounding.dropped(narrow.replaced(held), request.bounds))
             difference = _difference(rows.totals(narrow, request), rows.totals(dropped, request), narrow.keys)
             return _fetched(backend, difference, narrow)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tightrope.engines.request import Grouped, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.collect import collect
+from tightrope.engines.snapshot.crowds import Crowds
 from tightrope.engines.snapshot.rows import check
 from tightrope.errors import InputError
 
@@ -26,7 +27,7 @@ class Snapshot:
 
     schema: Schema
     types: Mapping[str, dt.DataType] = field(repr=False)
-    _backend: Any = field(repr=False)
+    _crowds: Crowds = field(repr=False)
     _rows: ir.Table = field(repr=False)
 
     def collect(self, request: Request) -> Grouped:
@@ -46,4 +47,4 @@ class Snapshot:
         if not isinstance(request, Request):
             raise InputError("request", type(request), "a tightrope.engines.Request")
         check(self.schema, request)
-        return collect(self._rows, self.types, self._backend, self.schema, request)
+        return collect(self._rows, self.types, self._crowds, self.schema, request)

@@ -14,6 +14,7 @@ from tightrope.errors import InputError
 from tightrope.mechanisms.integer.integer_mechanism import WIDEST_SUMMAND, Integers, add_noise, entries
 from tightrope.mechanisms.integer.linear_losses import linear_loss
 from tightrope.mechanisms.mechanism import Mechanism
+from tightrope.mechanisms.tables.box_table import AnyTable
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.mechanisms.tables.tails import first_at_most, symmetric_quantile
 from tightrope.numerics.checks import inner_probability, whole
@@ -48,7 +49,7 @@ class Widened(Mechanism):
     (14999.0, 1005, 2995)
     """
 
-    table: NoiseTable
+    table: AnyTable
     factor: int
     sensitivity: int = 0
 
@@ -71,7 +72,7 @@ class Widened(Mechanism):
         that of the piecewise linear law at its own shift (``linear_losses``), computed anew in each call.
         """
         steps, part = divmod(self.sensitivity, self.factor)
-        if part and self.table.tail is None:
+        if part and isinstance(self.table, NoiseTable) and self.table.tail is None:
             return linear_loss(self.table, self.factor, self.sensitivity)
         return self.table.loss(steps + bool(part))
 
@@ -130,10 +131,13 @@ class Widened(Mechanism):
         A power of two as the factor and a table that ends take two words a draw and no rejection.
         """
         size, randomness = whole("size", size, at_least=0), randomness or Stream()
-        if self._is_plain:
-            return self._shifted(size, randomness)
-        steps: NDArray[Any] = self.table.sample(size, randomness)
-        largest = int(np.abs(steps).max(initial=0))
+        if isinstance(self.table, NoiseTable) and self._is_plain:
+            return self._shifted(self.table, size, randomness)
+        return self.stretched(self.table.sample(size, randomness), randomness)
+
+    def stretched(self, steps: NDArray[Any], randomness: Source) -> Integers:
+        """M Y + U₁ − U₂ for draws Y of the table, shape [n]: one number of each point, where they share their noise."""
+        size, largest = len(steps), int(np.abs(steps).max(initial=0))
         if not self.factor * (largest + 1) < WIDEST_SUMMAND:
             steps = steps.astype(np.object_)
         noise: Integers = steps * self.factor + (
@@ -146,13 +150,13 @@ class Widened(Mechanism):
         """Whether U₁ and U₂ are the bits of one word, and no sum can overflow."""
         return self.factor in POWERS and self.table.tail is None and self.worst_error < WIDEST_SUMMAND
 
-    def _shifted(self, size: int, randomness: Source) -> NDArray[np.int64]:
+    def _shifted(self, table: NoiseTable, size: int, randomness: Source) -> NDArray[np.int64]:
         """Blocks that stay in the cache: a table's outcome, then U₁ − U₂ from the bits of one word."""
         out, loops = np.empty(size, dtype=np.int64), (compiled(choose, size), compiled(spread, size))
         bits = np.uint64(self.factor.bit_length() - 1)
         for start in range(0, size, WORDS_AT_ONCE):
             part = out[start : start + WORDS_AT_ONCE]
-            self.table.sampler.fill(part, randomness, loops[0])
+            table.sampler.fill(part, randomness, loops[0])
             words = randomness.words(len(part))
             (loops[1] if loops[1] and words.flags.writeable else _spread)(words, bits, part)
         return out

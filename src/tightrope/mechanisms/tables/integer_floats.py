@@ -22,11 +22,12 @@ from tightrope.numerics.checks import inner_probability, whole
 
 def weighed_floats(half: ArrayLike, tail_ratio: float | None, tail_width: int, steps: tuple[float, ...]) -> Weighed:
     """See ``NoiseTable.from_probabilities``."""
-    raw = _raw(half)
+    raw = raw_weights(half)
     return weighed(raw, None if tail_ratio is None else _plateaus(raw[-1], tail_ratio, tail_width), steps)
 
 
-def _raw(half: ArrayLike) -> list[int]:
+def raw_weights(half: ArrayLike) -> list[int]:
+    """Floats >= 0 as whole numbers on a common scale; what is below it is cut off."""
     values = np.asarray(half, dtype=np.float64)
     good = values.ndim == 1 and len(values) > 0 and bool(np.all((values >= 0) & np.isfinite(values)))
     if not (good and values.max() > 0):

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from tightrope.release.questions.intervals import OUTSIDE, Ratios, half_width
-from tightrope.release.questions.tails import Tails
+from tightrope.release.questions.intervals import OUTSIDE, Ratios
+from tightrope.release.questions.two_noises import TwoNoises
 
 Ends = tuple[float, float]
 
@@ -24,10 +24,11 @@ class Odds:
     steep: Ratios
 
     @classmethod
-    def of(cls, top: Tails, bottom: Tails) -> Self:
-        """X from ``top``, Y from ``bottom``; the unit is where both noises weigh the same."""
-        unit = half_width(top, OUTSIDE) / half_width(bottom, OUTSIDE)
-        return cls(unit, Ratios.of(top, bottom, unit), Ratios.of(bottom, top, 1 / unit))
+    def of(cls, noises: TwoNoises) -> Self:
+        """X and Y; the unit is where both weigh the same."""
+        top, bottom = noises.halves(OUTSIDE)
+        unit = top / bottom
+        return cls(unit, Ratios.of(noises, unit), Ratios.of(noises.swapped, 1 / unit))
 
     def interval(self, top: float, bottom: float, least: float, most: float) -> Ends:
         """Ends of all likely ratios from ``least`` to ``most`` (either may be infinite), given s + X and t + Y.

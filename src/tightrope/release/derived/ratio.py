@@ -15,7 +15,7 @@ from tightrope.release.derived.record import PAIRS, expected, finite
 from tightrope.release.questions.asked import Asking, spelled_out
 from tightrope.release.questions.fixed_point import grid
 from tightrope.release.questions.node import Integers, Noises, Record
-from tightrope.release.questions.vector import Noise, Vector, value_sum
+from tightrope.release.questions.vector import Noise, Vector, together, value_sum
 
 TOP, BOTTOM = "numerator", "denominator"
 OUTWARDS = 1e-14
@@ -29,6 +29,7 @@ class Ratio(OfPair):
 
     kind = "ratio"
     meaning = "The ratio of two sums"
+    boxes = True
     given = (TOP, BOTTOM)
     joined = "to"
     entries = (*given, "between", "of")
@@ -98,7 +99,7 @@ def _beside(vector: Vector, column: Term) -> Vector:
 @lru_cache(maxsize=64)
 def _odds(top: Noise, bottom: Noise) -> Odds:
     """Computed once for all groups."""
-    return Odds.of(top.tails, bottom.tails)
+    return Odds.of(together(top, bottom))
 
 
 @spelled_out

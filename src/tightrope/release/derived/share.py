@@ -18,6 +18,7 @@ from tightrope.release.derived.odds import Odds
 from tightrope.release.questions.asked import Asked, Asking, Given, asking, spelled_out
 from tightrope.release.questions.node import Integers, Noises, Question, Record
 from tightrope.release.questions.of_column import column_term
+from tightrope.release.questions.two_noises import Independent
 from tightrope.release.questions.vector import Noise, Vector
 
 TRUE, FALSE = "true", "false"
@@ -106,7 +107,7 @@ def _share(odds: float, *, below: bool) -> float:
 @lru_cache(maxsize=64)
 def _odds(ones: Noise, zeros: Noise) -> Odds:
     """Computed once for all groups."""
-    return Odds.of(ones.tails, zeros.tails)
+    return Odds.of(Independent(ones.tails, zeros.tails))
 
 
 @spelled_out

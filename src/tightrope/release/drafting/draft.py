@@ -13,11 +13,12 @@ from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import BudgetPart, plain
 from tightrope.certificates.planned import PLANNED, WOULD_SAY, PlannedRelease
 from tightrope.certificates.words.explained import of_release
-from tightrope.design.allocation.allocation import Allocation, allocate
-from tightrope.design.allocation.units import Choice, Unit
+from tightrope.design.allocation.allocation import Allocation
+from tightrope.design.allocation.units import Choice
 from tightrope.errors import BudgetRefused
 from tightrope.numerics.checks import whole
 from tightrope.release.costs.planned import planned_costs
+from tightrope.release.drafting.arranged import Tasks, allocated
 from tightrope.release.questions.accuracy import SIZES, STATEMENT, Accuracy
 from tightrope.release.questions.bounded import bounded_notes, rows_used
 from tightrope.release.questions.node import Question
@@ -58,6 +59,8 @@ class Draft:
     """The part of the budget, at most, that tells what bounding and clamping cost."""
     sums: Sums = field(default_factory=Sums)
     """Which answers are about the same rows: what is released of them is made consistent, at no cost."""
+    ways: tuple[Tasks, ...] = ()
+    """The ways in which its noise may be arranged, where there are several: each budget takes the best."""
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -105,8 +108,8 @@ class Draft:
         }
 
     def _under(self, budget: Budget) -> Draft:
-        allocation = allocate(units_of(self.tasks), budget, compare=False)
-        return replace(self, allocation=allocation, budget=budget)
+        tasks, allocation = allocated(self.ways or (self.tasks,), budget, compare=False)
+        return replace(self, tasks=tasks, allocation=allocation, budget=budget)
 
     def frontier(self) -> list[dict[str, Any]]:
         """``table`` for ε from a quarter of the plan's to four times it, at its δ: what less and more would buy."""
@@ -207,23 +210,20 @@ def _as_asked(tasks: Sequence[Task], found: Sequence[Sequence[Found]]) -> list[F
     return [placed[place] for place in sorted(placed)]
 
 
-def units_of(tasks: Sequence[Task]) -> list[Unit]:
-    """The units of privacy of all tasks, in their order."""
-    return [unit for task in tasks for unit in task.units]
-
-
 def _noises(task: Task, choices: Sequence[tuple[Choice, ...]]) -> tuple[Noise, ...]:
-    """The noise of a task's vectors; those of an exclusive set have one choice between them."""
+    """The noise of a task's vectors; those of an exclusive set, and of a box, have one choice between them."""
     found: dict[Vector, Choice] = {}
-    for own, chosen in zip(task.sets, choices, strict=True):
-        found |= dict(zip(own, chosen if own[0].exclusive is None else chosen * len(own), strict=True))
+    for parts, chosen in zip(task.parts, choices, strict=True):
+        found |= {vector: choice for own, choice in zip(parts, chosen, strict=True) for vector in own}
     kept = ((vector, found[vector]) for vector in task.vectors)
     return tuple(Noise(v, _family(v, c), c.table, c.shift, discovers=v == task.key_count) for v, c in kept)
 
 
 def _family(vector: Vector, choice: Choice) -> str:
     """What runs: where a cell is chosen, the noise is what it is charged as."""
-    return choice.family if vector.choice is None else "exponential mechanism"
+    if vector.choice is not None:
+        return "exponential mechanism"
+    return f"{choice.family} in a box of {choice.spend.dimension}" if vector.boxed else choice.family
 
 
 def _of(task: Task, noises: tuple[Noise, ...]) -> list[Accuracy]:

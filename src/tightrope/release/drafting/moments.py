@@ -15,7 +15,8 @@ from tightrope.design.allocation.allocation import Allocation, allocate
 from tightrope.errors import BudgetRefused
 from tightrope.ledger.limits import MAIN_LIMIT
 from tightrope.ledger.recipe import Recipe
-from tightrope.release.drafting.draft import Draft, units_of
+from tightrope.release.drafting.arranged import units_of
+from tightrope.release.drafting.draft import Draft
 
 if TYPE_CHECKING:
     from tightrope.design.allocation.units import Unit

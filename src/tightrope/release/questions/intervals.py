@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,14 +12,13 @@ import numpy as np
 
 from tightrope.numerics.arrays import Floats
 from tightrope.release.questions.tails import Tails
+from tightrope.release.questions.two_noises import TwoNoises
 
 OUTSIDE = 0.05
 ROUNDING = 1e-10
 """Relative margin for sums of tail probabilities in floats."""
-RATIOS, HALVINGS = 160, 13
-"""Ratios at which a width is kept, and halvings that find it."""
-INNER, INNER_PARTS, OUTER, OUTER_PARTS = 1e-2, 192, 1e-6, 64
-"""The count's noise is gathered outwards: so many parts up to where this much is left; what is further is lost."""
+RATIOS, HALVINGS, WIDER = 160, 13, 1.25
+"""Ratios at which a width is kept, halvings that find it, and by how much the first guess is raised until it does."""
 
 
 def shown_interval(tails: Tails, value: int, above: int, outside: float = OUTSIDE) -> tuple[int, int]:
@@ -50,17 +48,17 @@ class Ratios:
     widths: Floats
 
     @classmethod
-    def of(cls, top: Tails, bottom: Tails, largest: float) -> Self:
-        """The widths of X − mY, X from ``top`` and Y from ``bottom``."""
-        places, masses = _gathered(bottom)
+    def of(cls, noises: TwoNoises, largest: float) -> Self:
+        """The widths of X − mY."""
         ratios = largest * np.arange(1, RATIOS + 1) / RATIOS
-        high = _half(top, OUTSIDE / 2 * 0.9) + ratios * _half(bottom, OUTSIDE / 2 * 0.9)
+        first, second = noises.halves(OUTSIDE * 0.9)
+        high = first + ratios * second
+        while not np.all(noises.outside(high, ratios) <= OUTSIDE * (1 - ROUNDING)):
+            high = high * WIDER
         low = high / 3
-        shifts = ratios[:, None] * places
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            outside = top.smooth(middle[:, None] - shifts) + top.smooth(middle[:, None] + shifts)
-            enough = outside @ masses + (1 - masses.sum()) <= OUTSIDE * (1 - ROUNDING)
+            enough = noises.outside(middle, ratios) <= OUTSIDE * (1 - ROUNDING)
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         return cls(largest, high * (1 + ROUNDING) + 0.5)
 
@@ -90,32 +88,3 @@ class Ratios:
         else:
             held = (abs(top) <= widths) & (low <= high)
         return (float(low[held].min()), float(high[held].max())) if np.any(held) else None
-
-
-def half_width(tails: Tails, outside: float) -> float:
-    """About the width that |X| exceeds ``outside`` of the time: for grids and first guesses, no bound."""
-    return _half(tails, outside / 2)
-
-
-def _half(tails: Tails, outside: float) -> float:
-    """About the largest x with P(X > x) > ``outside``, one more."""
-    low, high = 0.0, tails.factor * len(tails.table)
-    while high - low > max(1.0, 1e-3 * high):
-        middle = math.floor((low + high) / 2)
-        low, high = (middle, high) if float(tails.beyond(np.array(middle))) > outside else (low, middle)
-    return high + 1
-
-
-def _gathered(tails: Tails) -> tuple[Floats, Floats]:
-    """Places of |Y| and their probabilities, each part moved to its outer end; what is further is left out."""
-    inner, outer = _half(tails, INNER), _half(tails, OUTER)
-    ends = np.concatenate(
-        [
-            [0.0],
-            np.ceil(np.linspace(0, inner, INNER_PARTS + 1)[1:]),
-            np.ceil(np.linspace(inner, outer, OUTER_PARTS + 1)[1:]),
-        ]
-    )
-    ends = np.unique(ends)
-    beyond = tails.beyond(ends)
-    return ends, np.concatenate([[1 - 2 * beyond[0]], 2 * (beyond[:-1] - beyond[1:])])

@@ -12,6 +12,7 @@ from tightrope.release.questions.fixed_point import grid
 from tightrope.release.questions.intervals import Ratios
 from tightrope.release.questions.node import Integers, Noises, Record
 from tightrope.release.questions.of_column import OfColumn
+from tightrope.release.questions.two_noises import Independent
 from tightrope.release.questions.vector import Noise, Vector, value_count, value_sum
 
 SUM, USABLE = "sum", "usable"
@@ -97,4 +98,4 @@ def centred_interval(total: float, usable: int, noises: Noises) -> tuple[float, 
 @lru_cache(maxsize=64)
 def _ratios(total: Noise, usable: Noise) -> Ratios:
     """Computed once for all groups."""
-    return Ratios.of(total.tails, usable.tails, float(total.vector.sensitivity))
+    return Ratios.of(Independent(total.tails, usable.tails), float(total.vector.sensitivity))

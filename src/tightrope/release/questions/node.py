@@ -41,6 +41,8 @@ class Question(ABC):
     """Whether its value is its one noisy integer, and that of a group the sum of those of its parts: row by row."""
     counts: ClassVar[bool] = False
     """Whether its value is a number of rows, so that an error can be stated as a share of them."""
+    boxes: ClassVar[bool] = False
+    """Whether its one number may share its noise with others: its interval asks for the law of that number alone."""
     notes: ClassVar[tuple[str, ...]] = ()
     """Rules that a reader of its answers must know."""
     entries: ClassVar[tuple[str, ...]] = ()

@@ -25,6 +25,7 @@ class Sum(OfColumn):
     additive = True
     uniform = True
     adds_up = True
+    boxes = True
 
     def vectors(self) -> tuple[Vector, ...]:
         """One, on a grid that is finer than its noise."""

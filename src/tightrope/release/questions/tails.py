@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from tightrope.mechanisms.integer.widened import Widened
-from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.tables.box_table import AnyTable, BoxTable
 from tightrope.numerics.arrays import Floats
 from tightrope.randomness.choice import TOTAL
 
@@ -57,8 +57,10 @@ class Tails:
         return np.where(y < 0, 1 - self.table[0], found)
 
 
-def _weights(table: NoiseTable) -> Floats:
+def _weights(table: AnyTable) -> Floats:
     """P(Y = 1), P(Y = 2), …, and what is left."""
+    if isinstance(table, BoxTable):
+        return table.listed()
     half = np.array([w / TOTAL for w in table.half])
     if table.tail is None:
         return half

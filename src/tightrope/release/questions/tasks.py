@@ -106,6 +106,11 @@ class Task:
         return tuple(tuple(v for v in self.vectors if v.exclusive == label) for label in order)
 
     @property
+    def parts(self) -> tuple[tuple[tuple[Vector, ...], ...], ...]:
+        """Of each of ``sets``, the vectors by what is drawn for them: alone, as one exclusive set, as one box."""
+        return tuple(map(_parts, self.sets))
+
+    @property
     def units(self) -> tuple[Unit, ...]:
         """Units of privacy, one for each of ``sets``; an exclusive set is one spend over that many cells a group."""
         return tuple(_unit(self, own) for own in self.sets)
@@ -152,9 +157,19 @@ class Person:
 
 
 def _unit(task: Task, own: tuple[Vector, ...]) -> Unit:
-    """Together: every spend at once. Exclusive: one spend over cells, for each row enters one of them."""
-    spends = tuple(vector.spend for vector in (own if own[0].exclusive is None else own[:1]))
-    return Unit(spends, task.shifted(own))
+    """Together: every spend at once. Exclusive: one spend over cells, for each row enters one of them.
+
+    A box is one spend of so many numbers.
+    """
+    spends = (p[0].spend.together(len(p)) if p[0].boxed else p[0].spend for p in _parts(own))
+    return Unit(tuple(spends), task.shifted(own))
+
+
+def _parts(own: tuple[Vector, ...]) -> tuple[tuple[Vector, ...], ...]:
+    if own[0].exclusive is not None:
+        return (own,)
+    box = tuple(vector for vector in own if vector.boxed)
+    return tuple(box if vector.boxed else (vector,) for vector in own if vector not in box[1:])
 
 
 def tasks_of(

@@ -15,10 +15,11 @@ from tightrope.engines.request import FixedPoint, Measure
 from tightrope.mechanisms.choices.exponential import ExponentialChoice
 from tightrope.mechanisms.choices.quantile import PARTS, Counts, QuantileChoice
 from tightrope.mechanisms.integer.widened import Widened
-from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.tables.box_table import AnyTable, BoxTable
 from tightrope.release.questions.fixed_point import row_sensitivity
 from tightrope.release.questions.intervals import OUTSIDE, shown_interval
 from tightrope.release.questions.tails import Tails
+from tightrope.release.questions.two_noises import Independent, InOneBox, TwoNoises
 
 CONFIDENCE = 0.95
 WHY_CHOSEN = "a choice costs no more than Laplace noise in the number of rows below, however many cells there are"
@@ -43,6 +44,8 @@ class Vector:
     """Whether all groups are counted together before the noise; then it has an ``exclusive`` label."""
     choice: QuantileChoice | None = None
     """What is chosen among the cells of a group, in place of noise; ``sensitivity`` is twice that of its distances."""
+    boxed: bool = False
+    """Whether it shares its noise with the others of its set that are: one point of a box (``box_table``)."""
 
     @property
     def name(self) -> str:
@@ -96,6 +99,13 @@ def cell_choice(name: str, choice: QuantileChoice, size: float) -> Vector:
     return Vector(Measure(name, None, None), spend, 2 * choice.sensitivity, choice=choice)
 
 
+def together(top: Noise, bottom: Noise) -> TwoNoises:
+    """The noise of two numbers of one group."""
+    if not (isinstance(top.table, BoxTable) and top.table is bottom.table):
+        return Independent(top.tails, bottom.tails)
+    return InOneBox(top.table.half_widths(), (float(top.mechanism.factor), float(bottom.mechanism.factor)))
+
+
 @dataclass(frozen=True, eq=False)  # not slotted: what all groups share is kept
 class Noise:
     """The noise of one vector: the integer law that runs, and the size of its unit.
@@ -105,7 +115,7 @@ class Noise:
 
     vector: Vector
     family: str
-    table: NoiseTable
+    table: AnyTable
     shift: int
     discovers: bool = False
 
@@ -117,6 +127,8 @@ class Noise:
     @cached_property
     def law(self) -> ExponentialChoice:
         """How a choice is made, where the vector is one: raises ``InputError`` unless its noise dominates that."""
+        if isinstance(self.table, BoxTable):
+            raise TypeError(self.vector.name)
         return ExponentialChoice.of(self.table, self.mechanism.factor)
 
     def chosen(self, counts: Counts, found: Mapping[Vector, Any]) -> int:
