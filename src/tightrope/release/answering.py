@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.mechanisms.tables.box_table import BoxTable
-from tightrope.randomness.stream import Stream
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.certificate import certificate_of
 from tightrope.release.costs.found import costs_found
+from tightrope.release.questions.vector import drawn_points
 
 if TYPE_CHECKING:
     from tightrope.certificates.release import ReleaseCertificate
@@ -178,18 +177,11 @@ def _add(noise: Noise, exact: tuple[int, ...]) -> list[int]:
 
 
 def _add_point(noises: tuple[Noise, ...], exact: Grouped) -> dict[Vector, list[int]]:
-    """One fresh point of the box for every group, one number of it a vector: their noise is private together alone."""
-    if not noises:
-        return {}
-    table, randomness = noises[0].table, Stream()
-    if not (isinstance(table, BoxTable) and table.dimension == len(noises)):
-        raise TypeError(f"{len(noises)} numbers for {table!r}")
-    points = table.draw(len(exact.keys), randomness)
+    """One fresh point of the box for every group, one number of it a vector."""
     found = {}
-    for noise, steps in zip(noises, points.T, strict=True):
-        draws = np.asarray(noise.mechanism.stretched(steps, randomness)).tolist()
+    for noise, draws in zip(noises, drawn_points(noises, len(exact.keys)) if noises else (), strict=True):
         integers = exact.values[noise.vector.name]
-        found[noise.vector] = [value + int(draw) for value, draw in zip(integers, draws, strict=True)]
+        found[noise.vector] = [value + int(draw) for value, draw in zip(integers, draws.tolist(), strict=True)]
     return found
 
 

@@ -13,6 +13,7 @@ import tightrope as tr
 from tightrope.engines import FixedProduct
 from tightrope.release.questions.accuracy import Accuracy
 from tightrope.release.questions.node import Question
+from tightrope.release.questions.vector import drawn_points
 
 RANGES = {"between": (0.0, 10.0), "of": (0.0, 100.0)}
 COLUMNS = {"x": np.ndarray, "y": np.ndarray, "b": np.ndarray}
@@ -79,9 +80,16 @@ def exact(accuracy: Accuracy, values: Columns) -> dict[str, int]:
     return found
 
 
+def draws_of(accuracy: Accuracy, runs: int) -> dict[str, np.ndarray[Any, Any]]:
+    """The noise of each of its numbers, as it is drawn."""
+    noise = {name: own.mechanism.sample(runs) for name, own in accuracy.named.items() if not own.vector.boxed}
+    box = {name: own for name, own in accuracy.named.items() if own.vector.boxed}
+    return noise | dict(zip(box, drawn_points(list(box.values()), runs) if box else (), strict=True))
+
+
 def records(accuracy: Accuracy, integers: Mapping[str, int], runs: int) -> list[dict[str, Any]]:
     """Records under fresh noise of the operating system."""
-    noise = {name: own.mechanism.sample(runs) for name, own in accuracy.named.items()}
+    noise = draws_of(accuracy, runs)
     return [
         dict(
             accuracy.question.record(

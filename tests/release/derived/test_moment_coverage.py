@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.release.derived.kinds import KINDS, accuracy_of, columns, exact, holds, records
+from tests.release.derived.kinds import KINDS, accuracy_of, columns, draws_of, exact, holds, records
 
 FALSE_ALARM = 1e-6
 WIDEST = {30: None, 3_000: 1.45, 30_000: 1.3}
@@ -50,9 +50,12 @@ def test_noise_that_is_too_small_is_seen(kind, runs=20_000):
     """Noise × 0.8 is not the noise that the plan declares, vector by vector; the noise that runs is."""
     accuracy = accuracy_of(KINDS[kind].ask())
 
-    def declared(noise, scale):
-        mean = float(np.abs(np.asarray(noise.mechanism.sample(runs), float) * scale).mean())
+    draws = draws_of(accuracy, runs)
+
+    def declared(name, scale):
+        noise = accuracy.named[name]
+        mean = float(np.abs(np.asarray(draws[name], float) * scale).mean())
         return abs(mean * noise.step / noise.mean_absolute - 1) < 0.06
 
-    assert all(declared(noise, 1.0) for noise in accuracy.noises)
-    assert not any(declared(noise, 0.8) for noise in accuracy.noises)
+    assert all(declared(name, 1.0) for name in accuracy.named)
+    assert not any(declared(name, 0.8) for name in accuracy.named)

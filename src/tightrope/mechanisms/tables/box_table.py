@@ -142,7 +142,7 @@ class BoxTable:
         """Raises ``InputError``: one number drawn by itself would not be what was certified."""
         del randomness
         remedy = "draw(size) gives all of them"
-        raise InputError("size", size, f"no draw of one of {self.dimension} numbers that share their noise", remedy)
+        raise InputError("size", size, f"a draw of all {self.dimension} numbers, for they share their noise", remedy)
 
     def to_data(self) -> dict[str, Any]:
         """Plain data: the table of the half-widths, and the dimension."""

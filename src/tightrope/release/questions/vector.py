@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -14,8 +14,10 @@ from tightrope.engines.expressions.terms import Term
 from tightrope.engines.request import FixedPoint, Measure
 from tightrope.mechanisms.choices.exponential import ExponentialChoice
 from tightrope.mechanisms.choices.quantile import PARTS, Counts, QuantileChoice
+from tightrope.mechanisms.integer.integer_mechanism import Integers
 from tightrope.mechanisms.integer.widened import Widened
 from tightrope.mechanisms.tables.box_table import AnyTable, BoxTable
+from tightrope.randomness.stream import Stream
 from tightrope.release.questions.fixed_point import row_sensitivity
 from tightrope.release.questions.intervals import OUTSIDE, shown_interval
 from tightrope.release.questions.tails import Tails
@@ -104,6 +106,15 @@ def together(top: Noise, bottom: Noise) -> TwoNoises:
     if not (isinstance(top.table, BoxTable) and top.table is bottom.table):
         return Independent(top.tails, bottom.tails)
     return InOneBox(top.table.half_widths(), (float(top.mechanism.factor), float(bottom.mechanism.factor)))
+
+
+def drawn_points(noises: Sequence[Noise], size: int) -> list[Integers]:
+    """``size`` draws for each of the numbers of one box, all of them together: one by one they would not be private."""
+    table, randomness = noises[0].table, Stream()
+    if not (isinstance(table, BoxTable) and table.dimension == len(noises)):
+        raise TypeError(f"{len(noises)} numbers for {table!r}")
+    steps = table.draw(size, randomness).T
+    return [noise.mechanism.stretched(own, randomness) for noise, own in zip(noises, steps, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)  # not slotted: what all groups share is kept
