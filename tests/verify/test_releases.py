@@ -154,3 +154,36 @@ def test_a_choice_beside_noise_that_is_heavier_further_out_is_refuted():
     part |= {"centre": str(centre - 2 * (first // 8)), "half": [str(first + first // 8), *part["half"][1:]]}
     found = {claim.name: claim.verdict for claim in checked(json.dumps(data))}
     assert found["mechanisms[0].choice.root: the table dominates the choice"] == REFUTED
+
+
+def width_gone(data):
+    del data["mechanisms"][1]
+
+
+def another_share(data):
+    data["mechanisms"][1]["choice"]["below"] = "400000"
+
+
+def fewer_cells(data):
+    for one in data["mechanisms"]:
+        one["choice"]["cells"] = 1
+
+
+@pytest.mark.parametrize(
+    ("forge", "told"),
+    [
+        (lambda data: [one.update(exclusive="one of") for one in data["mechanisms"]], "exclusive"),
+        (lambda data: data["mechanisms"][1]["choice"].update(target=None), "what is chosen for it"),
+        (lambda data: data["mechanisms"][0].update(family="discrete Laplace", choice=None), "what is chosen for it"),
+        (width_gone, "what is chosen for it"),
+        (another_share, "same rows and share"),
+        (lambda data: data["mechanisms"][1].update(where="x > 3"), "same rows and share"),
+        (fewer_cells, "cells"),
+    ],
+    ids=["one of both", "two cells", "noise and a width", "a cell alone", "two shares", "other rows", "one cell"],
+)
+def test_choices_that_do_not_belong_together_are_refuted(forge, told):
+    """With a label that says that each row enters one of them, two choices once verified at half their epsilon."""
+    data = json.loads(release("chosen"))
+    forge(data)
+    assert [claim for claim in checked(json.dumps(data)) if claim.verdict == REFUTED and told in claim.name]

@@ -57,9 +57,10 @@ class ChoicePart(Part, frozen=True, kw_only=True):
     """A choice among ``cells`` equal parts of a range, by the exponential mechanism: in place of a number with noise.
 
     A candidate at distance d, in units of the mechanism, is chosen in proportion to w(⌊2d / factor⌋): w(0) = 2¹⁰⁰ and
-    w(j + 1) = ⌈w(j) · root / 2¹²⁸⌉, where root² ≥ 2¹²⁸ · escape of the table. A row moves a distance by half the
-    ``sensitivity_per_row``, so that the table's noise dominates the choice. ``target`` None: sought is the cell below
-    whose left edge ``below`` units of each row lie; else how many cells around it have so many units on either side.
+    w(j + 1) = ⌈w(j) · root / 2¹²⁸⌉, where (root / 2¹²⁸)² is at least what the table falls by in a step of its tail. A
+    row moves a distance by half the ``sensitivity_per_row``, so that the table's noise dominates the choice. ``target``
+    None: sought is the cell below whose left edge ``below`` units of each row lie; else how many cells around it have
+    so many units on either side. An answer has one of each, over the same cells.
     """
 
     below: Digits

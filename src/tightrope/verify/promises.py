@@ -25,7 +25,7 @@ from tightrope.verify.claims import (
     unchecked,
 )
 from tightrope.verify.laws import Curve, Grid, Law
-from tightrope.verify.releases import Composition, choice_claims
+from tightrope.verify.releases import Composition, choice_claims, pair_claims
 
 STEPS = (6, 8, 10, 12)
 """Grids of 2^−n nats, one after the other, until everything is confirmed as it stands or something is refuted; where
@@ -143,6 +143,7 @@ def _parameters(data: dict[str, Any], composition: Composition) -> Iterator[Clai
         yield fact(f"{name}.factor", int(one["factor"]), -(-int(one["sensitivity_per_row"]) // steps))
         yield fact(f"{name}.table is unimodal", composition.noises[id(one)].unimodal, True)
         yield from choice_claims(name, one, composition.noises[id(one)])
+    yield from pair_claims(data["mechanisms"])
 
 
 def _weights(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:

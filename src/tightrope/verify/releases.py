@@ -110,6 +110,7 @@ def choice_claims(name: str, one: dict[str, Any], noise: Noise) -> Iterator[Clai
     yield fact(f"{name}.family is the exponential mechanism", one["family"] == CHOOSING, choice is not None)
     if choice is None:
         return
+    yield fact(f"{name}.exclusive: rows move every choice of their group", one.get("exclusive"), None)
     below, root, factor = int(choice["below"]), int(choice["root"]), int(one["factor"])
     yield fact(f"{name}.sensitivity_per_row", int(one["sensitivity_per_row"]), 2 * max(below, PARTS - below))
     yield fact(f"{name}.unit", Decimal(one["unit"]) * PARTS, 1)
@@ -118,6 +119,25 @@ def choice_claims(name: str, one: dict[str, Any], noise: Noise) -> Iterator[Clai
     yield fact(f"{name}.choice.root is no larger than needed", steeper <= noise.fall * (1 + NEEDED), True)
     if choice["target"] is not None:
         yield fact(f"{name}.choice.target", int(choice["target"]), -(-_far(choice["cells"], root) * factor // 2))
+
+
+def pair_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim]:
+    """An answer that is chosen has two choices and nothing else: a cell, and a width around it, over the same cells."""
+    chosen = [one for one in mechanisms if one.get("choice") is not None]
+    for number, answer in enumerate(dict.fromkeys(name for one in chosen for name in one["answers"])):
+        own = [one for one in mechanisms if answer in one["answers"]]
+        kinds = sorted("noise" if one.get("choice") is None else _sought(one) for one in own)
+        yield fact(f"chosen answer {number}: what is chosen for it", kinds, ["a cell", "a width"])
+        names = "by", "where", "rows", "rows_per_group", "groups", "together"
+        said = {json.dumps([[one.get(name) for name in names], one["choice"]["below"]]) for one in own if one in chosen}
+        yield fact(f"chosen answer {number}: both speak of the same rows and share", len(said), 1)
+        counted = {one["by"][-1].rpartition(",")[2].strip(" )") if one["by"] else "" for one in own}
+        cells = {str(one["choice"]["cells"]) for one in own if one in chosen}
+        yield fact(f"chosen answer {number}: cells", cells, counted)
+
+
+def _sought(one: dict[str, Any]) -> str:
+    return "a cell" if one["choice"]["target"] is None else "a width"
 
 
 def _far(cells: int, root: int) -> int:

@@ -9,7 +9,8 @@ import pytest
 from tests.engines.questions import ask, mean, per_person
 from tightrope.engines import Measure, Request, open_source
 from tightrope.engines.expressions.reading import read
-from tightrope.engines.snapshot import bounding, crowds
+from tightrope.engines.snapshot import bounding
+from tightrope.engines.snapshot.bounding import over_bound
 
 MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10))
 
@@ -46,9 +47,9 @@ def test_persons_are_gone_through_once_for_one_bound(monkeypatch):
 
     def counted(rows, bounds):
         asked.append(bounds)
-        return bounding.over_bound(rows, bounds)
+        return over_bound(rows, bounds)
 
-    monkeypatch.setattr(crowds, "over_bound", counted)
+    monkeypatch.setattr(bounding, "over_bound", counted)
     with open_source(table()).snapshot(REQUESTS) as rows:
         for request in REQUESTS:
             rows.collect(request)

@@ -16,7 +16,8 @@ from tightrope.engines.backends.column_types import identity
 from tightrope.engines.backends.known import of
 from tightrope.engines.guard import guarded
 from tightrope.engines.request import PersonBounds, Request
-from tightrope.engines.snapshot.bounding import over_bound, rows_alone
+from tightrope.engines.snapshot import bounding
+from tightrope.engines.snapshot.bounding import rows_alone
 from tightrope.engines.snapshot.rows import Rows
 
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ class Crowds:
         """A table of all (column ``person``) who exceed a bound in these rows, others perhaps among them."""
         plain = _plain(bounds)
         if plain not in self.shared or not rows_alone(bounds, grouped=bool(narrow.keys)):
-            with self._held(over_bound(narrow, bounds)) as few:
+            with self._held(bounding.over_bound(narrow, bounds)) as few:
                 yield few
             return
         if plain not in self._found:
-            everybody = guarded(STEP, lambda: over_bound(self._everybody(plain), plain))
+            everybody = guarded(STEP, lambda: bounding.over_bound(self._everybody(plain), plain))
             self._found[plain] = self.stack.enter_context(self._held(everybody))
         yield self._found[plain]
 

@@ -16,6 +16,7 @@ from tightrope.release.questions.node import Integers, Noises, Record
 from tightrope.release.questions.vector import Noise, Vector, cell_choice
 
 VALUE, WIDTH = "choice of the value, in rows below it", "choice of the width, in rows below its ends"
+CENTRES = 16
 VALUE_SIZE, WIDTH_SIZE = 0.75, 1.5
 """Of their noise: two thirds of the budget for the value, which is what people read."""
 
@@ -63,16 +64,22 @@ class Chosen:
 
 @lru_cache(maxsize=256)
 def _errors(value: Noise, width: Noise, people: int) -> tuple[float, float]:
-    """E|error| and the mean half-width in parts of the range, where the rows are spread evenly over it."""
+    """E|error| and the mean half-width in parts of the range, for rows at its first, third, … of 2n parts.
+
+    The half-width is the mean over ``CENTRES`` of the cells that are chosen, equally likely parts of their law.
+    """
     choice = value.vector.choice
     if choice is None:
         raise TypeError(value.vector.name)
-    excess = people * (PARTS * np.arange(ALL_CELLS + 1) / ALL_CELLS - choice.below)
-    places, truth = np.arange(ALL_CELLS), ALL_CELLS * choice.below / PARTS
+    edges = np.clip((np.arange(ALL_CELLS + 1) - 0.5) / ALL_CELLS, 0.0, 1.0)
+    below = np.floor(people * np.where(np.arange(ALL_CELLS + 1) == ALL_CELLS, 1.0, edges) + 0.5)
+    excess = PARTS * below - choice.below * people
+    truth = ALL_CELLS * (math.ceil(choice.below * people / PARTS) - 0.5) / people
     law = value.law.law(cell_distances(excess))
-    expected = float(law @ np.abs(places + 0.5 - truth)) + 0.25
-    centre = min(int(truth), ALL_CELLS - 1)
-    widths: Floats = np.array(half_widths(ALL_CELLS)) + 0.5
+    expected = float(law @ np.abs(np.arange(ALL_CELLS) - truth)) + 0.25
+    centres = np.searchsorted(np.cumsum(law), (np.arange(CENTRES) + 0.5) / CENTRES)
+    reached: Floats = np.minimum(np.array(half_widths(ALL_CELLS)) + 0.5, ALL_CELLS / 2)
     target = choice.target(width.law, ALL_CELLS)
-    half = float(width.law.law(width_distances(excess, centre, target)) @ np.minimum(widths, ALL_CELLS / 2))
+    laws = (width.law.law(width_distances(excess, int(centre), target)) for centre in centres)
+    half = math.fsum(float(one @ reached) for one in laws) / CENTRES
     return expected / ALL_CELLS, math.nextafter(half / ALL_CELLS, math.inf)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tightrope.engines.expressions.cells import Cell
 from tightrope.engines.expressions.leaves import Column, literal
 from tightrope.engines.expressions.terms import Term
+from tightrope.errors import PlanError
 
 BLOCKS, CELLS = 50, 80
 """Blocks of the range, and cells of a block: about the least noise in a count of what lies below an edge, and a number
 of cells that divides round ranges at round numbers, where many values lie.
 """
 ALL_CELLS = BLOCKS * CELLS
-SLACK = 1e-6
-"""Of a cell: values at an edge may be counted on either side of it, by rounding."""
+SLACK, ROUNDINGS = 1e-6, 16
+"""Of a cell, and in units of the last place of the farther end: values at an edge may be counted on either side of it,
+by rounding."""
+FINEST, WIDEST_VALUE = 64, 1e290
+"""A cell holds so many doubles at least; no value lies further from zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,15 @@ class Grid:
 
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        between, far = (self.low, self.high), max(abs(self.low), abs(self.high))
+        if not far <= WIDEST_VALUE:
+            expected = f"a range within {WIDEST_VALUE:g} of zero"
+            raise PlanError("between", between, expected, "measure in larger units, so that the numbers are smaller")
+        if not self.width >= ALL_CELLS * FINEST * math.ulp(far):
+            expected = f"a range of which doubles tell {ALL_CELLS * FINEST:,} values apart"
+            raise PlanError("between", between, expected, "move its zero nearer, or widen it: it is cut into cells")
 
     def cell(self, column: Term) -> Cell:
         """In which of them a value lies, clamped to the range."""
@@ -44,7 +58,8 @@ class Grid:
 
     def held(self, first: int, last: int) -> tuple[float, float]:
         """What lies in the cells from the first to the last, which may lie beyond the range."""
-        return self.edge(first, outwards=-SLACK), self.edge(last + 1, outwards=SLACK)
+        rounded = ROUNDINGS * math.ulp(max(abs(self.low), abs(self.high))) * ALL_CELLS / self.width
+        return self.edge(first, outwards=-SLACK - rounded), self.edge(last + 1, outwards=SLACK + rounded)
 
     def middle(self, cell: int) -> float:
         """The round number of a cell; of the last, where all that is beyond the range lies, its end."""

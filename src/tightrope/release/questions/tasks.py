@@ -200,7 +200,7 @@ def tasks_of(
             _check_keys(question, person, schema)
             _check_left_over(question)
             keys = _keys(question)
-        shared = _terms(question), keys, person.bounds(question), question.asked.condition
+        shared = _terms(question), keys, person.bounds(question), question.asked.condition, question.cell
         gathered.setdefault(shared, {})[place] = question
     for own in gathered.values():
         _check_shown(tuple(own.values()))
