@@ -444,6 +444,8 @@ def test_names_are_names(fresh):
         "postgres://anna@localhost/db?sslpassword=hush-hush",
         "postgresql://anna:hush-hush@localhost:port/db?nonsense=1",
         "postgresql://anna:hush-hush@[",
+        "postgresql://anna:hu@hush@localhost/db",
+        "postgresql://anna:hu/hush@localhost/db",
     ],
 )
 def test_a_password_in_a_url_is_refused_and_not_repeated(url):

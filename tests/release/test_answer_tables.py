@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
+from tightrope.errors import InputError
 
 KEY = '<script>alert("a, b")</script>'
 
@@ -70,6 +71,23 @@ def test_parquet_holds_what_csv_does(answers, tmp_path):
     assert frame["question"].tolist() == [line["question"] for line in lines]
     values = [float(line["value"]) if line["value"] else None for line in lines]
     assert [None if pd.isna(value) else value for value in frame["value"]] == values
+
+
+def test_a_csv_file_holds_the_text(answers, tmp_path):
+    assert answers.to_csv(tmp_path / "results.csv") == answers.to_csv()
+    assert (tmp_path / "results.csv").read_bytes().decode("utf-8") == answers.to_csv()
+
+
+@pytest.mark.parametrize("write", ["to_csv", "to_parquet", "report"])
+def test_a_file_that_cannot_be_written_is_said_in_words_of_ours(answers, tmp_path, write):
+    with pytest.raises(InputError, match=r"path to be a file in a folder that exists, got path='.*'; make .*nowhere"):
+        getattr(answers, write)(tmp_path / "nowhere" / "x")
+    with pytest.raises(InputError, match=r"path to be a file, not a folder, got path='.*'; "):
+        getattr(answers, write)(str(tmp_path))
+    with pytest.raises(InputError, match=r"path to be a file that can be written \(File name too long\)"):
+        getattr(answers, write)(tmp_path / ("x" * 300))
+    with pytest.raises(InputError, match="path to be a path"):
+        getattr(answers, write)(5)
 
 
 def test_keys_of_two_kinds_under_one_name_are_text(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 import tightrope as tr
 from tightrope.engines.expressions.reading import read
 from tightrope.errors import InputError
-from tightrope.release.costs.found import Counted, _of_task
+from tightrope.release.costs.found import Counted, _of_task, _statement
 from tightrope.release.costs.tallies import name_of, tallies_of, used_by
 from tightrope.release.wording import costs_lines, shared_notes
 from tightrope.report.words.wording import left_out
@@ -167,8 +167,30 @@ def test_what_the_noise_hides_is_not_said_as_a_number() -> None:
 
 def test_what_the_noise_lets_through_is_said_with_its_interval() -> None:
     said = statements(Counted(1_000, 995, 1_005), Counted(30, 25, 35))
-    assert said[0].startswith("about 0 % of the rows were not used")
-    assert said[1].startswith("about 3.0 % of the values of age were below 0 and counted as 0 (2.5 % to 3.5 %)")
+    assert said[0].startswith("at most 1.0 % of the rows were not used")
+    assert said[1].startswith("about 3.0 % of the values of age were below 0 and counted as 0 (2.4 % to 3.6 %)")
+
+
+def test_a_share_that_may_be_none_or_all_is_said_by_its_other_end() -> None:
+    used = Counted(1_000, 995, 1_005)
+    assert statements(used, Counted(3, -2, 8))[1].startswith("at most 0.9 % of the values of age were below 0")
+    assert statements(used, Counted(-9, -14, -4))[1].startswith("at most 0.1 % of the values of age were below 0")
+    assert statements(used, Counted(1_009, 1_004, 1_014))[1].startswith("at least 99 % of the values of age")
+    assert statements(used, Counted(1, 0, 2))[1] == "at most 0.3 % of the values of age were below 0 and counted as 0"
+
+
+def test_a_count_that_may_be_none_is_said_by_its_other_end() -> None:
+    assert _statement(None, "the values", Counted(3, -2, 8)) == "at most 8 of the values"
+    assert _statement(None, "the values", Counted(-9, -14, -4)) == "at most 1 of the values"
+    assert _statement(None, "the values", Counted(9, 4, 14)) == "about 9 of the values (4 to 14)"
+
+
+def test_rows_without_a_person_are_said_to_be_left_out_once_and_not_counted_among_the_unused() -> None:
+    assert "and rows without a usable person are not counted here" in statements(*[Counted(1_000, 995, 1_005)] * 2)[0]
+    plan = visits().plan([tr.count(), tr.mean("age", between=(0, 100))])
+    assert str(plan).count("rows whose Patient ID is NULL, or a float that is no whole number, are left out") == 1
+    alone = tr.Session(pd.DataFrame({"age": [1]}), person=None, budget=tr.Budget(epsilon=1, delta="1e-8"))
+    assert "NULL" not in str(alone.plan([tr.count()]))
 
 
 def test_equal_sentences_about_what_was_left_out_are_one() -> None:

@@ -51,6 +51,10 @@ QUESTIONS = {
             *tr.quantiles("age", [0.25, 0.75], between=(0, 100)),
         ],
     ),
+    "costs beside a total": (
+        {"budget": tr.Budget(epsilon=2, delta=1e-7)},
+        lambda: [tr.count(), tr.histogram("age", edges=[0, 50])],
+    ),
     "chosen": (
         {},
         lambda: [
@@ -79,7 +83,8 @@ def release(name: str) -> str:
     }  # fmt: skip
     if arguments["person"] is None:
         del arguments["rows_per_person"]
-    answers = tr.Session(table(), **arguments).plan(questions()).release()
+    costs = "0.05" if "costs" in name else 0
+    answers = tr.Session(table(), **arguments).plan(questions(), costs=costs).release()
     return json.dumps(answers.certificate)
 
 

@@ -18,6 +18,7 @@ from tightrope.errors import InputError, listed, nearest
 
 D = TypeVar("D")
 Step = str | int
+_SCHEME, _PASSWORD = re.compile(r"[A-Za-z0-9+.-]*$"), re.compile(r":[^@]*@|password\s*=", re.IGNORECASE)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _WORDS = {
     "float": "a number", "decimal": "a number", "int": "a whole number", "str": "text", "array": "a list",
@@ -47,9 +48,11 @@ class Reader:
     def tables(self, path: Path) -> dict[str, Any]:
         """The tables of a TOML file, numbers with a point as exact decimals. Raises ``error``."""
         try:
-            return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+            return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=_as_typed)
         except OSError as problem:
             raise self.error("file", str(path), f"a file that can be read ({problem.strerror})", self.remedy) from None
+        except InputError as problem:
+            raise self.error(problem.name, problem.value, problem.expected, problem.remedy) from None
         except UnicodeDecodeError:
             raise self.error("file", str(path), "a text file (TOML in UTF-8)", self.remedy) from None
         except (ValueError, InvalidOperation, RecursionError) as problem:  # also of numbers of 5 000 digits
@@ -117,12 +120,47 @@ class Reader:
             return [self._shown(item) for item in value]
         if isinstance(value, Mapping):
             return {key: self._shown(item) for key, item in value.items()}
+        if isinstance(value, str):
+            return hidden(value)
         return float(value) if isinstance(value, Decimal) else value
+
+
+def hidden(text: str) -> str:
+    """The text for an error: of a URL the scheme alone, and nothing where a password may stand in it.
+
+    >>> hidden("postgresql://anna:hush@localhost/x"), hidden("anna:hush@localhost"), hidden("visits.parquet")
+    ('postgresql://...', '...', 'visits.parquet')
+    """
+    before, mark, _ = text.partition("://")
+    if mark:
+        return f"{_SCHEME.findall(before)[0]}://..."
+    return "..." if _PASSWORD.search(text) else text
 
 
 def tip(remedy: str) -> msgspec.Meta:
     """What to try where a field is missing or wrong."""
     return msgspec.Meta(extra={"tip": remedy})
+
+
+def _as_typed(literal: str) -> Decimal:
+    """The number; ``InputError`` where it is not 0 but would be computed with as if it were."""
+    exact = Decimal(literal)
+    if vanishes(exact):
+        raise InputError("number", literal, SEEN, "it would be taken for 0")
+    return exact
+
+
+def vanishes(exact: Decimal) -> bool:
+    """Whether the nearest double is 0, and the number is not.
+
+    >>> vanishes(Decimal("1e-400")), vanishes(Decimal("1e-300")), vanishes(Decimal(0))
+    (True, False, False)
+    """
+    return bool(exact) and float(exact) == 0
+
+
+SEEN = "0, or no nearer to 0 than 5e-324"
+"""What a number must be for a double to tell it from 0."""
 
 
 def _refused(constant: str) -> Any:
@@ -240,6 +278,15 @@ def _expected(said: str, spoken: inspect.Type | None) -> str:
     """
     if isinstance(spoken, inspect.LiteralType):
         return _wanted(spoken) or repr(spoken.values[0])
+    if not said.startswith("Expected "):  # the validator's words for a text that it tried to read
+        return _of_type(spoken)
     wanted = said.removeprefix("Expected ").partition(", got")[0].replace("int | float", "float")
     named = re.sub(r"`([a-z| ]+)`", lambda found: " or ".join(_WORDS.get(w, w) for w in found[1].split(" | ")), wanted)
     return named[0].lower() + named[1:]
+
+
+def _of_type(spoken: inspect.Type | None) -> str:
+    """What a type is in words, without that it may be left out."""
+    several = spoken.types if isinstance(spoken, inspect.UnionType) else (spoken,)
+    names = [type(_bare(one)).__name__.removesuffix("Type").lower() for one in several]
+    return " or ".join(_WORDS[name] for name in names if name in _WORDS) or "another value"

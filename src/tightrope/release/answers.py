@@ -122,26 +122,51 @@ class Answers:
         """``result`` as plain data."""
         return plain(self.result())
 
-    def to_csv(self) -> str:
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """All answers as one CSV table, a line a group: the question, keys, value, ends and what else was paid for.
 
         Key columns are those of all questions; a field that a question does not have is empty. Texts stand in quotes.
+        With a ``path`` the text is written there, too, in UTF-8. Raises ``InputError`` where no file can be there.
         """
-        return results_csv(self.result())
+        text = results_csv(self.result())
+        if path is not None:
+            _keep(path, text.encode())
+        return text
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """The same table as a Parquet file; keys of several kinds under one name are text."""
-        Path(path).write_bytes(results_parquet(self.result()))
+        """The same table as a Parquet file; keys of several kinds under one name are text.
+
+        Raises ``InputError`` where no file can be there.
+        """
+        _keep(path, results_parquet(self.result()))
 
     def report(self, path: str | os.PathLike[str], title: str | None = None) -> None:
-        """The page that ``tightrope release`` writes: one HTML file that needs nothing beside itself."""
+        """The page that ``tightrope release`` writes: one HTML file that needs nothing beside itself.
+
+        Raises ``InputError`` where no file can be there.
+        """
         from tightrope.report import html
 
-        Path(path).write_text(html(self.result(title)), encoding="utf-8")
+        _keep(path, html(self.result(title)).encode())
 
     def to_json(self) -> str:
         """``result`` as JSON; never NaN."""
         return written(self.result())
+
+
+def _keep(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write the file; ``InputError`` says why it cannot be there: paid answers can be kept elsewhere."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError("path", path, "a path", "say 'results.csv'")
+    place = Path(path)
+    if os.path.isdir(place):  # noqa: PTH112 - says no where it may not look
+        raise InputError("path", str(place), "a file, not a folder", f"say {str(place / 'results')!r}")
+    if not os.path.isdir(place.parent):  # noqa: PTH112
+        raise InputError("path", str(place), "a file in a folder that exists", f"make {place.parent} first")
+    try:
+        place.write_bytes(content)
+    except OSError as error:
+        raise InputError("path", str(place), f"a file that can be written ({error.strerror})", "try another") from None
 
 
 EXACT = 2**53

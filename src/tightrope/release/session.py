@@ -205,8 +205,9 @@ class Session(Sealed):
             if limit is not None:
                 return self._issued(moments.drafted(limit, tasks, made, most, goal), key)
 
-        def drafted(kept: Budget, part: Decimal, *, compare: bool = True) -> Draft:
-            arranged, allocation = allocated(ways, kept, compare=compare)
+        def drafted(kept: Budget, part: Decimal, *, compare: bool = True, like: Draft | None = None) -> Draft:
+            before = None if like is None else (like.tasks, like.allocation)
+            arranged, allocation = allocated(ways, kept, compare=compare, like=before)
             return replace(made(allocation, kept, part), tasks=arranged, ways=ways)
 
         draft = drafted(budget, most) if goal is None else accurate(drafted, goal, self._budget, most)

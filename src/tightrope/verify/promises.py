@@ -150,7 +150,8 @@ def _weights(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
     """Answers that were made consistent have the weights of the noise that ran."""
     for place, part in enumerate(data.get("consistent", [])):
         for number, (name, stated) in enumerate(zip(part["answers"], part["variances"], strict=True)):
-            ran = [one for one in data["mechanisms"] if name in one["answers"]]
+            own = (one for one in data["mechanisms"] if name in one["answers"])
+            ran = [one for one in own if one.get("exclusive") is None]  # what bounding costs is counted under labels
             if len(ran) != 1:
                 raise BrokenError("an answer that was made consistent and has not one noise")
             square, noise = int(ran[0]["factor"]) ** 2, composition.noises[id(ran[0])]

@@ -14,7 +14,7 @@ import pytest
 from tests.engines.every_engine import spark
 from tests.engines.questions import COUNT, ask, mean, per_person
 from tightrope.engines import FixedPoint, Measure, open_on_spark, open_source
-from tightrope.errors import EngineError, SchemaError
+from tightrope.errors import EngineError, InputError, SchemaError
 
 pytestmark = pytest.mark.slow
 ROWS = pa.table({
@@ -75,3 +75,11 @@ def test_partitions_on_spark_are_text_and_parts_are_alike(tmp_path: Path):
         open_on_spark(str(tmp_path / "d"))
     with pytest.raises(EngineError, match="are they there"):
         open_on_spark(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("url", ["postgresql://anna:hunter2@localhost/x", "s3a://KEY:hunter2@bucket/visits"])
+def test_a_password_never_comes_to_spark_that_logs_it(monkeypatch: pytest.MonkeyPatch, url: str):
+    monkeypatch.setattr("tightrope.engines.sources.frames.load", lambda *_: pytest.fail("Spark was asked"))
+    with pytest.raises(InputError, match="without a password") as refusal:
+        open_on_spark(url)
+    assert "hunter2" not in str(refusal.value)

@@ -13,7 +13,7 @@ import pytest
 
 from tightrope.certificates.document import written
 from tightrope.errors import InputError, PlanError
-from tightrope.release import count, mean
+from tightrope.release import count, mean, median
 from tightrope.release.documents.plan_document import PlanDocument
 from tightrope.release.documents.plan_file import PLAN_FILE, load, read
 from tightrope.release.documents.sections import PersonSection, SourceSection
@@ -23,6 +23,8 @@ PERSON = '[person]\ncolumn = "nr"\nrows = 8\n'
 BUDGET = "[budget]\nepsilon = 1\ndelta = 1e-8\n"
 COUNT = '[[question]]\nkind = "count"\n'
 MEAN = '[[question]]\nkind = "mean"\ncolumn = "x"\nbetween = [0, 5]\n'
+QUANTILE = MEAN.replace("mean", "quantile")
+MEDIAN = MEAN.replace("mean", "median")
 
 
 @pytest.fixture
@@ -99,6 +101,17 @@ def test_keys_of_every_kind(plan):
     assert days.keys == ((datetime.date(2024, 12, 31),), (True,), ("a",), (2,))[: len(days.keys)]
 
 
+def test_a_median_is_the_quantile_of_half(plan):
+    text = HEAD + PERSON + BUDGET + MEDIAN
+    assert read(plan(text)).questions() == read(plan(text.replace("median", "quantile"))).questions()
+    assert read(plan(text)).questions() == (median("x", between=(0, 5)),)
+
+
+def test_the_least_numbers_are_taken_as_typed(plan):
+    for delta in ("0.0", "-0.0", "5e-324", "0e-400"):
+        assert read(plan(HEAD + PERSON + BUDGET.replace("1e-8", delta) + COUNT)).budget.delta == Decimal(delta)
+
+
 def test_csv_and_duckdb_settings(plan, tmp_path):
     (tmp_path / "a.csv").write_text("id,x\n1,2\n", encoding="utf-8")
     text = '[source]\npath = "a.csv"\n[source.types]\nx = "number"\n[person]\neach_row = true\n' + BUDGET + COUNT
@@ -168,6 +181,21 @@ NONSENSE = [
     (HEAD + PERSON + BUDGET + "share = 'all'\n" + COUNT, "[budget] share='all'"),
     (HEAD + PERSON + BUDGET + "points = 3\n" + COUNT, "[budget] points=3"),
     (HEAD + PERSON + BUDGET + "points = [[1]]\n" + COUNT, "[budget] points 1=[1]"),
+    (HEAD + PERSON + BUDGET + "share = 'half'\n" + COUNT, "[budget] share to be a number ... share='half'"),
+    (HEAD + PERSON + BUDGET.replace("1\n", "'lots'\n", 1) + COUNT, "[budget] epsilon to be a number ... 'lots'"),
+    (HEAD + PERSON + BUDGET + "points = [[1, 'few']]\n" + COUNT, "[budget] points 1 2 to be a number ... 'few'"),
+    (HEAD + PERSON + BUDGET.replace("1e-8", "1e-400") + COUNT, "nearer to 0 ... '1e-400'"),
+    (HEAD + PERSON + BUDGET.replace("1e-8", "-1_0.0e-400") + COUNT, "nearer to 0 ... '-1_0.0e-400'"),
+    (HEAD + PERSON + BUDGET.replace("1e-8", "'1e-400'") + COUNT, "[budget] delta ... nearer to 0"),
+    (HEAD + PERSON + BUDGET + MEAN.replace("[0, 5]", "[1e-400, 5]"), "nearer to 0 ... '1e-400'"),
+    (
+        HEAD + PERSON + BUDGET + QUANTILE + "q = [0.1, 0.5]",
+        "question 1 q ... q=[0.1, 0.5] ... one [[question]] for each",
+    ),
+    (HEAD + PERSON + BUDGET + MEDIAN + "q = 0.9", "question 1, a median ... 'q'; ... kind = \"quantile\""),
+    (HEAD + PERSON + BUDGET + MEDIAN + "wight = 2", "question 1, a median ... did you mean 'weight'?"),
+    (HEAD + PERSON + BUDGET + COUNT.replace("count", "medain"), "did you mean 'median'?"),
+    (HEAD + PERSON + BUDGET + COUNT.replace("count", "max"), "not offered ... q = 0.99"),
     ("budget = 1\n" + HEAD + PERSON + COUNT, "a table of keys and values ... [budget]=1"),
     ("title = 3\n" + HEAD + PERSON + BUDGET + COUNT, "title=3"),
     ("expected_rows = 0\n" + HEAD + PERSON + BUDGET + COUNT, "expected_rows=0"),

@@ -98,6 +98,47 @@ def test_a_source_that_cannot_be_read_is_said_under_its_key(tmp_path, source, sa
     assert "hush" not in str(refusal.value)
 
 
+HUSH = "postgresql://anna:hunter2@localhost:1/x"
+MOVE = 'say postgres = "postgresql://role@host/database" instead'
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ((f'path = "{HUSH}"',), rf"\[source\] path .* got \[source\] path='postgresql://...'; {MOVE} of path"),
+        ((f'spark = "{HUSH}"',), rf"\[source\] spark .*{MOVE} of spark"),
+        ((f'path = "{HUSH}"', 'spark = "a"'), r"\[source\] path"),
+        ((f'path = ["{HUSH}"]',), r"\[source\] path=\['postgresql://...'\]"),
+        ((f'postgres = "{HUSH}"',), r"\[source\] postgres.*without a password"),
+        (('postgres = "postgresql://anna@h/x?password=hunter2"',), r"\[source\] postgres.*without a password"),
+        (('path = "mysql://anna:hunter2@h/x"',), r"path='mysql://...'; .* say spark"),
+        (('path = "anna:hunter2@h/x"',), r"a file that exists"),
+        (('path = "host=h password=hunter2"',), r"a file that exists"),
+        (('spark = "s3a://KEY:hunter2@bucket/x"',), r"\[source\] spark .*without a password, got .*'s3a://...'"),
+        (('spark = "https://h/x?sig=hunter2"',), r"\[source\] spark .*without a password"),
+        (('path = "a"', "[ledger]", f'path = "{HUSH}"'), r"\[ledger\] path .*without a password"),
+        (('path = "a"', "[ledger]", 'path = "mysql://anna:hunter2@h/x"'), r"\[ledger\] path='mysql://...'"),
+        (('path = "a"', "[[lookup]]", f'path = "{HUSH}"', 'on = "k"'), r"lookup 1 path .*without a password"),
+        (('path = "a"', "[[lookup]]", 'path = "s3://a:hunter2@h"', 'on = "k"'), r"lookup 1 path='s3://...'"),
+    ],
+)
+def test_no_key_takes_a_password_and_no_error_repeats_one(tmp_path, source, says):
+    """Found before anything is opened: the libraries behind a key may write what they are given into their logs."""
+    with pytest.raises(PlanError, match=says) as refusal:
+        load(plan(tmp_path, *source))
+    assert "hunter2" not in f"{refusal.value} {refusal.value.value}"
+
+
+def test_urls_without_a_password_are_places(tmp_path):
+    for source in (
+        "spark = 's3://clinic/visits'",
+        "spark = 'abfss://visits@clinic.net/a'",
+        "postgres = 'postgres://a@h/x'",
+    ):
+        ledger = "[ledger]\npath = 'postgresql+psycopg://anna@/x?host=/tmp'"
+        assert read(plan(tmp_path, source, ledger)).ledger.path.startswith("postgresql+psycopg://anna@")
+
+
 def test_parts_and_patterns_in_a_plan(tmp_path):
     for number in range(2):
         (tmp_path / "d" / f"year={number}").mkdir(parents=True)

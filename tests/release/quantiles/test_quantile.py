@@ -218,6 +218,9 @@ def test_a_plan_file_says_the_same(people: pd.DataFrame, tmp_path: Path) -> None
         (lambda: tr.median("x", between=(0, 1), by="sex", keys=[str(n) for n in range(300)]), "at most 250 groups"),
         (lambda: tr.median("sex", between=(0, 1)), "number"),
         (lambda: tr.quantiles("x", [0.5], between=(0, 1), name="no")[0], "left out"),
+        (lambda: tr.quantiles("x", [], between=(0, 1)), r"at least one .* qs=\[\]; .*0.25, 0.5, 0.75"),
+        (lambda: tr.quantiles("x", 0.5, between=(0, 1)), "a list of at least one"),
+        (lambda: tr.quantile("x", [0.1, 0.5], between=(0, 1)), r"one number.*tr.quantiles"),
     ],
 )
 def test_what_cannot_be_asked_is_said_first(ask: Any, told: str) -> None:

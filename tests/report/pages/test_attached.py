@@ -11,7 +11,9 @@ import pytest
 import tightrope as tr
 from tests.report import released
 from tightrope import report
+from tightrope.certificates.document import plain
 from tightrope.certificates.release import read_certificate
+from tightrope.report.pages.attached import attached, size_words
 
 EVIL = "<script>alert(1)</script>\"' &amp;#%22"
 
@@ -52,3 +54,12 @@ def test_what_is_not_whole_is_not_offered() -> None:
     assert "data:application/json" in report.html(document)
     document["certificate"].pop("profile")
     assert "data:" not in report.html(document)
+
+
+def test_the_size_is_that_of_what_is_inside(answers: tr.release.Answers) -> None:
+    """The file beside the page is longer, for it has lines and spaces: what is smaller is called so."""
+    held = attached(plain(answers.result()))
+    inside = files(report.html(answers.result()))
+    assert [one.size for one in held] == [size_words(len(inside[one.name].encode())) for one in held]
+    assert [one.said for one in held] == ["all results, every digit", "the certificate, in one line"]
+    assert "\n" not in inside["certificate.json"]

@@ -17,6 +17,8 @@ from tests.report import released
 from tightrope import report
 from tightrope.certificates.release import AnswerDocument, ReleaseCertificate
 from tightrope.errors import InputError, MissingExtraError
+from tightrope.report.pages.page_model import _statistic, answer_view
+from tightrope.report.words.answers import read_answer
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 JSON = st.recursive(
@@ -112,6 +114,33 @@ def test_answers_with_their_intervals() -> None:
 def test_an_interval_that_leaves_the_axis_ends_in_an_arrow() -> None:
     rows = [released.row(2000 + i, 2600 if i == 4 else 10, k=i) for i in range(8)]
     assert "An arrow head marks" in words(report.html({"answers": [released.rows_by("k", rows)]}))
+
+
+def test_chart_and_table_of_one_answer_say_the_same_interval() -> None:
+    """Both outwards: 0.264 to 0.316 would be narrower than what was computed."""
+    ends = {"value": 0.29, "lower": 0.2636999, "upper": 0.3161228}
+    answer = read_answer(released.rows_by("k", [released.row(0, 1, k=i) | ends for i in range(8)]))
+    view = answer_view(answer, "a")
+    assert view.axis is not None
+    assert view.axis.dots[3].title == "3: 0.290 (0.263 to 0.317)"
+    assert [(line.shown.lower, line.shown.upper) for line in view.lines] == [("0.263", "0.317")] * 8
+
+
+@pytest.mark.parametrize(
+    ("statistic", "column", "said"),
+    [
+        ("sum", "age", "sum of age by city"),
+        ("usable values", "age", "usable values of age by city"),
+        ("sum of age", "age", "sum of age by city"),
+        ("sum of products of age and x", "age and x", "sum of products of age and x by city"),
+        ("usable rows", "age and x", "rows with a value of age and x by city"),
+        ("rows, below of age, over all groups", "case(age < 0.0, 1, None)", "rows, below of age, over all groups"),
+        ("count", None, "count by city"),
+    ],
+)
+def test_the_table_of_mechanisms_names_a_column_once(statistic: str, column: str | None, said: str) -> None:
+    by = [] if "over all" in statistic else ["city"]
+    assert _statistic({"statistic": statistic, "column": column, "by": by}) == said
 
 
 def test_untrusted_text_is_escaped_everywhere() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import tightrope as tr
 from tightrope.certificates.document import written
@@ -13,7 +16,7 @@ from tightrope.certificates.release import About, read_result
 from tightrope.errors import PlanError
 from tightrope.release.documents.plan_file import load
 from tightrope.report import html
-from tightrope.report.pages.page_model import places
+from tightrope.report.pages.page_model import place_of, places
 
 PLAN = """
 title = "Visits"
@@ -65,10 +68,29 @@ def test_a_plan_says_it_and_the_page_shows_it(tmp_path: Path):
     assert "&lt;b&gt;The register" in page
 
 
-def test_places_are_stable_and_differ():
-    assert places(["count_by_city", "Mean of x!", "mean of x", "", "Tür", "t-r"]) == [
-        "count-by-city", "mean-of-x", "mean-of-x-2", "answer", "t-r", "t-r-2",
+def test_plain_names_are_their_places_in_every_script():
+    assert list(map(place_of, ("count_by_city", "mean_x2", "région", "北", "हिन्दी"))) == [
+        "count-by-city", "mean-x2", "région", "北", "हिन्दी",
     ]  # fmt: skip
+
+
+@given(st.lists(st.text(st.characters() | st.sampled_from("aAß_- !北")), unique=True, max_size=8))
+@example(["a_b", "a-b", "a b", "a__b", "A_b", "_a_b", "a.b"])
+@example(["北", "南", "", "!", "answer", "\ud800", "région", "re\u0301gion", "Straße", "strasse"])
+def test_places_follow_from_the_name_alone_and_differ(names: list[str]):
+    found = places(names)
+    assert len(set(found)) == len(names)
+    assert found == list(map(place_of, names)) == places(names[::-1])[::-1]
+    assert not any(re.search(r"[\s\"#%&<>]", place) for place in found)
+
+
+def test_a_name_that_was_changed_has_a_digest_behind_it():
+    assert re.fullmatch("mean-of-x--[0-9a-f]{8}", place_of("Mean of x!"))
+    assert re.fullmatch("answer--[0-9a-f]{8}", place_of("!"))
+
+
+def test_a_document_that_repeats_a_name_has_different_places():
+    assert places(["n", "m", "n", "n"]) == ["n", "m", "n--2", "n--3"]
 
 
 @pytest.mark.parametrize("name", ["title", "description", "unit", "means"])

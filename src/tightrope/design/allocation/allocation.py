@@ -45,19 +45,28 @@ class Allocation:
     """The lattice on which the loss was composed; None: it is that of the one table."""
     error: float = math.inf
     """Sum over all numbers of E|X| in shifts of one row, each over the relative size that it was to have."""
+    families: tuple[Family, ...] = ()
+    """The family of each spend; none where no size was sought."""
+    losses: float = math.inf
+    """The common size, times the largest ε of the budget: much the same for other budgets."""
 
 
-def allocate(units: Sequence[Unit], budget: Budget, *, compare: bool = True) -> Allocation:
+def allocate(
+    units: Sequence[Unit], budget: Budget, *, compare: bool = True, like: Allocation | None = None
+) -> Allocation:
     """The least noise for which the exact composed loss keeps every point of the budget.
 
     One family for all spends (bounded ones keep a bounded family) at the least common size; the family with the
     least sum of E|X| over relative sizes wins. Every unit is dominated by the pointwise maximum over the ways one
     person's rows may fall; units compose with **parameters fixed in advance**. Neighbours: add or remove one person.
-    ``compare=False`` saves the sizes of families that are ``HOPELESS``: they are no alternatives then.
+    ``compare=False`` saves the sizes of families that are ``HOPELESS``: they are no alternatives then. ``like`` one for
+    another budget tries its families alone, which is much faster.
     Where δ = 0 no noise may end, so no keys are hidden. Raises ``BudgetRefused`` where no size will do.
     """
     search = Search(tuple(units), budget)
     _refuse_hidden_keys(search)
+    if like is not None and like.families:
+        return _least(search, [_resized(search, like)])
     return _optimum(search) or _least(search, _trials(search, compare=compare))
 
 
@@ -97,7 +106,8 @@ def _least(search: Search, trials: Sequence[Trial]) -> Allocation:
     choices, loss, window = search.certify(best.families, best.size)
     ordered = sorted(trials, key=lambda trial: -trial.error)
     relative = {t.name: t.error / best.error for t in ordered if math.isfinite(t.error)}
-    return Allocation(choices, loss, relative, _spare(search, best), window, best.error)
+    said = best.error, best.families, best.size * search.scale
+    return Allocation(choices, loss, relative, _spare(search, best), window, *said)
 
 
 def _spare(search: Search, best: Trial) -> float | None:
@@ -157,6 +167,11 @@ def _tuned(search: Search, family: Shaped, trials: Sequence[Trial]) -> Trial:
         error, bounds=family.ends, method="bounded", options={"xatol": SHAPE_WITHIN, "maxiter": MOST_SHAPES}
     )
     return min(found, key=lambda trial: trial.error)
+
+
+def _resized(search: Search, like: Allocation) -> Trial:
+    size = search.least_size(like.families, like.losses / search.scale)
+    return Trial(like.families[0].name, like.families, size, search.error(like.families, size))
 
 
 def _trial(search: Search, family: Family, guess: float | None = None) -> Trial:

@@ -20,6 +20,8 @@ from tightrope.errors import EngineError, InputError, SchemaError, listed, neare
 EXTRA = "postgres"
 SCHEMES = ("postgresql://", "postgres://")
 SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
+SHOWN = "postgresql://..."
+"""What an error repeats of a URL: where a password ends is not always where it seems to."""
 AN_URL = "a URL such as 'postgresql://role@host/database'"
 SETTINGS = {
     "search_path": "pg_catalog, pg_temp",
@@ -42,20 +44,25 @@ COPY_BLOCK = 1 << 22
 """Bytes of rows that are handed over together, or one row where that is longer."""
 
 
-def checked(url: str) -> str:
-    """The URL; ``InputError``, which does not repeat it, where it cannot be read or holds a password."""
+def checked(url: str, name: str = "source") -> str:
+    """The URL; ``InputError`` of ``name``, which does not repeat it, where it cannot be read or holds a password."""
     conninfo = load("psycopg.conninfo", EXTRA)
     try:
         parts = conninfo.conninfo_to_dict(url)
     except load("psycopg").Error:
         parts = None
     if parts is None:
-        raise InputError("source", "postgresql://...", AN_URL)
-    if any(parts.get(name) for name in SECRETS):
-        shown = f"postgresql://{parts.get('user', '')}:...@{parts.get('host', '')}/{parts.get('dbname', '')}"
+        raise InputError(name, SHOWN, AN_URL)
+    if any(parts.get(key) for key in SECRETS) or _is_torn(url):
         remedy = "a password in a URL ends up in files and logs: set PGPASSWORD, or write it to ~/.pgpass"
-        raise InputError("source", shown, "a URL without a password", remedy)
+        raise InputError(name, SHOWN, "a URL without a password", remedy)
     return url
+
+
+def _is_torn(url: str) -> bool:
+    """Whether a password may end elsewhere than libpq thinks: at another @, or behind a slash. Names write %40."""
+    before, at, behind = url.partition("://")[2].partition("@")
+    return "@" in behind or (bool(at) and "/" in before)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tightrope.engines.backends.addresses import checked
 from tightrope.engines.backends.column_types import schema_of
 from tightrope.engines.backends.spark import told_apart
 from tightrope.engines.ground.job import ROWS
@@ -86,8 +87,10 @@ def open_on_spark(place: str) -> Table:
     """Parquet that Spark reads, one file or a folder of parts, in the Spark session of this process or a new one.
 
     ``place`` is a path or URL as Spark takes it. A session beside the others is used, in which partitions are text:
-    Spark would take their type from all their values. Raises ``SchemaError`` where parts differ in their columns.
+    Spark would take their type from all their values. Raises ``SchemaError`` where parts differ in their columns, and
+    ``InputError`` for a URL that holds a password: Spark writes where it reads into its log.
     """
+    checked(place)
     sql = load("pyspark.sql", "spark")
     first = guarded("start Spark", lambda: sql.SparkSession.builder.appName("tightrope").getOrCreate())
     session = guarded("open a session of our own", first.newSession)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tightrope.certificates.reading import hidden
 from tightrope.engines.backends.column_types import schema_of
 from tightrope.engines.backends.known import of
 from tightrope.engines.backends.postgres import SCHEMES
@@ -110,9 +111,10 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
     if suffix == PARTS:
         return parquet.open_parquet(path, written[0])
     if suffix not in (".parquet", ".csv", *DUCKDB_SUFFIXES):
-        raise InputError("source", str(path), SOURCES, _REMEDIES.get(suffix, "convert it to Parquet"))
+        raise InputError("source", hidden(str(path)), SOURCES, _REMEDIES.get(suffix, "convert it to Parquet"))
     if not path.is_file():
-        raise InputError("source", str(path), "a file that exists", "check the path; it is relative to where you are")
+        remedy = "check the path; it is relative to where you are"
+        raise InputError("source", hidden(str(path)), "a file that exists", remedy)
     if suffix == ".parquet":
         return parquet.open_parquet(path, {})
     if suffix == ".csv":

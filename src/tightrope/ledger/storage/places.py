@@ -7,6 +7,8 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
+from tightrope.certificates.reading import hidden
+from tightrope.engines.backends import postgres
 from tightrope.errors import InputError, LedgerError, LedgerWarning
 
 MOUNTS = Path("/proc/self/mounts")
@@ -23,12 +25,16 @@ def is_url(place: str | os.PathLike[str]) -> bool:
     return isinstance(place, str) and "://" in place
 
 
-def checked_url(url: str) -> str:
-    """The URL with the driver that is used; ``InputError``, without a password, for another database."""
+def checked_url(url: str, name: str = "ledger") -> str:
+    """The URL with the driver that is used; ``InputError`` of ``name`` for another database and for a password in it.
+
+    The error repeats no more than the scheme.
+    """
     scheme, _, rest = url.partition("://")
     if scheme not in (*POSTGRES, "postgresql+psycopg"):
         expected = "a file, or a URL postgresql://..."
-        raise InputError("ledger", f"{scheme}://...", expected, "SQLite: give the path of the file")
+        raise InputError(name, hidden(url), expected, "SQLite: give the path of the file")
+    postgres.checked(f"postgresql://{rest}", name)
     return f"postgresql+psycopg://{rest}"
 
 

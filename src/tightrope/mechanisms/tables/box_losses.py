@@ -4,19 +4,23 @@ P(x) = v(‖x‖), ‖x‖ the largest |x_i|, v falling. Of all shifts by at mos
 loses most at every ε (docs/proofs/box.md), and all corners are alike. Points are gathered by (‖x‖, ‖x − corner‖), which
 ``box_points`` counts; the pair that is mirrored has the loss of the other sign.
 
-**Rounding.** v(a) = Σ_{r ≥ a} P(R = r) / (2r+1)^d in units so fine that what is rounded down is below 2⁻¹⁰⁰ of it.
+**Rounding.** v(a) = Σ_{r ≥ a} P(R = r) / (2r+1)^d in units so fine that what is rounded down is below 2⁻¹⁰⁰ of it;
+losses are logarithms of quotients of these whole numbers (``integer_losses``). Masses are products of two doubles, each
+right to a few units in the last place, and sums of such: within ``MASS_ROUNDING`` of the truth.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.tables.box_points import shared
+from tightrope.mechanisms.tables.box_points import shared_floats
 from tightrope.mechanisms.tables.integer_losses import NOTHING, log_ratios, snapped
+from tightrope.numerics.arrays import Floats
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.randomness.choice import BITS
 
@@ -24,6 +28,8 @@ GUARD = 128
 """Binary digits beyond those of the smallest weight."""
 MOST_PAIRS = 1 << 22
 """Pairs of distances that are gone through: half a minute."""
+MASS_ROUNDING = 2e-14
+"""Of up to 2²² terms in pairs, each within sixteen units of 2⁻⁵³."""
 
 
 def point_weights(radii: list[int], dimension: int) -> tuple[list[int], int]:
@@ -33,50 +39,50 @@ def point_weights(radii: list[int], dimension: int) -> tuple[list[int], int]:
     return list(accumulate(reversed(each)))[::-1], 1 << (BITS + lift)
 
 
-def box_atoms(radii: list[int], dimension: int, shift: int) -> Atoms:
-    """Law of log P/Q under P for P = law of X, Q = law of X + shift·(1, …, 1); the reverse pair has the same law.
+@dataclass(frozen=True, eq=False)  # not slotted: what all shifts share is kept
+class BoxLosses:
+    """Of the chances ``radii`` of half-widths, out of 2¹²⁸, in so many dimensions."""
 
-    Raises ``InputError`` where the shift is so large that there are too many pairs of distances.
-    """
-    if not len(radii) * shift <= MOST_PAIRS:
-        raise InputError("sensitivity", shift, f"at most {MOST_PAIRS // len(radii)} for this noise", "coarser units")
-    weights, whole = point_weights(radii, dimension)
-    last = len(radii) - 1
-    masses: defaultdict[int, int] = defaultdict(int)
-    pairs: list[tuple[int, int]] = []
-    near, far = [], []
-    infinite = 0
-    for apart in range(shift + 1):
-        counts = _counts(last, apart, shift, dimension)
-        for a, many in enumerate(counts):
-            if a + apart > last:
-                infinite += many * weights[a]
-            elif apart == 0:
-                masses[0] += many * weights[a]
-            elif many:
-                pairs.append((weights[a], weights[a + apart]))
-                near.append(many * weights[a])
-                far.append(many * weights[a + apart])
-    return _law(pairs, near, far, masses[0], infinite, whole)
+    radii: list[int]
+    dimension: int
+    _known: dict[int, tuple[Floats, float]] = field(default_factory=dict)
 
+    @cached_property
+    def _weights(self) -> tuple[list[int], Floats]:
+        """V in fine units, and as probabilities."""
+        weights, whole = point_weights(self.radii, self.dimension)
+        return weights, np.array([weight / whole for weight in weights])
 
-def _counts(last: int, apart: int, shift: int, dimension: int) -> list[int]:
-    """The points at distances a = 0..N from 0 and a + ``apart`` from the corner."""
-    lengths = [2 * a + apart - shift + 1 for a in range(last + 1)]
-    return shared(lengths, dimension, one_end=apart == shift)
+    def atoms(self, shift: int) -> Atoms:
+        """Law of log P/Q under P for P = law of X, Q = law of X + shift·(1, …, 1); the reverse pair has the same law.
 
+        Raises ``InputError`` where the shift is so large that there are too many pairs of distances.
+        """
+        count = len(self.radii)
+        if not count * shift <= MOST_PAIRS:
+            raise InputError("sensitivity", shift, f"at most {MOST_PAIRS // count} for this noise", "coarser units")
+        chances, reached = self._weights[1], range(min(shift, count - 1) + 1)
+        points = [self._points(apart, shift) for apart in range(shift + 1)]
+        falls = [self._falls(apart) for apart in reached]
+        near = [points[apart][: count - apart] * chances[: count - apart] for apart in reached]
+        far = [points[apart][: count - apart] * chances[apart:] for apart in reached[1:]]
+        losses = np.concatenate([fall for fall, _ in falls] + [-fall for fall, _ in falls[1:]])
+        lost = sum(float(np.dot(own[max(count - apart, 0) :], chances[max(count - apart, 0) :]))
+                   for apart, own in enumerate(points))  # fmt: skip
+        slack = max(slack for _, slack in falls) + NOTHING
+        found = Atoms.gather(losses, np.concatenate([*near, *far]), infinite_mass=lost, opposite_mass=lost, slack=slack)
+        return Atoms(found.losses, found.masses, lost, lost, slack, inexact=MASS_ROUNDING)
 
-def _law(
-    pairs: list[tuple[int, int]], near: list[int], far: list[int], middle: int, infinite: int, whole: int
-) -> Atoms:
-    """Mass ``near`` at +log, its mirror ``far`` at −log; ``middle`` at 0."""
-    losses, slack = snapped(log_ratios(pairs), ())
-    losses, slack = np.where(np.abs(losses) < NOTHING, 0.0, losses), slack + NOTHING
-    masses: defaultdict[float, int] = defaultdict(int, {0.0: middle} if middle else {})
-    for loss, more, less in zip(losses.tolist(), near, far, strict=True):
-        masses[loss] += more
-        masses[-loss] += less
-    values = np.array(sorted(masses))
-    shares = np.array([masses[loss] / whole for loss in values.tolist()])
-    lost = infinite / whole
-    return Atoms(values, shares, lost, lost, slack, inexact=2.3e-16)
+    def _points(self, apart: int, shift: int) -> Floats:
+        """How many points are at distance a = 0..N from 0 and a + ``apart`` from the corner."""
+        lengths = 2 * np.arange(len(self.radii), dtype=np.float64) + (apart - shift + 1)
+        return shared_floats(lengths, self.dimension, one_end=apart == shift)
+
+    def _falls(self, apart: int) -> tuple[Floats, float]:
+        """Log v(a) / v(a + apart) for a = 0..N − apart, and what rounding may have done to them."""
+        if apart not in self._known:
+            weights = self._weights[0]
+            pairs = list(zip(weights[: len(weights) - apart], weights[apart:], strict=True))
+            losses, slack = snapped(log_ratios(pairs), ())
+            self._known[apart] = np.where(np.abs(losses) < NOTHING, 0.0, losses), slack
+        return self._known[apart]

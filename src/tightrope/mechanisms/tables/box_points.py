@@ -42,14 +42,8 @@ def with_both_ends(inner: Number, dimension: int) -> Number:
     return found
 
 
-def shared(lengths: list[int], dimension: int, *, one_end: bool) -> list[int]:
-    """The number of points for each V, exactly; none where V < 1."""
-    count = with_one_end if one_end else with_both_ends
-    return [count(v - 1, dimension) if v > 1 else int(v == 1) for v in lengths]
-
-
 def shared_floats(lengths: Floats, dimension: int, *, one_end: bool) -> Floats:
-    """The same in doubles, to a few units in the last place."""
+    """The number of points for each V, to a few units in the last place; none where V < 1."""
     inner = np.maximum(lengths - 1, 0.0)
     many = (with_one_end if one_end else with_both_ends)(inner, dimension)
     return np.where(lengths > 1, many, (lengths == 1).astype(np.float64))

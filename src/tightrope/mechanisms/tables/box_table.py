@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.tables.box_losses import box_atoms
+from tightrope.mechanisms.tables.box_losses import BoxLosses
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.mechanisms.tables.tails import first_at_most, symmetric_quantile
 from tightrope.numerics.arrays import Floats
@@ -66,9 +66,13 @@ class BoxTable:
         """P(R = 0), P(R = 1), … out of 2¹²⁸."""
         return [self.radii.centre, *(2 * weight for weight in self.radii.half)]
 
+    @cached_property
+    def _losses(self) -> BoxLosses:
+        return BoxLosses(self._widths, self.dimension)
+
     def atoms(self, shift: int) -> Atoms:
         """Law of the privacy loss of (X, X + shift·(1, …, 1)), which dominates every shift of at most that each."""
-        return box_atoms(self._widths, self.dimension, whole("shift", shift))
+        return self._losses.atoms(whole("shift", shift))
 
     def loss(self, sensitivity: int = 1) -> PrivacyLoss:
         """The privacy loss for all shifts of at most ``sensitivity`` in each number; both directions have one law."""

@@ -8,6 +8,7 @@ from typing import Literal
 
 from tightrope.certificates.printable import printable
 from tightrope.certificates.release import Cost
+from tightrope.certificates.words.digits import DOWN, NEAREST, UP, rounded
 from tightrope.release.costs.tallies import MANY_TIMES, Tally, What, every_row, name_of, rows_of, tallies_of, used_by
 from tightrope.release.questions.of_column import shown_end
 from tightrope.release.questions.tasks import Person, Task
@@ -17,6 +18,8 @@ OUTSIDE = 0.025
 """Each of two counts is outside its interval at most so often."""
 TELLS = 0.5
 """A share whose interval is wider than this is not told: it could be nearly anything."""
+LEAST, NONE, ALL = 0.001, "0 %", "100 %"
+"""Less is not told apart from nothing, which is never promised: there, intervals that reach below it are cut off."""
 KINDS: Mapping[What, Literal["left out", "below", "above", "missing"]] = {
     "used": "left out", "all": "left out", "below": "below", "above": "above", "missing": "missing",
 }  # fmt: skip
@@ -101,18 +104,31 @@ def _cost(task: Task, tally: Tally, shares: Shares | None, what: str, found: Cou
 
 
 def _statement(shares: Shares | None, what: str, found: Counted | None) -> str:
+    """The interval in words; an end at which it was cut off is not told, for a value there would read as certain."""
     if shares is not None:
-        value, lower, upper = shares
-        return f"about {_percent(value)} of {what} ({_percent(lower)} to {_percent(upper)})"
+        return _told(what, *shares)
     if found is None:
         return f"the noise is too large to say how many of {what}"
-    ends = f"{max(found.lower, 0):,} to {max(found.upper, 0):,}"
-    return f"about {max(found.value, 0):,} of {what} ({ends})"
+    if found.lower <= 0:
+        return f"at most {max(found.upper, 1):,} of {what}"
+    return f"about {found.value:,} of {what} ({found.lower:,} to {found.upper:,})"
+
+
+def _told(what: str, value: float, lower: float, upper: float) -> str:
+    """A share with its interval, ends outwards.
+
+    >>> _told("it", 0.03, 0.024, 0.036), _told("it", 0.0, 0.0, 0.0), _told("it", 1.0, 0.97, 1.0)
+    ('about 3.0 % of it (2.4 % to 3.6 %)', 'at most 0.1 % of it', 'at least 97 % of it')
+    """
+    low, high = _percent(min(lower, 1 - LEAST), DOWN), _percent(max(upper, LEAST), UP)
+    if low == NONE:
+        return f"at most {high} of {what}"
+    return f"at least {low} of {what}" if high == ALL else f"about {_percent(value)} of {what} ({low} to {high})"
 
 
 def _left_out(task: Task, person: Person) -> str:
     rows, noun = task.bounds.rows, person.noun
-    beyond = f"rows of one {noun} beyond {rows * MANY_TIMES:,} are not counted here"
+    beyond = f"rows of one {noun} beyond {rows * MANY_TIMES:,} and rows without a usable {noun} are not counted here"
     return f"the rows were not used, for at most {rows:,} of one {noun} count; {beyond}"
 
 
@@ -124,11 +140,12 @@ def _moved(tally: Tally) -> str:
     return f"the values of {column} were {tally.what} {end} and counted as {end}"
 
 
-def _percent(share: float) -> str:
+def _percent(share: float, rounding: str = NEAREST) -> str:
     """With one digit below ten percent.
 
-    >>> _percent(0.8912), _percent(0.0312), _percent(0.0)
-    ('89 %', '3.1 %', '0 %')
+    >>> _percent(0.8912), _percent(0.0312), _percent(0.0), _percent(0.0312, UP)
+    ('89 %', '3.1 %', '0 %', '3.2 %')
     """
-    percent = 100 * share
-    return f"{percent:.0f} %" if percent >= 10 or percent < 0.05 else f"{percent:.1f} %"
+    places = 0 if share >= 0.1 else 1
+    percent = f"{rounded(share, places + 2, rounding):.{places}%}".replace("%", " %")
+    return NONE if percent == "0.0 %" else percent

@@ -47,6 +47,8 @@ class Correlation(OfMoments):
         EVEN,
     )
 
+    varies = (X, Y)
+
     def vectors(self) -> tuple[Vector, ...]:
         """The sums of products and squares, both sums, and the number of rows."""
         return self.moments(XX, YY)

@@ -21,6 +21,8 @@ from tightrope.release.questions.vector import Noise
 USABLE, X, Y, XX, YY, XY = "usable", "x", "y", "xx", "yy", "xy"
 NUISANCE = 1e-3
 """How often a number that is not asked for, and that the interval needs, may lie outside its own."""
+RAREST, FINENESS = -9.0, 0.05
+"""Powers of ten: rarer is not told apart, and how finely a chance is found."""
 NARROWINGS = 3
 """How often a range narrows the weights of the noise, and these the range."""
 
@@ -111,6 +113,22 @@ def covariance_span(sample: Sample, means: tuple[Mean, Mean], outside: float) ->
         off = width / sample.usable + means[0].off * means[1].off
         found = around(seen / sample.usable, off).within(found)
     return found
+
+
+def hidden(sample: Sample, name: str, needed: float) -> float:
+    """How often, at most, noise leaves less than ``needed`` of n times the variance to be seen; typical moments."""
+    left = variance_seen(sample, name) - needed
+    if not left > 0:
+        return 1.0
+    mean = sample.mean(name).span
+    weights: Weights = {name * 2: 1.0, name: mean * 2, USABLE: mean.square() + lessened(sample.noises[name * 2])}
+    often, seldom = 0.0, RAREST  # powers of ten
+    if sample.width(weights, math.pow(10, seldom)) <= left:
+        return math.pow(10, seldom) / 2
+    while often - seldom > FINENESS:
+        middle = (often + seldom) / 2
+        often, seldom = (middle, seldom) if sample.width(weights, math.pow(10, middle)) <= left else (often, middle)
+    return math.pow(10, often) / 2
 
 
 def covariance_noise(means: tuple[Mean, Mean], covariance: Span | float) -> Weights:

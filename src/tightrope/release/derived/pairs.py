@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from tightrope.engines.request import Factor
 from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError
 from tightrope.release.derived.factors import factor, products, squares, total, usable_rows
-from tightrope.release.derived.moments import USABLE, XX, XY, YY, X, Y
+from tightrope.release.derived.moments import USABLE, XX, XY, YY, Sample, X, Y, hidden
 from tightrope.release.derived.record import ALIKE, TYPICAL, withheld_below
 from tightrope.release.questions.asked import Asked, Asking, asking
 from tightrope.release.questions.node import Noises, Question
@@ -76,6 +77,9 @@ class OfPair(Question, ABC):
 class OfMoments(OfPair, ABC):
     """A statistic of the moments of two columns: x is ``column`` and y is ``other``, each counted from its middle."""
 
+    varies: ClassVar[tuple[str, ...]] = ()
+    """The columns that must be seen to vary: else it is withheld."""
+
     @property
     def factors(self) -> tuple[Factor, Factor]:
         """Both columns, counted from the middle of their ranges."""
@@ -103,5 +107,14 @@ class OfMoments(OfPair, ABC):
         return {X: 0, Y: 0, XY: alike, USABLE: people, **squared}
 
     def withheld(self, noises: Noises, people: int) -> float:
-        """P(the noisy count is below 1)."""
-        return withheld_below(noises[USABLE], people)
+        """P(the noisy count is below 1), and that noise hides whether the values differ; typical ones, as in errors."""
+        few = withheld_below(noises[USABLE], people)
+        if not self.varies or people < 1:
+            return few
+        sample = Sample.of(self.typical(noises, people), noises)
+        return min(1.0, few + math.fsum(hidden(sample, name, self.needed(sample, name)) for name in self.varies))
+
+    def needed(self, sample: Sample, name: str) -> float:
+        """How much of n times a variance must be seen, so that it is not withheld."""
+        del sample, name
+        return 0.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Unpack, final
 
 from tightrope.release.derived.line import Line
-from tightrope.release.derived.moments import USABLE, YY, Sample, main
+from tightrope.release.derived.moments import USABLE, YY, Sample, Y, main
 from tightrope.release.derived.pairs import OfMoments
 from tightrope.release.derived.record import EVEN, PAIRS, expected, finite
 from tightrope.release.questions.asked import Asking, Given, spelled_out
@@ -24,6 +24,7 @@ class Regression(OfMoments):
     given = ("column", "on")
     joined = "on"
     entries = (*given, "between", "of")
+    varies = (Y,)
     notes = (
         "value is the slope, with its interval; intercept, in result.json and in .frame, is where the line is at zero, "
         "with an interval of its own",
@@ -55,6 +56,11 @@ class Regression(OfMoments):
             "intercept_lower": finite(x.middle + min(meets.low, zero)),
             "intercept_upper": finite(x.middle + max(meets.high, zero)),
         }
+
+    def needed(self, sample: Sample, name: str) -> float:
+        """What the noise in n times the variance may be, for the slope to have a limit."""
+        del name
+        return Line.hidden(sample)
 
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:
         """Those of the slope, for values around the middle of their range, half alike (``record.TYPICAL``)."""

@@ -23,8 +23,11 @@ from tightrope.release.kinds import KINDS
 from tightrope.release.questions.asked import ENTRIES, RENAMED
 from tightrope.release.questions.node import Question
 
-ELSEWHERE = "median", "max", "min"
+ELSEWHERE = "max", "min"
 NOT_YET = 'this kind is not offered: say kind = "quantile", where q = 0.5 is the median and q = 0.99 nearly the largest'
+MEDIAN = "median"
+"""A quantile without ``q``."""
+OTHER_SHARE = 'another share than a half is asked for with kind = "quantile"'
 
 
 class PlanDocument(Part, frozen=True, kw_only=True):
@@ -59,13 +62,15 @@ class PlanDocument(Part, frozen=True, kw_only=True):
 
 def _question(place: str, entry: Mapping[str, Any]) -> Question:
     kind = entry.get("kind")
-    if kind not in tuple(KINDS):
-        remedy = NOT_YET if kind in ELSEWHERE else nearest(kind, tuple(KINDS))
-        raise PlanError(f"{place} kind", kind, f"one of {listed(tuple(KINDS))}", remedy)
-    node = KINDS[kind]
-    known = ("kind", *node.entries, *ENTRIES)
+    kinds = (*KINDS, MEDIAN)
+    if kind not in kinds:
+        remedy = NOT_YET if kind in ELSEWHERE else nearest(kind, kinds)
+        raise PlanError(f"{place} kind", kind, f"one of {listed(kinds)}", remedy)
+    node = KINDS["quantile" if kind == MEDIAN else kind]
+    known = ("kind", *(key for key in node.entries if (kind, key) != (MEDIAN, "q")), *ENTRIES)
     for key in entry:
         if key not in known:
-            raise PlanError(f"key in {place}, a {kind}", key, f"one of {listed(known)}", nearest(key, known))
+            remedy = OTHER_SHARE if (kind, key) == (MEDIAN, "q") else nearest(key, known)
+            raise PlanError(f"key in {place}, a {kind}", key, f"one of {listed(known)}", remedy)
     with placed(place, RENAMED):
         return node.from_entry(entry)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.budget import Number
 from tightrope.certificates.places import Names, placed
-from tightrope.certificates.reading import Reader
+from tightrope.certificates.reading import Reader, hidden
 from tightrope.certificates.release import About
 from tightrope.engines import Lookup, Table, is_there, lookup_in, open_on_spark, open_source
 from tightrope.errors import PlanError
@@ -200,10 +200,8 @@ def load(path: str | Path) -> PlanFile:
     file = PlanFile(read(place), place.parent)
     if isinstance(file.source, Path) and not is_there(file.source):
         source = file.document.source
-        expected = f"a file that exists ({file.source})"
-        raise PlanError(
-            f"[source] {source.place}", source.path or source.spark, expected, "paths are relative to the plan"
-        )
+        expected, given = f"a file that exists ({hidden(str(file.source))})", hidden(source.path or source.spark or "")
+        raise PlanError(f"[source] {source.place}", given, expected, "paths are relative to the plan")
     return file
 
 

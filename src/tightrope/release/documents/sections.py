@@ -10,8 +10,9 @@ from msgspec import Meta
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.printable import A_PERSON
-from tightrope.certificates.reading import tip
+from tightrope.certificates.reading import SEEN, hidden, tip, vanishes
 from tightrope.engines import Dialect
+from tightrope.engines.backends import addresses
 from tightrope.errors import InputError, listed
 from tightrope.release.costs.tallies import sliver
 from tightrope.release.stated.people import MEANS
@@ -21,6 +22,8 @@ LEDGER_FILE = "tightrope.ledger"
 """The ledger's file beside the plan, where the plan names none."""
 PLACES = "path", "spark", "postgres"
 DATABASES = "postgresql://", "postgres://"
+A_DATABASE = 'say postgres = "postgresql://role@host/database"'
+ON_A_CLUSTER = 'a file of another machine is copied first, or read by Spark: say spark = "..."'
 Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A number as it is typed: 0.1 is one tenth."""
 Text = Annotated[str, Meta(min_length=1), tip("put it in quotes")]
@@ -35,21 +38,37 @@ class SourceSection(Part, frozen=True, kw_only=True):
 
     path: Annotated[str, Meta(min_length=1), tip('say path = "people.parquet"')] | None = None
     spark: Annotated[str, Meta(min_length=1), tip('say spark = "people.parquet"')] | None = None
-    postgres: Annotated[str, Meta(min_length=1), tip('say postgres = "postgresql://role@host/database"')] | None = None
+    postgres: Annotated[str, Meta(min_length=1), tip(A_DATABASE)] | None = None
     table: Text | None = None
     types: dict[str, Annotated[str, tip('say "number", in quotes')]] | None = None
     dialect: Dialect | None = None
 
     def __post_init__(self) -> None:
+        self._refuse_misplaced()
         given = [name for name in PLACES if getattr(self, name) is not None]
         if len(given) != 1:
             remedy = 'say path = "people.parquet"'
-            raise InputError("path", self.path, f"given, or else one of {listed(PLACES[1:])}, and no two", remedy)
+            raise InputError(
+                "path",
+                self.path and hidden(self.path),
+                f"given, or else one of {listed(PLACES[1:])}, and no two",
+                remedy,
+            )
         if self.postgres is not None and not self.postgres.startswith(DATABASES):  # not shown: it may hold a password
-            raise InputError("postgres", "...", "a URL", 'say postgres = "postgresql://role@host/database"')
+            raise InputError("postgres", "...", "a URL", A_DATABASE)
+        addresses.checked(self.postgres or self.spark or "", given[0])
         for name in ("table", "types", "dialect") if self.spark is not None else ():
             if getattr(self, name) is not None:
                 raise InputError(name, getattr(self, name), "left out beside spark", "Parquet files say their types")
+
+    def _refuse_misplaced(self) -> None:
+        """First of all: what opens a URL that stands under another key may repeat it, and it may hold a password."""
+        for name, expected in (("path", "a file or folder"), ("spark", "Parquet")):
+            address = getattr(self, name) or ""
+            if address.startswith(DATABASES):
+                raise InputError(name, hidden(address), expected, f"{A_DATABASE} instead of {name}")
+        if self.path is not None and "://" in self.path:
+            raise InputError("path", hidden(self.path), "a file or folder", ON_A_CLUSTER)
 
     @property
     def place(self) -> str:
@@ -89,6 +108,10 @@ class BudgetSection(Part, frozen=True, kw_only=True):
     costs: Exact = Decimal(0)
 
     def __post_init__(self) -> None:
+        for name in ("epsilon", "delta", "attack_success", "share", "costs"):
+            value = getattr(self, name)
+            if value is not None and vanishes(value):  # also one in quotes, which no reader of TOML looks at
+                raise InputError(name, str(value), SEEN, "it would be taken for 0")
         self.budget().share(self.share)
         sliver(self.costs)
 
@@ -136,6 +159,12 @@ class LedgerSection(Part, frozen=True, kw_only=True):
     series: Text = "series"
     limit: tuple[FurtherLimit, ...] = ()
 
+    def __post_init__(self) -> None:
+        if "://" in self.path:  # a plan opens no ledger, and would hold a password until a release does
+            from tightrope.ledger.storage.places import checked_url
+
+            checked_url(self.path, "path")
+
 
 class LookupSection(Part, frozen=True, kw_only=True):
     """A public table in which rows look something up, by ``on``: ``tr.lookup``. ``columns`` are those that they get."""
@@ -146,3 +175,9 @@ class LookupSection(Part, frozen=True, kw_only=True):
     table: Text | None = None
     types: dict[str, Annotated[str, tip('say "number", in quotes')]] | None = None
     dialect: Dialect | None = None
+
+    def __post_init__(self) -> None:
+        if "://" in self.path and not self.path.startswith(DATABASES):
+            remedy = "copy the file here first"
+            raise InputError("path", hidden(self.path), "a file, or postgresql://role@host/database", remedy)
+        addresses.checked(self.path, "path")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack, final
 
@@ -52,6 +52,8 @@ class Quantile(OfColumn):
     @classmethod
     def at(cls, column: object, q: object, between: object, asked: Asking) -> Self:
         """The question, checked; raises ``PlanError`` naming what is wrong."""
+        if isinstance(q, list | tuple):
+            raise PlanError("q", q, "one number", "write one [[question]] for each; in Python say tr.quantiles")
         term, share = column_term("column", column), finite("q", q, "0.5 is the median")
         if not 0 < share < 1:
             raise PlanError("q", q, "above 0 and below 1", "0.5 is the median")
@@ -154,4 +156,7 @@ def quantiles(
     """
     if asked.get("name") is not None:
         raise PlanError("name", asked.get("name"), "left out", "each quantile has a name of its own")
-    return [Quantile.at(column, q, between, asked) for q in qs]
+    shares = list(qs) if isinstance(qs, Iterable) else []
+    if not shares:
+        raise PlanError("qs", qs, "a list of at least one number", "say [0.25, 0.5, 0.75]")
+    return [Quantile.at(column, q, between, asked) for q in shares]

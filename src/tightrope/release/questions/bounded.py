@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tightrope.certificates.printable import printable
 from tightrope.engines.request import PersonBounds
 from tightrope.release.questions.tasks import Person
 
@@ -27,11 +28,12 @@ def rows_used(bounds: PersonBounds, person: Person, by: tuple[str, ...]) -> str:
 
 
 def bounded_notes(bounds: PersonBounds, person: Person, by: tuple[str, ...]) -> list[str]:
-    """What is left out, and where a bound on groups is one on the whole table."""
+    """What is left out: rows beyond the bound and of nobody; and where a bound on groups is one on the whole table."""
     if bounds.person is None:
         return []
     left_out = f"where one {person.noun} has more rows, the others are left out"
-    said = [f"{left_out}: this speaks of the rows that count, not of the whole table"]
+    nobody = f"rows whose {printable(bounds.person)} is NULL, or a float that is no whole number, are left out"
+    said = [f"{left_out}: this speaks of the rows that count, not of the whole table", nobody]
     if not by and bounds.rows < person.rows:
         said.append(f"without groups, the whole table is one group: rows_per_group = {bounds.rows} bounds it")
     return said

@@ -51,9 +51,9 @@ def _certificate(document: Json) -> Attached | None:
 
 
 def document_file(document: Struct, name: str, said: str) -> Attached:
-    """A typed document as a file of JSON."""
+    """A typed document as JSON in one line, and called so: the same beside a page has lines, and is larger."""
     text = json.dumps(plain(document), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return file_of(name, said, JSON, text)
+    return file_of(name, f"{said}, in one line", JSON, text)
 
 
 def _whole(read: Callable[[], D]) -> D | None:

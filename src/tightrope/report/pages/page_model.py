@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -23,6 +24,8 @@ from tightrope.report.words.further import further
 from tightrope.report.words.method import Method, of_release
 from tightrope.report.words.promise import Promise, promise
 
+PLACED = "LMN"
+"""Letters, the marks without which many scripts have no words, and numbers: the classes of Unicode."""
 MOST_LINES = 2_000  # more make the page heavy, and nobody reads them
 DENSE_FROM = 25
 SCROLLS_FROM = {"beside a chart": 11, "as a chart": 61}
@@ -119,17 +122,28 @@ def _about(document: Json) -> list[tuple[str, str]]:
 
 
 def places(names: Sequence[str]) -> list[str]:
-    """The place of each answer on the page, from letters and digits of its name; different for each.
+    """The place of each answer on the page; one that repeats a name, as no release does, gets a number.
 
-    >>> places(["count_by_city", "Mean of x!", "mean of x", ""])
-    ['count-by-city', 'mean-of-x', 'mean-of-x-2', 'answer']
+    >>> places(["count_by_city", "n", "n"])
+    ['count-by-city', 'n', 'n--2']
     """
-    found: list[str] = []
-    for name in names:
-        plain = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-") or "answer"
-        further = (f"{plain}-{number}" for number in itertools.count(2))
-        found.append(plain if plain not in found else next(other for other in further if other not in found))
-    return found
+    before = (names[:own].count(name) for own, name in enumerate(names))
+    return [place_of(name) + (f"--{own + 1}" if own else "") for name, own in zip(names, before, strict=True)]
+
+
+def place_of(name: str) -> str:
+    """A place that follows from the name alone: its small letters and digits, of any script, with "-" for each "_".
+
+    A name that this changes otherwise has a digest behind "--", which no other place has: two names never meet.
+
+    >>> place_of("count_by_city"), place_of("région"), place_of("Mean of x!")
+    ('count-by-city', 'région', 'mean-of-x--48f1d0b7')
+    """
+    kept = (letter if unicodedata.category(letter)[0] in PLACED else "-" for letter in name.casefold())
+    plain = re.sub("-+", "-", "".join(kept)).strip("-")
+    if plain and plain.replace("-", "_") == name:
+        return plain
+    return f"{plain or 'answer'}--{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def answer_view(answer: Answer, place: str) -> AnswerView:
@@ -209,14 +223,21 @@ def _mechanism(source: Json) -> dict[str, str]:
     }
 
 
+OF_COLUMNS = {"usable rows": "rows with a value"}
+"""Statistics that read otherwise before the name of a column."""
+
+
 def _statistic(source: Json) -> str:
-    """What was counted or added up, and over which groups.
+    """What was counted or added up, and over which groups; a statistic that names its columns is told them no more.
 
     >>> _statistic({"statistic": "sum", "column": "age", "by": ["city", "year"]})
     'sum of age by city, year'
+    >>> _statistic({"statistic": "sum of squares of age", "column": "age"})
+    'sum of squares of age'
     """
-    column, by = text(source, "column"), ", ".join(texts(source, "by"))
-    return text(source, "statistic") + (f" of {column}" if column else "") + (f" by {by}" if by else "")
+    statistic, column, by = text(source, "statistic"), text(source, "column"), ", ".join(texts(source, "by"))
+    named = statistic if " of " in statistic or not column else f"{OF_COLUMNS.get(statistic, statistic)} of {column}"
+    return named + (f" by {by}" if by else "")
 
 
 def _moved(steps: str, unit: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tightrope.certificates.words.digits import fixed
 from tightrope.report.pictures.scale import Scale, Tick, scale_of, value_scale
 from tightrope.report.words.answers import Answer, Row
 from tightrope.report.words.document import as_number
+from tightrope.report.words.interval import shown
 
 LIST_TICKS, HEIGHT_TICKS, WIDTH_TICKS = 4, 5, 7
 MANY_DOTS = 80
@@ -114,5 +114,5 @@ def _placed(row: Row, keys: Scale, values: Scale, decimals: int) -> PlacedDot | 
         return None
     key = as_number(row.keys[0])
     along = NO_KEY_AT if key is None else keys.at(key)
-    value, lower, upper = (fixed(number, decimals) for number in (row.value, row.lower, row.upper))
-    return PlacedDot(along, dot, f"{row.labels[0]}: {value} ({lower} to {upper})", key is None)
+    said = shown(row, decimals)  # as in the table
+    return PlacedDot(along, dot, f"{row.labels[0]}: {said.value} ({said.lower} to {said.upper})", key is None)
