@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
+from tightrope.errors import LedgerError
 from tightrope.ledger import Ledger
 from tightrope.ledger.check import check
 from tightrope.release.drafting.arranged import APART, TOGETHER, arrangements
@@ -192,3 +193,51 @@ def test_what_a_box_gives_is_verified_and_forgeries_are_not():
         left = (1 << 128) - int(one["table"]["centre"]) - 2 * sum(map(int, one["table"]["half"]))
         one["table"]["half"][-1] = str(int(one["table"]["half"][-1]) + left // 2)
     assert verdict(checked(json.dumps(forged))) == REFUTED
+
+
+def reserved(place):
+    table = pd.DataFrame({"who": range(400), "a": [0.5] * 400, "b": [-0.5] * 400})
+    changes = {"person": "who", "rows_per_person": 2, "budget": tr.Budget(epsilon=1, delta=1e-6)}
+    opened = tr.Session.open(table, ledger=place, dataset="people", **changes)
+    return opened.series(opened.plan([tr.sum(name, between=(-1, 1)) for name in "ab"]), times=40, key="weeks")
+
+
+def test_a_series_goes_on_as_it_was_reserved_whatever_is_best_today(tmp_path, monkeypatch):
+    """Reserved with noise for each sum by itself, as before there were boxes, or with one: both go on as they are."""
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.release.drafting.arranged._boxed", lambda task, _: task)
+        first = reserved(tmp_path / "apart.ledger").next().release()
+    assert len(reserved(tmp_path / "apart.ledger").next().release()) == len(first) == 2
+    boxed = reserved(tmp_path / "today.ledger")
+    assert len(boxed.next().release()) == 2
+    for place in ("apart", "today"):
+        assert check(Ledger(tmp_path / f"{place}.ledger")).problems == ()
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.release.series._ways", lambda _: ())
+        with pytest.raises(LedgerError, match="none of the ways"):
+            reserved(tmp_path / "today.ledger")
+
+
+def test_many_releases_together_take_the_noise_that_is_best_for_all_of_them(tmp_path):
+    """For forty dates noise is nearly normal, and that of a box larger, though for one release it is smaller."""
+    series = reserved(tmp_path / "people.ledger")
+    plan = series.next()
+    assert not any(noise.vector.boxed for noises in plan.noises() for noise in noises)
+
+
+@pytest.mark.parametrize(("epsilon", "rows"), [(1, 32), (0.3, 16), (0.05, 10)])
+def test_where_a_box_has_too_many_losses_noise_stays_apart_or_is_verified(epsilon, rows):
+    """Once two sums of 32 rows a person took half a minute to plan, and the verifier gave up on what was written."""
+    table = pd.DataFrame({"who": range(40), "a": [0.5] * 40, "b": [-0.5] * 40})
+    budget = tr.Budget(epsilon=epsilon, delta=1e-8)
+    session = tr.Session(table, person="who", rows_per_person=rows, budget=budget)
+    answers = session.plan([tr.sum(name, between=(-1, 1)) for name in "ab"]).release()
+    assert verdict(checked(json.dumps(answers.certificate))) == CONFIRMED
+
+
+def test_numbers_of_a_box_over_other_groups_or_rows_are_refuted():
+    data = json.loads(json.dumps(in_a_box(3).release().certificate))
+    for change in ({"by": []}, {"where": "a > 0"}):
+        forged = copy.deepcopy(data)
+        forged["mechanisms"][1].update(change)
+        assert verdict(checked(json.dumps(forged))) == REFUTED

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from tightrope.certificates.budget import Budget, at_most
-from tightrope.design.allocation.allocation import allocate
-from tightrope.errors import BudgetRefused, InputError
+from tightrope.errors import BudgetRefused, InputError, LedgerError
 from tightrope.ledger.claim import SeriesClaim
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.storage.entry import digest
 from tightrope.release.claims import asked, claim_of
-from tightrope.release.drafting.arranged import units_of
+from tightrope.release.drafting.arranged import Tasks, allocated, units_of
 from tightrope.release.drafting.moments import allocation_of, fitted, kept, limit_by_moments
 from tightrope.release.plan import Plan
 from tightrope.release.recorded import recorded
@@ -107,8 +106,23 @@ def series_of(account: Account, draft: Draft, times: int, key: str, how: How) ->
     first = account.reserved(key)
     if first is not None and found is None:
         recipe = Recipe.read(first[1])  # of two processes that reserve at once, the noise of the first
-    own = replace(draft, allocation=allocation_of(recipe), budget=Budget(**entry.said["kept"]))
-    return Series(account, own, entry.said["times"], key, how)
+    own = replace(draft, tasks=_arranged(draft, recipe), budget=Budget(**entry.said["kept"]))
+    return Series(account, replace(own, allocation=allocation_of(recipe)), entry.said["times"], key, how)
+
+
+def _arranged(draft: Draft, recipe: Recipe) -> Tasks:
+    """The tasks as the noise that was reserved has them: it is kept, whatever would be chosen today."""
+    found = next((tasks for tasks in _ways(draft) if tuple(units_of(tasks)) == recipe.units), None)
+    if found is None:
+        raise LedgerError(
+            "the noise that was reserved for this series fits none of the ways in which this version arranges its "
+            "questions; release the dates that are left with the version that reserved them"
+        )
+    return found
+
+
+def _ways(draft: Draft) -> tuple[Tasks, ...]:
+    return draft.ways or (draft.tasks,)
 
 
 def _planned(draft: Draft, times: int, limit: Limit | None) -> Recipe:
@@ -116,9 +130,9 @@ def _planned(draft: Draft, times: int, limit: Limit | None) -> Recipe:
 
     Each is given that of the first.
     """
-    units = tuple(units_of(draft.tasks))
     if limit is not None:
-        return fitted(units, limit, draft.share, times)
-    together = allocate(units * times, draft.budget)
+        return fitted(tuple(units_of(draft.tasks)), limit, draft.share, times)
+    tasks, together = allocated(_ways(draft), draft.budget, times=times)
+    units = tuple(units_of(tasks))
     one = Recipe(units, together.choices[: len(units)], together.window, together.alternatives, together.spare)
     return one.closer(at_most(draft.budget.delta))

@@ -63,7 +63,8 @@ def _drawn(own: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """What is drawn: each mechanism, but of those in a box, which are drawn at once, the first."""
     boxed = [one for one in own if one.get("box") is not None]
     for one in boxed:
-        same = all(one[name] == boxed[0][name] for name in ("box", "table", "table_steps_per_row"))
+        names = "box", "table", "table_steps_per_row", "by", "where"
+        same = all(one.get(name) == boxed[0].get(name) for name in names)
         if not same or one["box"] != len(boxed) or one.get("exclusive") is not None or one.get("together") is None:
             raise BrokenError("numbers in a box that are not all of it, or are drawn in different ways")
     yield from (one for one in own if one.get("box") is None or one is boxed[0])
@@ -157,10 +158,11 @@ def _noise(one: dict[str, Any]) -> Noise:
     return Noise(one["table"]) if one.get("box") is None else Box(one["table"], one["box"])
 
 
-def _cells(one: dict[str, Any], largest: int) -> int:
-    """How many cells its table has, over all shifts of up to so many rows."""
-    shift, half = largest * one["table_steps_per_row"], len(one["table"]["half"])
-    return int(largest * (2 * half + shift if one.get("box") is None else half * (2 * shift + 1)))
+def _cells(one: dict[str, Any], unit: Unit) -> int:
+    """How many cells its table has, over all shifts that are composed: each number of rows, or the largest alone."""
+    shift, half = unit.largest * one["table_steps_per_row"], len(one["table"]["half"])
+    shifts = 1 if unit.groups == 1 or unit.largest == 1 else unit.largest
+    return int(shifts * (2 * half + shift if one.get("box") is None else half * (2 * shift + 1)))
 
 
 class Composition:
@@ -168,7 +170,7 @@ class Composition:
 
     def __init__(self, mechanisms: Sequence[dict[str, Any]]) -> None:
         self.units = units_of(mechanisms)
-        cells = (_cells(one, unit.largest) for unit in self.units for one in unit.mechanisms)
+        cells = (_cells(one, unit) for unit in self.units for one in unit.mechanisms)
         affordable(sum(cells), MOST_CELLS, "cells of all tables, under all shifts")
         known: dict[str, Noise] = {}
         self.noises = {}

@@ -11,11 +11,13 @@ from scipy.special import ndtri
 
 from tightrope.certificates.budget import Budget
 from tightrope.design.allocation.units import (
+    MOST_BOX_CELLS,
     Choice,
     ShiftLoss,
     Spend,
     Unit,
     all_spends,
+    box_cells,
     lattice_unit,
     needs,
     total_loss,
@@ -93,6 +95,8 @@ class Search:
         """Least common size that passes on the coarse lattice, to ``ROUGH``; ∞ where none does."""
         most = self._adding_up()
         self._refuse(most)
+        if not box_cells(self.units, most, self.delta) <= MOST_BOX_CELLS:
+            raise BudgetRefused("numbers of one box have too many losses here: noise of their own will do")
         limits = (min(SMALLEST, most), FARTHEST * most)
         start, width = (most, FIRST_WIDTH) if guess is None else (guess, NEXT_WIDTH)
         return least_size(

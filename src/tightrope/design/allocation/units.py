@@ -22,8 +22,9 @@ MOST_ROW_STEPS = 256
 """Integer steps of one row at most: where the noise is smaller than a row, finer ones change next to nothing."""
 EIGHTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Relative sizes of noise, in eighths: few and commensurate, so that the losses of all spends share one lattice."""
-BOX_STEPS = 32
-"""Integer steps of all rows in a group at most, where numbers share their noise: long shifts have many losses."""
+BOX_STEPS, BOX_RESOLUTION, MOST_BOX_CELLS = 32, 16, 400_000
+"""Where numbers share their noise: integer steps of all rows in a group, and those that the noise should span, at most,
+for long shifts have many losses; and cells that one evaluation of a size goes through."""
 COMMON = math.lcm(*EIGHTHS)
 """What all of them divide; spends that are much coarser make a larger one."""
 
@@ -120,9 +121,24 @@ def needs(units: Sequence[Unit], size: float, delta: float) -> list[Need]:
     """What each spend must hide when the common size is ``size`` and ``delta`` may be lost altogether."""
     share, unit = delta / len(all_spends(units)), lattice_unit(units, size)
     fine = math.inf if unit <= COMMON else 4 * min(RESOLUTION / size, MOST_ROW_STEPS)
+    boxed = BOX_RESOLUTION / size
     return [
-        _need(u.contribution, spend, _steps(unit // spend.eighths, fine), share) for u in units for spend in u.spends
+        _need(u.contribution, spend, _steps(unit // spend.eighths, fine), share, boxed)
+        for u in units
+        for spend in u.spends
     ]
+
+
+def box_cells(units: Sequence[Unit], size: float, delta: float) -> float:
+    """About how many cells of boxes an evaluation of this size goes through: nothing where there is none."""
+    wanted, found = iter(needs(units, size, delta)), 0.0
+    for unit in units:
+        parts = range(1, unit.contribution.largest_part + 1)
+        shifts = parts[-1:] if unit.contribution.one_way else parts
+        for spend, need in zip(unit.spends, wanted, strict=False):
+            listed = need.depth * size * spend.size * need.shift
+            found += listed * sum(2 * c * need.shift + 1 for c in shifts) if spend.dimension > 1 else 0.0
+    return found
 
 
 def _steps(most: int, fine: float) -> int:
@@ -132,11 +148,11 @@ def _steps(most: int, fine: float) -> int:
     return most
 
 
-def _need(contribution: Contribution, spend: Spend, steps: int, share: float) -> Need:
+def _need(contribution: Contribution, spend: Spend, steps: int, share: float, boxed: float) -> Need:
     full, rest = divmod(contribution.most_rows, contribution.largest_part)
     parts = (contribution.largest_part,) * full + ((rest,) if rest else ())
     if spend.dimension > 1:
-        steps = _divisor(steps, BOX_STEPS // contribution.largest_part)
+        steps = _divisor(steps, math.floor(min(BOX_STEPS / contribution.largest_part, boxed / spend.size)))
     return Need(1 if spend.whole_rows else steps, parts, share)
 
 

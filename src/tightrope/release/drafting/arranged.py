@@ -28,19 +28,24 @@ def arrangements(tasks: Tasks, fitted: Collection[str]) -> tuple[Tasks, ...]:
 
 
 def allocated(
-    ways: Sequence[Tasks], budget: Budget, *, compare: bool = True, like: tuple[Tasks, Allocation] | None = None
+    ways: Sequence[Tasks],
+    budget: Budget,
+    *,
+    compare: bool = True,
+    like: tuple[Tasks, Allocation] | None = None,
+    times: int = 1,
 ) -> tuple[Tasks, Allocation]:
     """The way with the least error and its noise. Raises ``BudgetRefused`` where no noise keeps the budget.
 
-    ``like`` what another budget took: its way and its families alone.
+    ``like`` what another budget took: its way and its families alone. ``times``: so many releases keep it together.
     """
     if like is not None:
         return like[0], allocate(units_of(like[0]), budget, compare=compare, like=like[1])
     (plain, *others), found = ways, []
-    found.append((plain, allocate(units_of(plain), budget, compare=compare)))
+    found.append((plain, allocate(units_of(plain) * times, budget, compare=compare)))
     for tasks in others if budget.delta > 0 else ():
         try:
-            found.append((tasks, allocate(units_of(tasks), budget, compare=False)))
+            found.append((tasks, allocate(units_of(tasks) * times, budget, compare=False)))
         except BudgetRefused:
             continue
     tasks, best = min(found, key=lambda pair: pair[1].error)
