@@ -146,7 +146,7 @@ def _as_typed(literal: str) -> Decimal:
     """The number; ``InputError`` where it is not 0 but would be computed with as if it were."""
     exact = Decimal(literal)
     if vanishes(exact):
-        raise InputError("number", literal, SEEN, "it would be taken for 0")
+        raise InputError("number", literal, APART_FROM_ZERO, "it would be taken for 0")
     return exact
 
 
@@ -159,7 +159,7 @@ def vanishes(exact: Decimal) -> bool:
     return bool(exact) and float(exact) == 0
 
 
-SEEN = "0, or no nearer to 0 than 5e-324"
+APART_FROM_ZERO = "0, or no nearer to 0 than 5e-324"
 """What a number must be for a double to tell it from 0."""
 
 

@@ -219,7 +219,7 @@ class Session(Sealed):
         Counts the values along the whole axis, privately, and takes the range that holds nearly all of them; rough, and
         no better than what is publicly known, which costs nothing. ``print`` it for the warning.
         """
-        question = bounds_question(column, where)
+        question = bounds_question(column, where, self.schema)
         plan = self.plan([question], share=share)
         ((noise,),) = plan.noises()
         return suggested_bounds(question, plan.release(), noise)

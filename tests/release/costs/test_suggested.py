@@ -11,7 +11,7 @@ import pytest
 import tightrope as tr
 from tests.engines.every_engine import ENGINES
 from tightrope.engines import Measure, PersonBounds, Request
-from tightrope.errors import BudgetRefused, InputError, PlanError
+from tightrope.errors import BudgetRefused, InputError, PlanError, SchemaError
 from tightrope.release.costs.suggested import covering
 
 
@@ -91,3 +91,10 @@ def test_steps_that_are_none_are_refused():
                           ((1, 2), PersonBounds("nr", 2, 2, 1)), ((1, 2), PersonBounds(None, 1, 1, 1))):  # fmt: skip
         with pytest.raises(InputError, match="steps"):
             Request((), ((),), bounds, one, None, steps)
+
+
+def test_a_column_without_an_axis_is_refused_in_words_about_it():
+    opened = tr.Session(pa.table({"dest": ["a", "b"]}), person=None, budget=tr.Budget(epsilon=1, delta=1e-8))
+    with pytest.raises(SchemaError, match=r"column of numbers, not of text.*'dest'"):
+        opened.suggest_bounds("dest", share=0.1)
+    assert opened.spent["share"] == "0"

@@ -15,7 +15,7 @@ from tightrope.errors import InputError, SchemaError
 from tightrope.release.derived.odds import Odds
 from tightrope.release.documents.plan_file import load
 from tightrope.release.kinds import KINDS as KNOWN
-from tightrope.release.questions.two_noises import Independent
+from tightrope.release.questions.widths.two_noises import Independent
 
 PEOPLE = 4_000
 

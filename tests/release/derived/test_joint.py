@@ -13,7 +13,7 @@ from tightrope.mechanisms.tables.integer_tables import geometric_table, truncate
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.release.derived.joint import Joint
 from tightrope.release.derived.spans import Span, around
-from tightrope.release.questions.tails import Tails
+from tightrope.release.questions.widths.tails import Tails
 
 SMALL = [
     Widened(truncated_geometric(scale=3.0, largest=14), 1),

@@ -19,9 +19,9 @@ from tightrope.mechanisms.tables.integer_tables import (
     truncated_geometric,
 )
 from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.release.questions.intervals import Ratios, shown_interval
-from tightrope.release.questions.tails import Tails
-from tightrope.release.questions.two_noises import Independent, InOneBox
+from tightrope.release.questions.widths.intervals import Ratios, shown_interval
+from tightrope.release.questions.widths.tails import Tails
+from tightrope.release.questions.widths.two_noises import Independent, InOneBox
 
 BOUNDED = [
     optimal_table([(1, 1e-6)]),

@@ -20,7 +20,7 @@ from tightrope.errors import EngineError, InputError, SchemaError, listed, neare
 EXTRA = "postgres"
 SCHEMES = ("postgresql://", "postgres://")
 SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
-SHOWN = "postgresql://..."
+HIDDEN_URL = "postgresql://..."
 """What an error repeats of a URL: where a password ends is not always where it seems to."""
 AN_URL = "a URL such as 'postgresql://role@host/database'"
 SETTINGS = {
@@ -52,10 +52,10 @@ def checked(url: str, name: str = "source") -> str:
     except load("psycopg").Error:
         parts = None
     if parts is None:
-        raise InputError(name, SHOWN, AN_URL)
+        raise InputError(name, HIDDEN_URL, AN_URL)
     if any(parts.get(key) for key in SECRETS) or _is_torn(url):
         remedy = "a password in a URL ends up in files and logs: set PGPASSWORD, or write it to ~/.pgpass"
-        raise InputError(name, SHOWN, "a URL without a password", remedy)
+        raise InputError(name, HIDDEN_URL, "a URL without a password", remedy)
     return url
 
 

@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tightrope.certificates.printable import printable
+from tightrope.engines.expressions.facts import NUMBERS
+from tightrope.engines.expressions.terms import facts_of, term_of
+from tightrope.engines.schema import Schema
+from tightrope.errors import SchemaError
 from tightrope.release.questions.asked import Given
 from tightrope.release.questions.histogram import Histogram, histogram
+from tightrope.release.questions.of_column import column_term
 
 if TYPE_CHECKING:
     from tightrope.release.answers import Answers
@@ -48,8 +53,11 @@ def edges() -> tuple[float, ...]:
     return (*(-edge for edge in reversed(positive)), 0.0, *positive)
 
 
-def bounds_question(column: Given, where: Given | None) -> Histogram:
-    """How the values lie along the whole axis: one vector, at the cost of one count."""
+def bounds_question(column: Given, where: Given | None, schema: Schema) -> Histogram:
+    """How the values lie along the whole axis: one vector, at the cost of one count; ``SchemaError`` for a text."""
+    term = term_of(column_term("column", column), schema)
+    if (kind := facts_of(term, schema).kind) not in NUMBERS:
+        raise SchemaError("column", str(term), f"a column of numbers, not of {kind}", "cast it, or declare its type")
     return histogram(column, edges=edges(), where=where, name="where the values lie")
 
 

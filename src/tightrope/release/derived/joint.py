@@ -13,9 +13,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.release.questions.intervals import OUTSIDE
-from tightrope.release.questions.tails import Tails
-from tightrope.release.questions.two_noises import half_width
+from tightrope.release.questions.widths.intervals import OUTSIDE
+from tightrope.release.questions.widths.tails import Tails
+from tightrope.release.questions.widths.two_noises import half_width
 
 CELLS, REACH = 160, 4
 """Cells of the lattice for the width of the heaviest noise, and how many widths of all together it reaches."""

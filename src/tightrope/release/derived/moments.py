@@ -14,9 +14,9 @@ from functools import lru_cache
 from tightrope.engines.request import FixedPoint, FixedProduct
 from tightrope.release.derived.joint import Joint
 from tightrope.release.derived.spans import Span, around
-from tightrope.release.questions.intervals import OUTSIDE
 from tightrope.release.questions.node import Integers, Noises
 from tightrope.release.questions.vector import Noise
+from tightrope.release.questions.widths.intervals import OUTSIDE
 
 USABLE, X, Y, XX, YY, XY = "usable", "x", "y", "xx", "yy", "xy"
 NUISANCE = 1e-3

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from tightrope.release.questions.intervals import OUTSIDE, Ratios
-from tightrope.release.questions.two_noises import TwoNoises
+from tightrope.release.questions.widths.intervals import OUTSIDE, Ratios
+from tightrope.release.questions.widths.two_noises import TwoNoises
 
 Ends = tuple[float, float]
 

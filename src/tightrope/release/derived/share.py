@@ -18,8 +18,8 @@ from tightrope.release.derived.odds import Odds
 from tightrope.release.questions.asked import Asked, Asking, Given, asking, spelled_out
 from tightrope.release.questions.node import Integers, Noises, Question, Record
 from tightrope.release.questions.of_column import column_term
-from tightrope.release.questions.two_noises import Independent
 from tightrope.release.questions.vector import Noise, Vector
+from tightrope.release.questions.widths.two_noises import Independent
 
 TRUE, FALSE = "true", "false"
 ONES = FixedPoint(0.0, 1.0, Decimal(1), 0)

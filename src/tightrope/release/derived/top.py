@@ -11,9 +11,9 @@ from tightrope.errors import PlanError
 from tightrope.numerics.checks import whole
 from tightrope.release.questions.asked import Asked, Asking, asking, spelled_out
 from tightrope.release.questions.count import ROW_COUNT
-from tightrope.release.questions.intervals import OUTSIDE
 from tightrope.release.questions.node import Integers, Noises, Question, Record
 from tightrope.release.questions.vector import Vector, row_count
+from tightrope.release.questions.widths.intervals import OUTSIDE
 
 DISCOVERED = 1_000
 """So many groups are planned for where nobody knows how many there will be."""

@@ -10,7 +10,7 @@ from msgspec import Meta
 from tightrope.certificates.budget import Budget
 from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.printable import A_PERSON
-from tightrope.certificates.reading import SEEN, hidden, tip, vanishes
+from tightrope.certificates.reading import APART_FROM_ZERO, hidden, tip, vanishes
 from tightrope.engines import Dialect
 from tightrope.engines.backends import addresses
 from tightrope.errors import InputError, listed
@@ -111,7 +111,7 @@ class BudgetSection(Part, frozen=True, kw_only=True):
         for name in ("epsilon", "delta", "attack_success", "share", "costs"):
             value = getattr(self, name)
             if value is not None and vanishes(value):  # also one in quotes, which no reader of TOML looks at
-                raise InputError(name, str(value), SEEN, "it would be taken for 0")
+                raise InputError(name, str(value), APART_FROM_ZERO, "it would be taken for 0")
         self.budget().share(self.share)
         sliver(self.costs)
 

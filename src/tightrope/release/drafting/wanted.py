@@ -27,7 +27,7 @@ RAISED = tuple(Decimal(2) ** power for power in range(-3, 6))
 """ε that are tried where a budget is not enough: beyond the last there is next to no noise."""
 DRAFTED = Callable[[Decimal, Draft | None], Draft]
 """The draft of a size; one that is given has the families of noise that are tried alone."""
-ROUNDS = 3
+COMPARISONS = 3
 """How often families are compared anew at what was found."""
 
 
@@ -100,7 +100,7 @@ def accurate(drafted: Callable[..., Draft], goal: Wanted, budget: Budget, most: 
     if found is None:
         short = budget.share(most)
         raise BudgetRefused(_refusal(lambda other, like: drafted(other, most, compare=False, like=like), goal, short))
-    for _ in range(ROUNDS):
+    for _ in range(COMPARISONS):
         compared = drafted(found.budget, found.share)
         if goal.excess(compared) > 1:
             return found

@@ -21,8 +21,8 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from tightrope.numerics.arrays import Floats
-from tightrope.release.questions.intervals import OUTSIDE, ROUNDING
-from tightrope.release.questions.tails import Tails
+from tightrope.release.questions.widths.intervals import OUTSIDE, ROUNDING
+from tightrope.release.questions.widths.tails import Tails
 
 SLOPES, FIRST, LAST = 48, 1e-3, 30.0
 """Values of θ that are tried: over the standard deviation of one noise, and so far apart at either end."""

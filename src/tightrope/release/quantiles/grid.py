@@ -9,6 +9,7 @@ from tightrope.engines.expressions.cells import Cell
 from tightrope.engines.expressions.leaves import Column, literal
 from tightrope.engines.expressions.terms import Term
 from tightrope.errors import PlanError
+from tightrope.release.questions.fixed_point import WIDEST_VALUE
 
 BLOCKS, CELLS = 50, 80
 """Blocks of the range, and cells of a block: about the least noise in a count of what lies below an edge, and a number
@@ -18,8 +19,8 @@ ALL_CELLS = BLOCKS * CELLS
 SLACK, ROUNDINGS = 1e-6, 16
 """Of a cell, and in units of the last place of the farther end: values at an edge may be counted on either side of it,
 by rounding."""
-FINEST, WIDEST_VALUE = 64, 1e290
-"""A cell holds so many doubles at least; no value lies further from zero."""
+DOUBLES = 64
+"""A cell holds so many at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ class Grid:
         if not far <= WIDEST_VALUE:
             expected = f"a range within {WIDEST_VALUE:g} of zero"
             raise PlanError("between", between, expected, "measure in larger units, so that the numbers are smaller")
-        if not self.width >= ALL_CELLS * FINEST * math.ulp(far):
-            expected = f"a range of which doubles tell {ALL_CELLS * FINEST:,} values apart"
+        if not self.width >= ALL_CELLS * DOUBLES * math.ulp(far):
+            expected = f"a range of which doubles tell {ALL_CELLS * DOUBLES:,} values apart"
             raise PlanError("between", between, expected, "move its zero nearer, or widen it: it is cut into cells")
 
     def cell(self, column: Term) -> Cell:

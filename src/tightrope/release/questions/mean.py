@@ -9,11 +9,11 @@ from typing import Unpack, final
 from tightrope.engines.request import FixedPoint
 from tightrope.release.questions.asked import Asking, Given, spelled_out
 from tightrope.release.questions.fixed_point import grid
-from tightrope.release.questions.intervals import Ratios
 from tightrope.release.questions.node import Integers, Noises, Record
 from tightrope.release.questions.of_column import OfColumn
-from tightrope.release.questions.two_noises import Independent
 from tightrope.release.questions.vector import Noise, Vector, value_count, value_sum
+from tightrope.release.questions.widths.intervals import Ratios
+from tightrope.release.questions.widths.two_noises import Independent
 
 SUM, USABLE = "sum", "usable"
 COUNT_NOISE = 2.0

@@ -19,9 +19,9 @@ from tightrope.mechanisms.integer.widened import Widened
 from tightrope.mechanisms.tables.box_table import AnyTable, BoxTable
 from tightrope.randomness.stream import Stream
 from tightrope.release.questions.fixed_point import row_sensitivity
-from tightrope.release.questions.intervals import OUTSIDE, shown_interval
-from tightrope.release.questions.tails import Tails
-from tightrope.release.questions.two_noises import Independent, InOneBox, TwoNoises
+from tightrope.release.questions.widths.intervals import OUTSIDE, shown_interval
+from tightrope.release.questions.widths.tails import Tails
+from tightrope.release.questions.widths.two_noises import Independent, InOneBox, TwoNoises
 
 CONFIDENCE = 0.95
 WHY_CHOSEN = "a choice costs no more than Laplace noise in the number of rows below, however many cells there are"

@@ -18,8 +18,8 @@ import numpy as np
 
 from tightrope.mechanisms.integer.widened import Widened
 from tightrope.numerics.arrays import Floats
-from tightrope.release.questions.intervals import OUTSIDE
-from tightrope.release.questions.tails import Tails
+from tightrope.release.questions.widths.intervals import OUTSIDE
+from tightrope.release.questions.widths.tails import Tails
 
 GRID_POINTS = 400
 """Points of the grid in a standard deviation at least, over the root of the number of noises."""

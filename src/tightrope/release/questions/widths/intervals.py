@@ -11,13 +11,13 @@ from typing import Self
 import numpy as np
 
 from tightrope.numerics.arrays import Floats
-from tightrope.release.questions.tails import Tails
-from tightrope.release.questions.two_noises import TwoNoises
+from tightrope.release.questions.widths.tails import Tails
+from tightrope.release.questions.widths.two_noises import TwoNoises
 
 OUTSIDE = 0.05
 ROUNDING = 1e-10
 """Relative margin for sums of tail probabilities in floats."""
-RATIOS, HALVINGS, WIDER = 160, 13, 1.25
+RATIOS, HALVINGS, STRETCHED = 160, 13, 1.25
 """Ratios at which a width is kept, halvings that find it, and by how much the first guess is raised until it does."""
 
 
@@ -54,7 +54,7 @@ class Ratios:
         first, second = noises.halves(OUTSIDE * 0.9)
         high = first + ratios * second
         while not np.all(noises.outside(high, ratios) <= OUTSIDE * (1 - ROUNDING)):
-            high = high * WIDER
+            high = high * STRETCHED
         low = high / 3
         for _ in range(HALVINGS):
             middle = (low + high) / 2

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from tightrope.numerics.arrays import Floats
-from tightrope.release.questions.tails import Tails
+from tightrope.release.questions.widths.tails import Tails
 
 INNER, INNER_PARTS, OUTER, OUTER_PARTS = 1e-2, 192, 1e-6, 64
 """The second noise is gathered outwards: so many parts up to where this much is left; what is further is lost."""
