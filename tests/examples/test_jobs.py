@@ -50,7 +50,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a script and a plan file plan alike is computed once: it takes a second or two."""
-    monkeypatch.setattr("tightrope.release.session.allocate", lambda units, budget, **k: kept(tuple(units), budget))
+    monkeypatch.setattr(
+        "tightrope.release.drafting.arranged.allocate", lambda units, budget, **k: kept(tuple(units), budget)
+    )
 
 
 kept = cache(allocate)
