@@ -167,7 +167,7 @@ def test_a_budget_that_nothing_keeps_teaches():
     ("budget", "question", "said"),
     [
         ("", 'kind = "count"', "say epsilon = 1 and delta = 1e-8"),
-        ("epsilon = 1\ndelta = 1e-8", 'kind = "zzz"', "this kind is not offered"),
+        ("epsilon = 1\ndelta = 1e-8", 'kind = "max"', "this kind is not offered"),
         ("epsilon = 1\ndelta = 1e-8", 'kind = "meen"', "did you mean 'mean'"),
     ],
 )
