@@ -264,7 +264,7 @@ def test_a_question_that_lists_the_same_cells_is_another_task(order: int) -> Non
 
 
 @pytest.mark.parametrize(("epsilon", "people"), [(4, 100), (1, 100), (1, 1_000)])
-def test_errors_are_those_of_evenly_spread_rows(epsilon: int, people: int, runs: int = 300) -> None:
+def test_errors_are_those_of_evenly_spread_rows(epsilon: int, people: int, runs: int = 1_200) -> None:
     values = (np.arange(people) + 0.5) / people * 10
     table = pd.DataFrame({"x": values})
     plan = tr.Session(table, person=None, budget=tr.Budget(epsilon=epsilon, delta=0)).plan(
