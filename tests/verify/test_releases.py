@@ -187,3 +187,10 @@ def test_choices_that_do_not_belong_together_are_refuted(forge, told):
     data = json.loads(release("chosen"))
     forge(data)
     assert [claim for claim in checked(json.dumps(data)) if claim.verdict == REFUTED and told in claim.name]
+
+
+def test_a_tiny_delta_is_no_number_too_large():
+    """At 1e-300 the grid's units are beyond doubles: the verifier called its own writer's document malformed."""
+    session = tr.Session(table(), person=None, budget=tr.Budget(epsilon=1, delta=1e-300))
+    claims = checked(json.dumps(session.plan([tr.count()]).release().certificate))
+    assert verdict(claims) != REFUTED

@@ -82,7 +82,7 @@ def grids_of(step: int, least: float, spacing: Fraction | None = None) -> tuple[
     """Grids of about 2^−step nats, one that rounds down and one that rounds up."""
     bits = 160 + math.ceil(-math.log2(least))
     width = Fraction(1, 1 << step) if spacing is None else spacing / math.ceil(spacing * (1 << step))
-    faint = int(least * 2**bits * 1e-12)
+    faint = int(Fraction(least) * (1 << bits) / 10**12)
     return Grid(width, bits, faint=faint, up=False), Grid(width, bits, faint=faint)
 
 
