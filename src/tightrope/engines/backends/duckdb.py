@@ -25,7 +25,7 @@ takes ``isnan(x)`` for false, and would clamp NaN to the upper bound instead of 
 ``type_pushdown``: turns TRY_CAST of a CSV column into a CAST while reading, which fails on what should become NULL.
 """
 
-MEMORY = "780MB"
+MEMORY = "700MB"
 """What a connection of ours holds in memory; the rest waits on disk, in a folder that only we can enter.
 
 Not encrypted: DuckDB 2.0 writes encrypted files only with an extension that would have to be installed.
