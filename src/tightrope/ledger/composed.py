@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 
 from tightrope.certificates.budget import Budget, at_most
 from tightrope.ledger.recipe import Recipe, masses
+from tightrope.privacy.laws.gaussian_size import gaussian_reach
 from tightrope.privacy.masses import Masses, Window
 
 CURVE_POINTS = 2000
-"""Lattice points for the budget's largest ε."""
+"""Lattice points for the budget's largest ε, or for what stands for it beside a large δ."""
 CURVE_REACH = 1.5
+"""The lattice reaches so many times the largest ε, or as far as losses add to a large δ."""
 CLOSE_SHARE = 1e-4
 """How near the least share or ε is approached."""
 
@@ -40,8 +42,10 @@ def _composed(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> Masses |
     largest = max((float(epsilon) for epsilon, _ in budget.stated), default=0.0)
     if not recipes or largest <= 0:
         return None
-    step = largest / CURVE_POINTS
-    return masses(recipes, Window(step, math.ceil(CURVE_REACH * largest / step)))
+    reaches = (gaussian_reach(float(e), float(d)) for e, d in budget.stated if e and d)
+    reach = max([CURVE_REACH * largest, *reaches])
+    step = reach / (CURVE_REACH * CURVE_POINTS)
+    return masses(recipes, Window(step, math.ceil(reach / step)))
 
 
 def _least(does: Callable[[float], bool], most: float) -> float | None:

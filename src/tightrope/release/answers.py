@@ -159,6 +159,8 @@ def _keep(path: str | os.PathLike[str], content: bytes) -> None:
     if not isinstance(path, str | os.PathLike):
         raise InputError("path", path, "a path", "say 'results.csv'")
     place = Path(path)
+    if "\0" in os.fsdecode(place):
+        raise InputError("path", str(place), "a path without a NUL", "say 'results.csv'")
     if os.path.isdir(place):  # noqa: PTH112 - says no where it may not look
         raise InputError("path", str(place), "a file, not a folder", f"say {str(place / 'results')!r}")
     if not os.path.isdir(place.parent):  # noqa: PTH112

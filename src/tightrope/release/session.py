@@ -187,13 +187,14 @@ class Session(Sealed):
             remedy = "attack_success = 0.5 (total_variation = 0) takes answers that ignore the data; 0.51 is strict"
             raise InputError("budget", str(budget), "one that lets answers depend on the data", remedy)
         asked = tasks_of(questions, self._person, self.schema, None if where is None else unwrapped(where))
-        tasks = with_tallies(asked, sliver(costs))
+        sums = related(asked, self.schema)
+        arranged = arrangements(asked, {name for one in sums.joined for name in one.answers})
+        ways = tuple(with_tallies(way, sliver(costs)) for way in arranged)
+        tasks = ways[0]
         usable_delta(budget, tasks)
         public = self._table.public_for([task.request for task in tasks])
         goal, sizes = wanted(questions, within, expected_rows), group_sizes(expected_rows)
-        most, sums = decimal("share", share), related(tasks, self.schema)
-
-        ways = arrangements(tasks, {name for one in sums.joined for name in one.answers})
+        most = decimal("share", share)
 
         def made(allocation: Allocation, kept: Budget, part: Decimal) -> Draft:
             return Draft(tasks, allocation, kept, part, self._person, sizes, public, sliver(costs), sums)
@@ -207,8 +208,8 @@ class Session(Sealed):
 
         def drafted(kept: Budget, part: Decimal, *, compare: bool = True, like: Draft | None = None) -> Draft:
             before = None if like is None else (like.tasks, like.allocation)
-            arranged, allocation = allocated(ways, kept, compare=compare, like=before)
-            return replace(made(allocation, kept, part), tasks=arranged, ways=ways)
+            own, allocation = allocated(ways, kept, compare=compare, like=before)
+            return replace(made(allocation, kept, part), tasks=own, ways=ways)
 
         draft = drafted(budget, most) if goal is None else accurate(drafted, goal, self._budget, most)
         return self._issued(draft, key)

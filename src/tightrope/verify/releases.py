@@ -90,6 +90,8 @@ def every_way(unit: Unit, part: Callable[[int], T], both: Callable[[T, T], T], w
 
     More rows in a group lose at least as much, so that all rows are used.
     """
+    if unit.groups == 1:
+        return part(min(unit.rows, unit.largest))
 
     @cache
     def found(rows: int, groups: int) -> T:
@@ -126,7 +128,7 @@ def pair_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim]:
     """An answer that is chosen has two choices and nothing else: a cell, and a width around it, over the same cells."""
     chosen = [one for one in mechanisms if one.get("choice") is not None]
     for number, answer in enumerate(dict.fromkeys(name for one in chosen for name in one["answers"])):
-        own = [one for one in mechanisms if answer in one["answers"]]
+        own = [one for one in mechanisms if answer in one["answers"] and one.get("exclusive") is None]
         kinds = sorted("noise" if one.get("choice") is None else _sought(one) for one in own)
         yield fact(f"chosen answer {number}: what is chosen for it", kinds, ["a cell", "a width"])
         names = "by", "where", "rows", "rows_per_group", "groups", "together"

@@ -149,6 +149,8 @@ def _(tree: Calendar, row: Row) -> Any:
     found = evaluated(tree.part, row)
     if found is None:
         return None
+    if tree.unit == "days":
+        return found.toordinal() - dt.date(1970, 1, 1).toordinal()
     return found.isoweekday() if tree.unit == "weekday" else getattr(found, tree.unit)
 
 

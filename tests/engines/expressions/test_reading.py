@@ -210,6 +210,7 @@ a, b, c = tr.column("a"), tr.column("b"), tr.column("c")
         (a.cut([1, 2.5]), "cut(a, [1.0, 2.5])"),
         (a.lower() != "x", "lower(a) != 'x'"),
         (a.year() + a.month() + a.day() + a.weekday() + a.hour(), "year(a) + month(a) + day(a) + weekday(a) + hour(a)"),
+        (a.days() - b.days(), "days(a) - days(b)"),
         (tr.case(a > 1, "x", b, None, "y"), "case(a > 1, 'x', b, None, 'y')"),
         (tr.expression("a > 1"), "a > 1"),
     ],

@@ -47,6 +47,8 @@ class Allocation:
     """Sum over all numbers of E|X| in shifts of one row, each over the relative size that it was to have."""
     families: tuple[Family, ...] = ()
     """The family of each spend; none where no size was sought."""
+    name: str = ""
+    """What the families are called together."""
     losses: float = math.inf
     """The common size, times the largest ε of the budget: much the same for other budgets."""
 
@@ -106,7 +108,7 @@ def _least(search: Search, trials: Sequence[Trial]) -> Allocation:
     choices, loss, window = search.certify(best.families, best.size)
     ordered = sorted(trials, key=lambda trial: -trial.error)
     relative = {t.name: t.error / best.error for t in ordered if math.isfinite(t.error)}
-    said = best.error, best.families, best.size * search.scale
+    said = best.error, best.families, best.name, best.size * search.scale
     return Allocation(choices, loss, relative, _spare(search, best), window, *said)
 
 
@@ -171,7 +173,7 @@ def _tuned(search: Search, family: Shaped, trials: Sequence[Trial]) -> Trial:
 
 def _resized(search: Search, like: Allocation) -> Trial:
     size = search.least_size(like.families, like.losses / search.scale)
-    return Trial(like.families[0].name, like.families, size, search.error(like.families, size))
+    return Trial(like.name, like.families, size, search.error(like.families, size))
 
 
 def _trial(search: Search, family: Family, guess: float | None = None) -> Trial:

@@ -29,6 +29,7 @@ from tightrope.mechanisms.families.weights import Need, Weights
 from tightrope.mechanisms.tables.box_table import AnyTable
 from tightrope.numerics.search import least_size
 from tightrope.privacy.laws.gaussian import GaussianLaw
+from tightrope.privacy.laws.gaussian_size import gaussian_reach
 from tightrope.privacy.laws.loss_cells import Cells
 from tightrope.privacy.loss import PrivacyLoss
 from tightrope.privacy.masses import Masses, Window
@@ -37,7 +38,7 @@ from tightrope.privacy.neighbours import Neighbours
 COARSE, FINE = 160, 640
 """Least number of lattice points for the budget's ε: while searching, and for the certificate."""
 WINDOW_REACH = 1.7
-"""The window holds losses up to this many times the largest ε; what lies beyond counts as infinite."""
+"""The window holds losses up to this many times its scale; what lies beyond counts as infinite."""
 SAFETY = 1e-9
 """Relative margin of the certificate over the rounding of its sums."""
 ROUGH, CLOSE = 2e-4, 2e-6
@@ -82,11 +83,14 @@ class Search:
 
     @property
     def scale(self) -> float:
-        """The largest ε that is used; for a total variation alone, the ε that Gaussian noise would have."""
-        return min(MOST_EPSILON, max(e or _gaussian_epsilon(d, self.delta) for e, d in self.budget.rounded))
+        """The largest ε that is used, or a larger one, so that the window holds what losses add to a large δ.
+
+        Of a total variation alone it is the ε that Gaussian noise would have.
+        """
+        return min(MOST_EPSILON, max(_scale(e, d, self.delta) for e, d in self.budget.rounded))
 
     def window(self, size: float, resolution: int) -> Window:
-        """A lattice on which the losses of all exponential laws of this common size lie exactly."""
+        """A lattice on which the losses of all exponential laws of this common size lie exactly, where it is fine."""
         natural = 8 / (lattice_unit(self.units, size) * size)
         step = max(natural / max(1, math.ceil(resolution * natural / self.scale)), self.scale / LONGEST_LATTICE)
         return Window(step, math.ceil(WINDOW_REACH * self.scale / step))
@@ -156,7 +160,7 @@ class Search:
             self._weights(families, size), all_spends(self.units), needs(self.units, size, self.delta), strict=True
         )
         return math.fsum(
-            weights.mean_absolute / need.shift / spend.wanted * spend.dimension for weights, spend, need in triples
+            _mean_absolute(law, spend) / need.shift / spend.wanted * spend.dimension for law, spend, need in triples
         )
 
     def certify(
@@ -197,6 +201,11 @@ def _shaped(law: Weights, dimension: int) -> Law:
     return law if dimension == 1 else BoxWeights.of(law, dimension)
 
 
+def _mean_absolute(law: Law, spend: Spend) -> float:
+    """E|X| in steps; where steps are stretched E|X + U₁ − U₂|, which is |x| but at 0, where it is 1/3."""
+    return law.mean_absolute + (0.0 if spend.whole_rows else law.at_zero / 3)
+
+
 def _table(law: Law) -> AnyTable:
     return law.table()
 
@@ -218,6 +227,13 @@ def _loss(total: Masses) -> PrivacyLoss:
     """All noise here is symmetric, so adding and removing a person have the same law."""
     law = total.atoms()
     return PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
+
+
+def _scale(epsilon: float, delta: float, lost: float) -> float:
+    """ε, but for a δ that is large beside it: there losses far beyond ε are part of δ, and not lost altogether."""
+    if not epsilon:
+        return _gaussian_epsilon(delta, lost)
+    return max(epsilon, gaussian_reach(epsilon, delta) / WINDOW_REACH) if delta > 0 else epsilon
 
 
 def _gaussian_epsilon(total_variation: float, delta: float) -> float:

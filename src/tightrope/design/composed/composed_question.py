@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
-from scipy.special import log_ndtr
 
 from tightrope.design.composed.composed_curve import ComposedCurve, Released, normalised
 from tightrope.design.program.noise_cost import Cost
 from tightrope.errors import BudgetRefused
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.search import least_size
+from tightrope.privacy.laws.gaussian_size import gaussian_mu
 
 CELL_DIVISOR = 6.0
 """A loss that is moved within a cell of width h at random gains a variance of h²/6."""
@@ -22,8 +21,6 @@ FINEST_LATTICE = 2e-5
 """Lattices are no finer than this, in standard deviations of the total loss."""
 FARTHEST_SIZE = 1e6
 """Sizes further than this factor from the guess are not looked at."""
-LOG_OF_ZERO = -30.0
-"""Stands for the log of 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class Question:
     @property
     def mu(self) -> float:
         """The μ of the Gaussian whose one release keeps the points: the size of the total loss, roughly."""
-        return min(_gaussian_mu(*point) for point in self.points)
+        return min(gaussian_mu(*point) for point in self.points)
 
     @property
     def gaussian_scale(self) -> float:
@@ -80,15 +77,3 @@ class Question:
         if not math.isfinite(found):
             raise BudgetRefused(f"no size of this noise keeps {list(self.points)} after {self.releases} releases")
         return found
-
-
-def _gaussian_mu(epsilon: float, delta: float) -> float:
-    """μ of G_μ with δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) = δ (theory §2)."""
-
-    def above(log_mu: float) -> float:
-        mu = math.exp(log_mu)
-        first, second = log_ndtr(-epsilon / mu + mu / 2), epsilon + log_ndtr(-epsilon / mu - mu / 2)
-        gap = -math.expm1(min(float(second - first), 0.0))
-        return float(first) + (math.log(gap) if gap > 0 else LOG_OF_ZERO) - math.log(delta)
-
-    return math.exp(float(optimize.brentq(above, -30.0, 6.0, xtol=1e-9)))

@@ -24,5 +24,5 @@ def checked(address: str, name: str = "source") -> str:
         return postgres.checked(address, name)
     if "://" in address and _SECRET.search(address.partition("://")[2]):
         remedy = "a password in a URL ends up in files and logs: say it where Spark is configured"
-        raise InputError(name, hidden(address), "a URL without a password", remedy)
+        raise InputError(name, hidden(address), "a URL without what may be a password", remedy)
     return address

@@ -54,8 +54,8 @@ def checked(url: str, name: str = "source") -> str:
     if parts is None:
         raise InputError(name, HIDDEN_URL, AN_URL)
     if any(parts.get(key) for key in SECRETS) or _is_torn(url):
-        remedy = "a password in a URL ends up in files and logs: set PGPASSWORD, or write it to ~/.pgpass"
-        raise InputError(name, HIDDEN_URL, "a URL without a password", remedy)
+        remedy = "a password in a URL ends up in files and logs: set PGPASSWORD or use ~/.pgpass; @ in a name is %40"
+        raise InputError(name, HIDDEN_URL, "a URL without what may be a password", remedy)
     return url
 
 

@@ -173,9 +173,16 @@ def numeric(parts: tuple[Tree, ...], schema: Schema) -> Kind:
     """The common kind of numbers; raises ``InputError`` where one is none."""
     for part in parts:
         if (kind := part.facts(schema).kind) not in NUMBERS:
-            remedy = "case(condition, 1, 0) makes a number of a condition" if kind == "boolean" else "cast it first"
-            raise InputError("expression", f"{part} ({kind})", "a number, to be computed with", remedy)
+            raise InputError("expression", f"{part} ({kind})", "a number, to be computed with", _number_of(part, kind))
     return common(parts, schema)
+
+
+def _number_of(part: Tree, kind: Kind) -> str:
+    """What makes a number of what is none."""
+    if kind in ("date", "timestamp"):
+        return f"days({part}) counts days: the difference of two of them is a number"
+    found = "case(condition, 1, 0) makes a number of a condition"
+    return found if kind == "boolean" else "make it a number where the table is made"
 
 
 def exact(whole: ir.Column) -> ir.Column:

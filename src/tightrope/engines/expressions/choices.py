@@ -149,7 +149,10 @@ def _sorted(kind: Kind, choices: Sequence[Tree], every: Sequence[Facts]) -> tupl
 @final
 @dataclass(frozen=True)
 class Calendar(Tree):
-    """A part of a day or an instant, in UTC where the instant has a zone. ``weekday``: 1 is Monday, 7 is Sunday."""
+    """A part of a day or an instant, in UTC where the instant has a zone. ``weekday``: 1 is Monday, 7 is Sunday.
+
+    ``days``: how many days lie between 1970-01-01 and its day, so that two of them have a difference.
+    """
 
     unit: str
     part: Tree
@@ -170,16 +173,22 @@ class Calendar(Tree):
             remedy = "cast the column, or, of a CSV file, declare its type" if kind == "text" else ""
             raise InputError("expression", f"{self.part} ({kind})", f"a {' or '.join(kinds)} for {self.unit}", remedy)
         low, high = UNITS[self.unit]
-        return Facts("integer", low, high, None if self.unit == "year" else tuple(range(low, high + 1)))
+        return Facts("integer", low, high, None if self.unit in ("year", "days") else tuple(range(low, high + 1)))
 
     def compiled(self, rows: Rows) -> ir.Column:
         """By the engine."""
         own = self.part.compiled(rows)
-        found = own.day_of_week.index() + 1 if self.unit == "weekday" else getattr(own, self.unit)()
+        if self.unit == "days":
+            found = (own.date() if own.type().is_timestamp() else own).epoch_days()
+        else:
+            found = own.day_of_week.index() + 1 if self.unit == "weekday" else getattr(own, self.unit)()
         return found.cast(ENGINE["integer"])
 
 
-UNITS = {"year": (1, 9999), "month": (1, 12), "day": (1, 31), "weekday": (1, 7), "hour": (0, 23)}
+DAYS = tuple((day - datetime.date(1970, 1, 1)).days for day in (datetime.date.min, datetime.date.max))
+UNITS = {
+    "year": (1, 9999), "month": (1, 12), "day": (1, 31), "weekday": (1, 7), "hour": (0, 23), "days": (DAYS[0], DAYS[1])
+}  # fmt: skip
 """Each with its range."""
 
 

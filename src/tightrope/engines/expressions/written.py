@@ -146,6 +146,10 @@ class Expression:
         """0 to 23, in UTC."""
         return self._call("hour")
 
+    def days(self) -> Expression:
+        """Days since 1970-01-01, in UTC: ``column("left").days() - column("came").days()`` is the length of a stay."""
+        return self._call("days")
+
     def _with(self, operation: str, other: Expression | Literal) -> Expression:
         return Expression(Arithmetic(operation, self.tree, lifted(other).tree))
 

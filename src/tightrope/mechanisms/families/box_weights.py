@@ -51,6 +51,11 @@ class BoxWeights:
         r = np.arange(len(self.half), dtype=np.float64)
         return float(np.dot(self._widths, r * (r + 1) / (2 * r + 1)))
 
+    @property
+    def at_zero(self) -> float:
+        """P(X_i = 0)."""
+        return float(np.dot(self._widths, 1 / (2.0 * np.arange(len(self.half)) + 1)))
+
     @cached_property
     def _points(self) -> tuple[Floats, Floats]:
         """The probability of a point by its largest |x_i|, and its logarithm."""

@@ -68,6 +68,11 @@ class Weights:
         """E|X| of the listed weights."""
         return 2 * float(np.dot(self._shares, np.arange(len(self.half))))
 
+    @property
+    def at_zero(self) -> float:
+        """P(X = 0)."""
+        return float(self._shares[0])
+
     def cells(self, shift: int) -> Cells:
         """The loss of (X, X + shift) in floats, for searching; weights past the listed ones count as lost."""
         whole, logs = self._sides

@@ -6,7 +6,8 @@ loses most at every ε (docs/proofs/box.md), and all corners are alike. Points a
 
 **Rounding.** v(a) = Σ_{r ≥ a} P(R = r) / (2r+1)^d in units so fine that what is rounded down is below 2⁻¹⁰⁰ of it;
 losses are logarithms of quotients of these whole numbers (``integer_losses``). Masses are products of two doubles, each
-right to a few units in the last place, and sums of such: within ``MASS_ROUNDING`` of the truth.
+right to a few units in the last place, and sums of such, one after the other: within ``MASS_ROUNDING`` and a unit for
+each term of the truth.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tightrope.errors import InputError
 from tightrope.mechanisms.tables.box_points import shared_floats
 from tightrope.mechanisms.tables.integer_losses import NOTHING, log_ratios, snapped
 from tightrope.numerics.arrays import Floats
+from tightrope.numerics.rounding import ROUND_OFF
 from tightrope.privacy.laws.atoms import Atoms
 from tightrope.randomness.choice import BITS
 
@@ -29,7 +31,7 @@ GUARD = 128
 MOST_PAIRS = 1 << 22
 """Pairs of distances that are gone through: half a minute."""
 MASS_ROUNDING = 2e-14
-"""Of up to 2²² terms in pairs, each within sixteen units of 2⁻⁵³."""
+"""Relative error of a mass, within sixteen units of 2⁻⁵³, and what sums in pairs of up to 2²² of them add."""
 
 
 def point_weights(radii: list[int], dimension: int) -> tuple[list[int], int]:
@@ -71,7 +73,7 @@ class BoxLosses:
                    for apart, own in enumerate(points))  # fmt: skip
         slack = max(slack for _, slack in falls) + NOTHING
         found = Atoms.gather(losses, np.concatenate([*near, *far]), infinite_mass=lost, opposite_mass=lost, slack=slack)
-        return Atoms(found.losses, found.masses, lost, lost, slack, inexact=MASS_ROUNDING)
+        return Atoms(found.losses, found.masses, lost, lost, slack, inexact=MASS_ROUNDING + len(near[0]) * ROUND_OFF)
 
     def _points(self, apart: int, shift: int) -> Floats:
         """How many points are at distance a = 0..N from 0 and a + ``apart`` from the corner."""

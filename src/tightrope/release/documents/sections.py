@@ -108,8 +108,8 @@ class BudgetSection(Part, frozen=True, kw_only=True):
     costs: Exact = Decimal(0)
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "delta", "attack_success", "share", "costs"):
-            value = getattr(self, name)
+        named = [(name, getattr(self, name)) for name in ("epsilon", "delta", "attack_success", "share", "costs")]
+        for name, value in (*named, *(("points", number) for point in self.points or () for number in point)):
             if value is not None and vanishes(value):  # also one in quotes, which no reader of TOML looks at
                 raise InputError(name, str(value), APART_FROM_ZERO, "it would be taken for 0")
         self.budget().share(self.share)

@@ -189,7 +189,7 @@ class Draft:
     def _why(self) -> str:
         if not self.allocation.alternatives:
             return "no integer noise has a smaller error under this budget (closed form)"
-        return f"least expected error of {len(self.allocation.alternatives)} families under this budget"
+        return f"least expected error of {len(self.allocation.alternatives)} kinds of noise under this budget"
 
     def explain(self) -> str:
         """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up."""

@@ -142,11 +142,11 @@ def _within(question: Question) -> str:
 
 
 def _tried(draft: DRAFTED, goal: Wanted, size: Decimal, like: Draft | None) -> tuple[Draft, float] | None:
-    """The draft and its excess; None where no noise keeps so little."""
+    """The draft and its excess; None where no noise keeps so little, neither as before nor of any other kind."""
     try:
         made = draft(size, like)
     except BudgetRefused:
-        return None
+        return None if like is None else _tried(draft, goal, size, None)
     return made, goal.excess(made)
 
 

@@ -19,6 +19,8 @@ ALL_CELLS = BLOCKS * CELLS
 SLACK, ROUNDINGS = 1e-6, 16
 """Of a cell, and in units of the last place of the farther end: values at an edge may be counted on either side of it,
 by rounding."""
+MOST_DIGITS = 20
+"""Of the number that stands for a cell."""
 DOUBLES = 64
 """A cell holds so many at least."""
 
@@ -63,5 +65,15 @@ class Grid:
         return self.edge(first, outwards=-SLACK - rounded), self.edge(last + 1, outwards=SLACK + rounded)
 
     def middle(self, cell: int) -> float:
-        """The round number of a cell; of the last, where all that is beyond the range lies, its end."""
-        return self.high if cell == ALL_CELLS - 1 else self.low + cell / ALL_CELLS * self.width
+        """The number of a cell with the fewest digits; of the last, where all that is beyond the range lies, its end.
+
+        >>> [Grid(0, end).middle(cell) for end, cell in ((30, 267), (365, 22), (40, 400), (1, 1333))]
+        [2.0, 2.0, 4.0, 0.3332]
+        """
+        if cell == ALL_CELLS - 1:
+            return self.high
+        middle = self.low + cell / ALL_CELLS * self.width
+        first, end = self.edge(cell), self.edge(cell + 1)
+        digits = -math.floor(math.log10(self.width))
+        tries = (round(middle, count) for count in range(digits, digits + MOST_DIGITS))
+        return next((found for found in tries if first <= found < end), middle)

@@ -32,7 +32,7 @@ def bounded_notes(bounds: PersonBounds, person: Person, by: tuple[str, ...]) -> 
     if bounds.person is None:
         return []
     left_out = f"where one {person.noun} has more rows, the others are left out"
-    nobody = f"rows whose {printable(bounds.person)} is NULL, or a float that is no whole number, are left out"
+    nobody = f"rows whose {printable(bounds.person)} is NULL, or a float but no whole number below 2^53, are left out"
     said = [f"{left_out}: this speaks of the rows that count, not of the whole table", nobody]
     if not by and bounds.rows < person.rows:
         said.append(f"without groups, the whole table is one group: rows_per_group = {bounds.rows} bounds it")
