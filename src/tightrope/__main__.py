@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tightrope.cli.main import main
+from tightrope.cli.start import main
 
 if __name__ == "__main__":
     main()

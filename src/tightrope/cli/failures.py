@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from tightrope.cli.signals import INTERRUPTED, NOTHING_SPENT
 from tightrope.errors import BudgetRefused, InputError, LedgerWarning, TightropeError
 
 BAD_INPUT, REFUSED, FAILED, SIGNALLED = 2, 3, 1, 128
@@ -36,9 +37,10 @@ def one_line(*, debug: bool) -> Iterator[None]:
         with _told_warnings():
             yield
     except KeyboardInterrupt:
-        sys.exit(SIGNALLED + signal.SIGINT)
+        tell("interrupted")
+        sys.exit(INTERRUPTED)
     except Stopped as stop:
-        tell(_flat("; ".join([str(stop), *getattr(stop, "__notes__", ())])))
+        tell(_flat(_once(str(stop), *getattr(stop, "__notes__", ()))))
         sys.exit(SIGNALLED + stop.number)
     except BrokenPipeError:
         silence()
@@ -49,6 +51,24 @@ def one_line(*, debug: bool) -> Iterator[None]:
         code, text = explained(error)
         tell(text)
         sys.exit(code)
+
+
+@contextmanager
+def spends_nothing() -> Iterator[None]:
+    """Within it, and in a function that it decorates, Ctrl-C costs nothing, and the message says so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped(NOTHING_SPENT) from None
+
+
+def _once(*said: str) -> str:
+    """What is said, and nothing of it twice: of a signal more than one place may know that it cost nothing.
+
+    >>> _once("interrupted; nothing was spent", "nothing was spent")
+    'interrupted; nothing was spent'
+    """
+    return "; ".join(dict.fromkeys("; ".join(said).split("; ")))
 
 
 @contextmanager

@@ -15,15 +15,21 @@ from tightrope.cli import noise, reproduce, studio, verify
 from tightrope.cli.account import account, dpsgd
 from tightrope.cli.audit import audit
 from tightrope.cli.couple import couple
-from tightrope.cli.failures import one_line
+from tightrope.cli.failures import one_line, spends_nothing
 from tightrope.cli.ledger import ledger
 from tightrope.cli.local import local
 from tightrope.cli.options import from_fields
 from tightrope.cli.release import init, plan, release
+from tightrope.cli.signals import INTERRUPTED
 
 
 class Commands(TyperGroup):
     """The group of commands; whatever goes wrong becomes one line and an exit code."""
+
+    def make_context(self, *given: Any, **settings: Any) -> Any:
+        """What is typed is taken apart: no command has begun."""
+        with spends_nothing():
+            return super().make_context(*given, **settings)
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **settings: Any) -> Any:
         """Run the command line and exit; ``--debug``, anywhere in it, shows tracebacks instead."""
@@ -35,6 +41,8 @@ class Commands(TyperGroup):
         with one_line(debug=debug):
             words = [word for word in given if word != "--debug"]
             code = super().main(words, **{**settings, "prog_name": "tightrope", "standalone_mode": False})
+            if code == INTERRUPTED:  # what typer makes of a Ctrl-C
+                raise KeyboardInterrupt
             sys.stdout.flush()
         sys.exit(code or 0)
 

@@ -64,17 +64,18 @@ def heading(line: str) -> None:
     _console().print(f"\n{_clean(line)}", style="bold")
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
-    """A table of texts: the first ``left`` columns flush left, numbers flush right."""
-    from rich import box
-    from rich.table import Table
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, words: int = 0) -> None:
+    """A table of texts: the first ``left`` columns are keys, the last ``words`` sentences, those between are numbers.
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(printable(column), justify="left" if number < left else "right", no_wrap=number >= left)
-    for row in rows:
-        table.add_row(*map(printable, row))
-    _console().print(table)
+    Nothing is cut: keys and sentences wrap. Where the page is too narrow for the numbers, each row is a block of lines.
+    """
+    from tightrope.cli.tables import Texts, as_blocks, as_table
+
+    page, (head, *body) = _console(), [[printable(text) for text in row] for row in (columns, *rows)]
+    texts = Texts(head, body, left, words)
+    table = as_table(texts, page.width)
+    for part in as_blocks(texts) if table is None else (table,):
+        page.print(part)
 
 
 def _clean(text: str) -> str:

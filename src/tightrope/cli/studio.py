@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tightrope.cli.options import AsJson
+from tightrope.cli.signals import INTERRUPTED
 
 if TYPE_CHECKING:
     from tightrope.studio.desk import Lent
@@ -58,7 +59,10 @@ def studio(asked: Asked) -> None:
     found = opened(asked.given, asked.out, table=asked.table)
     if found.out.exists():
         raise InputError("out", str(found.out), "a file that does not exist yet", "say another one with --out")
-    serve(found, lent(), port=asked.port, ready=lambda link: _ready(link, asked))
+    try:
+        serve(found, lent(), port=asked.port, ready=lambda link: _ready(link, asked))
+    except KeyboardInterrupt:  # how it is meant to end
+        raise SystemExit(INTERRUPTED) from None
 
 
 def lent() -> Lent:

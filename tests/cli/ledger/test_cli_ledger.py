@@ -221,3 +221,25 @@ def test_a_twin_of_a_dataset_is_one_line_on_standard_error(run, released):
     assert opened.code == 0
     assert opened.err.startswith("tightrope: warning: the ledger has 'visits.parquet' with the columns")
     assert opened.err.count("\n") == 1
+
+
+YEARLY = '\n[[ledger.limit]]\nname = "yearly"\nepsilon = 0.9\ndelta = 1e-6\nevery = "year"\n'
+
+
+@pytest.mark.parametrize("page", [20, 80, 110, 200])
+def test_numbers_are_whole_on_a_page_of_any_width(run, by_moments, monkeypatch, page):
+    """Where the words and numbers of all limits have no room side by side, each limit is a block of lines."""
+    by_moments.write_text(by_moments.read_text(encoding="utf-8") + YEARLY, encoding="utf-8")
+    assert run("release", by_moments).code == 0
+    (dataset,) = json.loads(run("ledger", "show", by_moments, "--json").out)["datasets"]
+    monkeypatch.setattr("tightrope.cli.output.PAGE", page)
+    shown = run("ledger", "show", by_moments).out
+    assert "…" not in shown
+    words = shown.split()
+    for limit in dataset["limits"]:
+        assert limit["name"] in words
+        for name in ("spent", "reserved", "left") if page >= 80 else ():
+            assert limit[name] in words, (name, limit)
+    joined = "".join(words)
+    assert all(limit["left"] in joined for limit in dataset["limits"])
+    assert max(map(len, shown.splitlines())) <= page

@@ -12,6 +12,7 @@ from tightrope.cli.release.ask import wishes
 from tightrope.engines.schema import Column, Schema
 from tightrope.errors import InputError
 from tightrope.release.documents.plan_file import load
+from tightrope.release.documents.starter import quoted
 
 SCHEMA = Schema((Column("user", "integer"), Column("city", "text"), Column("age", "integer"), Column("l", "other")))
 
@@ -70,3 +71,21 @@ def test_without_anybody_to_ask_it_says_so(folder: Path):
     assert shown.exit_code == 2
     assert "standard input" in shown.stderr
     assert not (folder / "new.toml").exists()
+
+
+def test_words_that_a_plan_refuses_are_asked_again():
+    ask, asked = said("user", "1", "1", "patient", "a" + "n" * 70, "a patient\x1b", "a patient", "", "")
+    _, chosen = wishes(SCHEMA, ask, None, each_row=False)
+    assert chosen.means == "a patient"
+    assert "such as: a patient" in asked[2][0]
+    ask, _ = said("user", "1000000001", "5", "", "", "")
+    assert wishes(SCHEMA, ask, None, each_row=False)[1].rows == 5
+
+
+@pytest.mark.parametrize("means", ["1", "patient", "a patient\n", "an " + "x" * 62])
+def test_a_plan_says_in_words_what_a_person_may_be(folder: Path, means: str):
+    text = (folder / "plan.toml").read_text(encoding="utf-8")
+    (folder / "plan.toml").write_text(text.replace("rows = 3", f"rows = 3\nmeans = {quoted(means)}"), encoding="utf-8")
+    with pytest.raises(InputError, match=r'means to be a noun with "a" or "an" before it.*"a patient"') as refused:
+        load(folder / "plan.toml")
+    assert "regex" not in str(refused.value)

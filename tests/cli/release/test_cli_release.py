@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from tests.release.after_the_charge import fails_after_the_charge
@@ -65,6 +67,16 @@ def test_a_dry_run_reads_everything_and_charges_nothing(run, folder):
     assert not (folder / "result.json").exists()
     (folder / "visits.parquet").write_bytes(b"PAR1 damaged PAR1")
     assert run("release", folder / "plan.toml", "--dry-run").code != 0
+
+
+def test_a_dry_run_replaces_nothing_and_so_is_hindered_by_nothing(run, folder):
+    assert run("release", folder / "plan.toml").code == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    shown = run("release", folder / "plan.toml", "--dry-run")
+    assert (shown.code, shown.err) == (0, "")
+    assert "already and is kept: add --out DIR, or --force." in " ".join(shown.out.split())
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert "already" not in run("release", folder / "plan.toml", "--dry-run", "--force").out
 
 
 def test_a_shell_can_complete_commands(run):
@@ -169,6 +181,9 @@ def test_a_series_is_declared_in_the_plan(run, folder):
     for month in ("1", "2"):
         shown = run("release", folder / "plan.toml", "--out", folder / month)
         assert f"release {month} of 2" in shown.out, shown.err
+        said = " ".join(shown.out.split())
+        assert ("1 of 2 remain, reserved" if month == "1" else "it was the last of 2") in said
+        assert "All 2 were paid when the series was declared" in said and "charged again" not in said
         assert f"release {month} of 2" in (folder / month / "report.html").read_text(encoding="utf-8")
     run("release", folder / "plan.toml", "--out", folder / "3").refused_with("all 2 releases", code=3)
     again = run("release", folder / "plan.toml", "--key", "2026 1/2", "--out", folder / "again")
@@ -275,3 +290,53 @@ def test_a_file_that_must_be_unpacked_or_named_says_so(run, folder):
     for name, word in (("a.csv.gz", "unpack it first"), ("a.tsv", "delimiter"), ("a.json", "convert it to Parquet")):
         (folder / name).touch()
         run("init", folder / name, "--each-row", "--out", folder / "new.toml").refused_with(word)
+
+
+@pytest.fixture
+def odd(folder: Path) -> Path:
+    """A plan by columns whose names end in a blank and in a line break, and by a key that is called so."""
+    table = pyarrow.table({"Ward ": ["a", "b"] * 900, "Ward\n": ["c", "d"] * 900, "n": range(1800)})
+    pyarrow.parquet.write_table(table, folder / "visits.parquet")
+    keys = ['"Ward "', '"Ward\\n"', "{ \" x \" = \"case(n < 900, 'low', 'high')\" }"]
+    asked = "".join(f'[[question]]\nkind = "count"\nby = {by}\nname = "q{i}"\n' for i, by in enumerate(keys))
+    promise = "[person]\neach_row = true\n[budget]\nepsilon = 5\ndelta = 1e-6\n"
+    path = folder / "plan.toml"
+    path.write_text(f'[source]\npath = "visits.parquet"\n{promise}{asked}', encoding="utf-8")
+    return path
+
+
+def test_groups_have_their_names_whatever_their_column_is_called(run, odd):
+    shown = run("release", odd)
+    assert shown.code == 0, shown.err
+    page = (odd.parent / "report.html").read_text(encoding="utf-8")
+    for text in (shown.out, page):
+        assert "no value" not in text
+    for name in ("a", "b", "c", "d", "low", "high"):
+        assert f"\n{name} " in shown.out and f'class="key">{name}</th>' in page
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("release.documents.plan_file.load", "interrupted; nothing was spent\n"),
+        ("release.documents.plan_file.PlanFile.release_plan", "interrupted; nothing was spent\n"),
+        ("cli.release.folder.reserved", "interrupted; nothing was spent\n"),
+        ("cli.release.release._print", "interrupted; the budget was spent, and the answers are complete in"),
+    ],
+)
+def test_ctrl_c_says_once_whether_the_budget_was_spent(run, folder, monkeypatch, place, words):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"tightrope.{place}", interrupt)
+    run("release", folder / "plan.toml").refused_with(words, code=130)
+
+
+def test_ctrl_c_while_a_series_is_planned_does_not_say_that_nothing_is_reserved(run, folder, monkeypatch):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    text = (folder / "plan.toml").read_text(encoding="utf-8")
+    (folder / "plan.toml").write_text(f"{text}\n[ledger]\ntimes = 2\n", encoding="utf-8")
+    monkeypatch.setattr("tightrope.release.session.Session.series", interrupt)
+    run("release", folder / "plan.toml").refused_with("nothing was released, and a series that was reserved", code=130)

@@ -17,6 +17,7 @@ from tightrope.design.allocation.units import Spend, Unit, eighths, lattice_unit
 from tightrope.design.composed.composed_noise import composed_noise
 from tightrope.errors import BudgetRefused
 from tightrope.mechanisms.families.laplace import Laplace
+from tightrope.privacy.laws.gaussian_size import gaussian_mu
 
 COUNT = Spend("count", 8, True)
 SUM = Spend("sum", 8, False)
@@ -170,3 +171,17 @@ def test_a_table_of_budgets_chooses_as_a_plan_does():
         assert [c.family for u in quick.choices for c in u] == [c.family for u in full.choices for c in u]
         assert [c.table for u in quick.choices for c in u] == [c.table for u in full.choices for c in u]
         assert set(quick.alternatives) <= set(full.alternatives)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "questions", "most"),
+    [("0.001", "0.01", 2, 1.02), ("0.01", "1e-3", 5, 1.02), ("0.1", "0.01", 20, 1.02), ("1", "0.1", 5, 1.02)],
+)
+def test_where_delta_is_large_no_noise_that_keeps_the_budget_is_much_smaller(epsilon, delta, questions, most):
+    """Losses far beyond ε are a part of δ there, and were lost altogether: up to five times the noise was taken."""
+    budget = tr.Budget(epsilon=epsilon, delta=delta)
+    units = [Unit((SUM,), ONE)] * questions
+    found = allocate(units, budget)
+    assert recomposed(found, units).delta(float(epsilon)) <= float(delta)
+    gaussian = np.sqrt(questions) / gaussian_mu(float(epsilon), float(delta))
+    assert found.error / questions <= most * np.sqrt(2 / np.pi) * gaussian

@@ -13,6 +13,7 @@ from tightrope.certificates.document import written
 from tightrope.certificates.release import read_result
 from tightrope.engines import open_source
 from tightrope.errors import InputError, PlanError
+from tightrope.release.costs.found import Counted, _share
 from tightrope.release.costs.tallies import MANY_TIMES, Tally, name_of
 from tightrope.release.plan import Plan
 
@@ -153,3 +154,19 @@ def test_a_result_and_a_ledger_keep_them(tmp_path: Path):
     again = tr.Session.open(people(), **said).plan([tr.count()], costs="0.1", key="one").release()  # type: ignore[arg-type]
     assert first.costs == again.costs != ()
     assert read_result(written(first.result())).costs == first.costs
+
+
+def test_a_share_is_told_of_counts_that_stand_out_and_never_as_narrower_than_the_noise():
+    """A lucky draw of a count that is mostly noise was told as a share; a draw below zero as nothing at all."""
+    assert _share(Counted(50, 10, 90), Counted(200, 60, 340)) is None
+    assert _share(Counted(-90, -140, -40), Counted(1_000, 950, 1_050)) == (0.0, 0.0, pytest.approx(50 / 950))
+    value, lower, upper = _share(Counted(1_100, 1_060, 1_140), Counted(1_000, 960, 1_040)) or (0, 0, 0)
+    assert (value, upper) == (1.0, 1.0)
+    assert lower == pytest.approx(1 - 40 / 960)
+
+
+def test_what_was_moved_is_said_of_the_answers_that_read_the_column_so():
+    plan = planned(2, questions=(tr.mean("x", between=(0, 100)), tr.share("odd")))
+    about = {name: said for task in plan.draft.tasks for name, said in task.about.items()}
+    pairs = {said for name, said in about.items() if name.startswith(("below", "above", "missing"))}
+    assert pairs == {("mean_x",), ("share_odd",)}

@@ -193,3 +193,22 @@ def test_a_plan_file_asks_them_all(table, tmp_path):
     assert {question.kind for question in plan.questions} == set(ENTRIES)
     read_result(plan.release().to_json())
     assert "Nothing has been spent" in str(plan)
+
+
+def test_the_smallest_of_listed_groups_has_a_worst_rank():
+    """Nothing is withheld of groups that are listed: an interval that reaches below zero hides none."""
+    table = pd.DataFrame({"g": ["a"] * 500 + ["b"] * 300 + ["c"] * 3 + ["d"]})
+    session = tr.Session(table, person=None, budget=tr.Budget(epsilon=1, delta=1e-6))
+    for _ in range(5):
+        (answer,) = session.plan([tr.top(4, by="g", keys=list("abcd"))], share="0.1").release()
+        assert {row["worst_rank"] for row in answer.rows} <= {1, 2, 3, 4}
+
+
+def test_a_slope_is_not_hidden_by_noise_of_what_is_no_part_of_the_variance():
+    """The other column's mean, which is not in it, widened what noise hides of the variance: ten times the rows."""
+    table = pd.DataFrame({"who": [1, 2], "x": [1.0, 2.0], "y": [1.0, 3.0]})
+    session = tr.Session(table, person="who", rows_per_person=4, budget=tr.Budget(epsilon=3, delta=1e-8))
+    (accuracy,) = session.plan([tr.regression("x", on="y", between=(0, 5_000), of=(0, 30))]).accuracies()
+    found = accuracy.at(1_000)
+    assert found["suppressed"] < 1e-6
+    assert found["half_width_95"] < 40

@@ -6,14 +6,17 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import tightrope as tr
 from tightrope.mechanisms.integer.widened import Widened
 from tightrope.mechanisms.tables.integer_tables import geometric_table, truncated_geometric
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.release.derived.joint import Joint
 from tightrope.release.derived.spans import Span, around
 from tightrope.release.questions.widths.tails import Tails
+from tightrope.release.questions.widths.two_noises import half_width
 
 SMALL = [
     Widened(truncated_geometric(scale=3.0, largest=14), 1),
@@ -80,3 +83,18 @@ def test_spans_hold_what_is_done_to_their_numbers():
             assert span.low - 1e-12 <= number <= span.high + 1e-12
     assert first.over(Span(0.0, 1.0)) == Span(-math.inf, math.inf)
     assert (around(5.0, 1.0).within(first), around(0.0, 1.0).within(first)) == (Span(2.0, 2.0), Span(-1.0, 1.0))
+
+
+@pytest.mark.parametrize("epsilon", [10, 20, 30])
+def test_no_width_is_without_end_where_noise_has_two_scales(epsilon):
+    """Staircase noise of a large ε is narrow but for rare steps of a whole row: the lattice ended before those."""
+    table = pd.DataFrame({"x": [0.5], "y": [0.5]})
+    session = tr.Session(table, person=None, budget=tr.Budget(epsilon=epsilon, delta=1e-6))
+    plan = session.plan([tr.regression("x", on="y", between=(0, 1), of=(0, 1))])
+    noises = plan.draft.noises()[0]
+    for noise in noises:
+        joint, outside = Joint((noise.tails,)), 1e-3
+        width = joint.width((1.0,), outside)
+        assert width <= 1.1 * half_width(noise.tails, outside) + 1
+        assert 2 * float(noise.tails.smooth(np.array([width]))[0]) <= outside
+    assert plan.accuracies()[0].at(1_000)["half_width_95"] < 0.05

@@ -278,3 +278,45 @@ def test_errors_are_those_of_evenly_spread_rows(epsilon: int, people: int, runs:
     half = np.mean([(row["upper"] - row["lower"]) / 2 for row in rows])
     assert error == pytest.approx(stated["expected_absolute_error"], rel=0.25)
     assert half == pytest.approx(stated["half_width_95"], rel=0.05)
+
+
+@pytest.mark.parametrize("end", [30, 45, 60, 120, 180, 365])
+def test_a_whole_number_in_a_cell_stands_for_it(end: int):
+    """Stays of two days had a median of 2.0025: cells are around numbers of four digits, not always of the fewest."""
+    grid = Grid(0, end)
+    for value in range(1, end):
+        cell = int(value / end * ALL_CELLS + 0.5)
+        assert grid.edge(cell) <= value < grid.edge(cell + 1)
+        assert grid.middle(cell) == value
+    numbers = [grid.middle(cell) for cell in range(ALL_CELLS)]
+    assert numbers == sorted(numbers)
+    assert all(grid.edge(cell) <= number <= grid.edge(cell + 1) for cell, number in enumerate(numbers))
+
+
+def test_several_quantiles_never_cross_where_their_intervals_do():
+    """A value outside an interval of its own was moved into it: q = 0.999 fell below q = 0.95 in 1 of 300 releases."""
+    session = tr.Session(pd.DataFrame({"x": [0.0, 1.0]}), person=None, budget=tr.Budget(epsilon=1, delta=1e-6))
+    plan = session.plan(tr.quantiles("x", [0.75, 0.95, 0.999], between=(0, 1)))
+    (task,), (noises,) = plan.draft.tasks, plan.draft.noises()
+    for seed in (660, 1035, *range(40)):  # of 1 500 these two crossed
+        draw = np.random.default_rng(seed)
+        own = {n.vector.name: n for n in noises}
+        integers = {
+            name: [int(count) for count in halves(noise) + np.rint(draw.laplace(0, noise.mean_absolute, parts(noise)))]
+            for name, noise in own.items()
+        }
+        records = [question.record(integers, own) for question in task.questions]
+        found = [record["value"] for record in records if record["value"] is not None]
+        assert found == sorted(found)
+        assert all(record["lower"] <= record["value"] <= record["upper"] for record in records if found)
+
+
+def parts(noise: Any) -> int:
+    return ALL_CELLS // int(noise.vector.block)
+
+
+def halves(noise: Any) -> np.ndarray:
+    """Half of the rows in the first cell, half in the last: by cell, or by block of cells."""
+    counts = np.zeros(parts(noise), dtype=int)
+    counts[0] = counts[-1] = 25
+    return counts

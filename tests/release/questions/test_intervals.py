@@ -6,8 +6,10 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import tightrope as tr
 from tightrope.mechanisms.families.box_weights import BoxWeights
 from tightrope.mechanisms.families.weights import Weights
 from tightrope.mechanisms.integer.widened import Widened
@@ -173,3 +175,26 @@ def _outside_of_box(chances, factors, ratio):
         return total
 
     return outside
+
+
+@pytest.mark.parametrize("epsilon", [1, 20])
+@pytest.mark.parametrize(("low", "width"), [(1.7e12, 1000.0), (1e9, 1.0), (-1e12 - 1, 1.0)])
+def test_a_mean_far_from_zero_is_not_missed_by_its_last_digit(low, width, epsilon):
+    """The middle of the range is a rounded double: the end of an interval lay one inside it, half of the time."""
+    session = tr.Session(pd.DataFrame({"x": [low]}), person=None, budget=tr.Budget(epsilon=epsilon, delta=1e-6))
+    plan = session.plan([tr.mean("x", between=(low, low + width))])
+    (question,), (noises,) = plan.draft.questions, plan.draft.noises()
+    own, rows = {noise.vector.name.split()[-1]: noise for noise in noises}, 1_000
+    for value in (low, low + width):
+        exact = question.grid.to_units(value) * rows
+        for off in (0, 1, -1, noises[0].half_width() // 3):
+            record = question.record({"sum": exact + int(off), "usable": rows}, own)
+            assert record["lower"] <= value <= record["upper"]
+
+
+def test_an_interval_of_a_mean_narrows_with_the_noise():
+    """It never looked below a third of a first guess, which was far too wide where the count has next to no noise."""
+    session = tr.Session(pd.DataFrame({"x": [0.5]}), person=None, budget=tr.Budget(epsilon=30, delta=1e-6))
+    plan = session.plan([tr.mean("x", between=(0, 1))])
+    errors = plan.accuracies()[0].at(1_000)
+    assert errors["half_width_95"] < 10 * errors["expected_absolute_error"]

@@ -25,7 +25,7 @@ def show_overview(view: Json) -> None:
     say(whose_rows(identity))
     say(*([f"Note: {printable(view['note'])}"] if view["note"] else []))
     columns = ["limit", "adds up", "spent", "reserved", "left", "which is"]
-    print_table(columns, [_limit(limit) for limit in view["limits"]], left=2)
+    print_table(columns, [_limit(limit) for limit in view["limits"]], left=2, words=1)
     _show_dates(view["timeline"])
     _show_rules(view)
     _show_running(view["running"])

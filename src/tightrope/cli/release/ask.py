@@ -29,7 +29,7 @@ def wishes(schema: Schema, ask: Ask, person: str | None, *, each_row: bool) -> t
         column = _column(schema, ask, "Which column says whose row it is? (nothing: each row is a person)", ())
         person = column or None
     rows = 1 if person is None else _whole(ask, "At most how many rows of one person may count?")
-    means = A_PERSON if person is None else ask("What is a person there?", (), A_PERSON)
+    means = A_PERSON if person is None else _noun(ask)
     questions = (*_counts(schema, ask, person), *_means(schema, ask, person))
     return person, Chosen(rows, None if means == A_PERSON else means, questions)
 
@@ -74,8 +74,19 @@ def _column(schema: Schema, ask: Ask, words: str, kinds: Sequence[str], but: str
     return _tried(ask, words, names[:COLUMNS_SHOWN], NONE, lambda said: said if said in (NONE, *names) else None)
 
 
+def _noun(ask: Ask) -> str:
+    """What a person is, as a plan takes it."""
+    from tightrope.release.documents.sections import is_a_noun
+
+    words = 'What is a person there? ("a" or "an" and a noun, such as: a patient)'
+    return _tried(ask, words, (), A_PERSON, lambda said: said if is_a_noun(said) else None)
+
+
 def _whole(ask: Ask, words: str) -> int:
-    return int(_tried(ask, words, (), "1", lambda said: said if said.isdecimal() and int(said) > 0 else None))
+    """A number of rows that a plan takes."""
+    from tightrope.release.stated.people import MOST
+
+    return int(_tried(ask, words, (), "1", lambda said: said if said.isdecimal() and 0 < int(said) <= MOST else None))
 
 
 def _number(ask: Ask, words: str) -> float:

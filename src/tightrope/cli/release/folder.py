@@ -50,9 +50,14 @@ def reserved(folder: Path, names: Sequence[str], *, replace: bool) -> Iterator[R
         yield Reserved(folder, parts)
 
 
+def existing(folder: Path, names: Sequence[str]) -> list[str]:
+    """Which of these files are there: of a release that lies in the folder."""
+    return [name for name in names if (folder / name).exists()]
+
+
 def refuse_existing(folder: Path, names: Sequence[str], *, replace: bool) -> None:
     """``InputError`` where a release lies in the folder already: it was paid for."""
-    there = [name for name in names if (folder / name).exists()]
+    there = existing(folder, names)
     if there and not replace:
         expected = f"a folder without {there[0]}"
         raise InputError("out", str(folder), expected, "a release is kept: choose --out, or --force to replace it")

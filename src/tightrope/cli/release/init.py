@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tightrope.cli.failures import spends_nothing
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Asked:
     as_json: AsJson = False
 
 
+@spends_nothing()
 def init(asked: Asked) -> None:
     """Write a commented plan for your own table.
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from tightrope.cli.failures import Stopped
+from tightrope.cli.signals import NOTHING_SPENT
 
 STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 WAITS = b"tightrope: the budget is spent; stopping when the answers are written (Ctrl-C again gives them up)\n"
@@ -29,7 +30,7 @@ class Patience:
     def handle(self, number: int, _: FrameType | None) -> None:
         """The handler: raises ``Stopped`` before the charge, and for a second Ctrl-C before there are answers."""
         if not self._charged():
-            raise Stopped("interrupted; nothing was spent", number)
+            raise Stopped(NOTHING_SPENT, number)
         if self.stop is not None and number == signal.SIGINT and not self.answered:
             raise Stopped("interrupted", number)
         self.stop = self.stop or number
@@ -45,7 +46,8 @@ def patient(charged: Callable[[], bool]) -> Iterator[Patience]:
     try:
         yield patience
     except KeyboardInterrupt as stop:  # DuckDB's own, whatever the handler raised
-        raise Stopped(str(stop), patience.stop or signal.SIGINT) from None
+        said = str(stop) or ("interrupted" if charged() else NOTHING_SPENT)
+        raise Stopped(said, patience.stop or signal.SIGINT) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tightrope.cli.failures import spends_nothing
 from tightrope.cli.options import AsJson, PlanPath
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ Explain = Annotated[bool, typer.Option("--explain", help="Say in plain words wha
 Json = Mapping[str, Any]
 
 
+@spends_nothing()
 def plan(
     path: PlanPath, budgets: Budgets = False, within: Within = None, explain: Explain = False, as_json: AsJson = False
 ) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tightrope.cli.failures import Stopped, spends_nothing
 from tightrope.cli.options import AsJson, PlanPath
+from tightrope.cli.signals import NOTHING_SPENT
 
 if TYPE_CHECKING:
     from tightrope.certificates.release import ReleaseResult
@@ -40,6 +42,7 @@ Key = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there; budget it brings none.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Try everything but the charge and the noise.")]
 PRINTED_ROWS = 20
+NOTHING_RELEASED = "interrupted; nothing was released, and a series that was reserved is taken up by the next run"
 RESULT, CERTIFICATE, TABLE, PARQUET, REPORT = FILES = (
     "result.json",
     "certificate.json",
@@ -63,27 +66,37 @@ def release(
     after it paid is taken up again at no cost. The files are complete on disk before anything is printed. With
     --dry-run everything is tried but the charge and the noise: the table is read and counted, and the counts forgotten.
     """
-    from tightrope.cli.output import working, writable
+    with spends_nothing():
+        from tightrope.cli.output import working
+
+        file, folder = _opened(path, out, replace=force or dry_run)
+        if dry_run:
+            _rehearse(file, path, [] if force else _in_the_way(folder))
+            return
+    with _reserving(file), working("Choosing the least noise ..."):
+        plan = file.release_plan(key)
+    with _stopping(plan, folder):
+        with _refusals(path):
+            result = _released(plan, file, folder, force)
+        with _printing(folder):
+            _print(result, folder, as_json)
+
+
+def _opened(path: str, out: str | None, *, replace: bool) -> tuple[PlanFile, Path]:
+    """The plan, and the folder for its release, which can be written to."""
+    from tightrope.cli.output import writable
     from tightrope.cli.release.folder import refuse_existing
     from tightrope.release.documents.plan_file import load
     from tightrope.report import html
 
     file = load(path)
     folder = writable(file.folder if out is None else Path(out))
-    refuse_existing(folder, FILES, replace=force)
+    refuse_existing(folder, FILES, replace=replace)
     html({})  # a report that cannot be made must fail before anything is spent
-    if dry_run:
-        _rehearse(file, path)
-        return
-    with working("Choosing the least noise ..."):
-        plan = file.release_plan(key)
-    with _refusals(path):
-        result = _released(plan, file, folder, force)
-    with _printing(folder):
-        _print(result, folder, as_json)
+    return file, folder
 
 
-def _rehearse(file: PlanFile, path: str) -> None:
+def _rehearse(file: PlanFile, path: str, notes: Sequence[str]) -> None:
     """Everything but the charge and the noise; no ledger is opened or made."""
     from tightrope.cli.output import say, working
 
@@ -94,19 +107,50 @@ def _rehearse(file: PlanFile, path: str) -> None:
     say(
         "The table can be read, and the noise is certified. Nothing was charged, and nothing was drawn.",
         f"Not looked at: whether enough is left (tightrope ledger show {path}). To release: tightrope release {path}",
+        *notes,
     )
+
+
+def _in_the_way(folder: Path) -> list[str]:
+    """A rehearsal writes nothing, so that a release in its folder hinders the next one alone."""
+    from tightrope.cli.release.folder import existing
+
+    there = existing(folder, FILES)
+    return [f"A release lies in {folder} already and is kept: add --out DIR, or --force."] if there else []
+
+
+@contextmanager
+def _reserving(file: PlanFile) -> Iterator[None]:
+    """Ctrl-C while it is planned: a series may be reserved by then, which is done once."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        alone = file.document.ledger.times is None
+        raise Stopped(NOTHING_SPENT if alone else NOTHING_RELEASED) from None
+
+
+@contextmanager
+def _stopping(plan: Plan, folder: Path) -> Iterator[None]:
+    """Ctrl-C that nobody waited for: before the charge nothing is spent, and what is printed is on disk already."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped(f"interrupted; {_complete(folder)}" if plan.charged else NOTHING_SPENT) from None
+
+
+def _complete(folder: Path) -> str:
+    return f"the budget was spent, and the answers are complete in {folder}"
 
 
 def _released(plan: Plan, file: PlanFile, folder: Path, force: bool) -> ReleaseResult:
     """The answers, paid for and on disk."""
-    from tightrope.cli.failures import Stopped
     from tightrope.cli.release.folder import reserved
     from tightrope.cli.release.patience import patient
 
     with patient(lambda: plan.charged) as patience, reserved(folder, FILES, replace=force) as files:
         result = _drawn(plan, file, files, patience.got)
     if patience.stop is not None:
-        raise Stopped(f"stopped; the budget was spent, and the answers are complete in {folder}", patience.stop)
+        raise Stopped(f"stopped; {_complete(folder)}", patience.stop)
     return result
 
 
@@ -182,7 +226,7 @@ def _printing(folder: Path) -> Iterator[None]:
     except SystemExit:  # what rich makes of a closed pipe
         why = "closed pipe"
     silence()
-    raise OutputError(f"standard output failed ({why}); the budget was spent, and the answers are complete in {folder}")
+    raise OutputError(f"standard output failed ({why}); {_complete(folder)}")
 
 
 def _print(result: ReleaseResult, folder: Path, as_json: bool) -> None:
@@ -220,10 +264,26 @@ def _recorded(certificate: Mapping[str, Any]) -> list[str]:
     if entry is None:
         return [f"{certificate['ledger']}: releasing again spends the budget again."]
     took, left = (shown(Fraction(entry[part])) for part in ("share", "left"))
+    if entry["of"]:
+        return _of_a_series(entry, left)
     return [
         f"This is {certificate['ledger']}.",
         f"Its key is {entry['key']}. Of the whole budget it took {took}; {left} is left. Releasing again is charged "
         f"again.",
+    ]
+
+
+def _of_a_series(entry: Mapping[str, Any], left: str) -> list[str]:
+    """A series was paid whole: what is left of the budget is said apart from the releases that are still to come."""
+    from tightrope.certificates.printable import printable
+
+    done, times = entry["position"], entry["of"]
+    after = f"{times - done} of {times} remain, reserved: the next one takes nothing more of the whole budget"
+    last = f"it was the last of {times}; another one needs another series, or a share of what is left"
+    return [
+        f"This is release {done} of {times}; recorded as entry {entry['number']} of ledger {entry['ledger']}.",
+        f"Its key is {printable(entry['key'])}. All {times} were paid when the series was declared; "
+        f"{after if done < times else last}. Beside the series {left} of the whole budget is left.",
     ]
 
 

@@ -18,6 +18,8 @@ OUTSIDE = 0.025
 """Each of two counts is outside its interval at most so often."""
 TELLS = 0.5
 """A share whose interval is wider than this is not told: it could be nearly anything."""
+STANDS_OUT = 3
+"""A count stands out from its noise where its interval ends at no more than so many times where it begins."""
 LEAST, NONE, ALL = 0.001, "0 %", "100 %"
 """Less is not told apart from nothing, which is never promised: there, intervals that reach below it are cut off."""
 KINDS: Mapping[What, Literal["left out", "below", "above", "missing"]] = {
@@ -76,11 +78,15 @@ Shares = tuple[float, float, float]
 
 
 def _share(part: Counted, whole: Counted) -> Shares | None:
-    """None where the whole may be nothing."""
-    if whole.lower < 1:
+    """None where the whole may be nothing, or hardly stands out from its noise: then what is seen is mostly luck.
+
+    No interval is narrower than the noise: one that lies beyond 0 or 1 reaches as far inwards.
+    """
+    if whole.lower < 1 or whole.upper > STANDS_OUT * whole.lower:
         return None
-    ends = part.value / whole.value, part.lower / whole.upper, part.upper / whole.lower
-    value, lower, upper = (min(max(end, 0.0), 1.0) for end in ends)
+    noise = (part.upper - part.lower) / 2 / whole.lower
+    lower, upper = min(part.lower / whole.upper, 1 - noise), max(part.upper / whole.lower, noise)
+    value, lower, upper = (min(max(end, 0.0), 1.0) for end in (part.value / whole.value, lower, upper))
     return value, lower, upper
 
 
@@ -110,7 +116,8 @@ def _statement(shares: Shares | None, what: str, found: Counted | None) -> str:
     if found is None:
         return f"the noise is too large to say how many of {what}"
     if found.lower <= 0:
-        return f"at most {max(found.upper, 1):,} of {what}"
+        noise = (found.upper - found.lower + 1) // 2
+        return f"at most {max(found.upper, noise, 1):,} of {what}"
     return f"about {found.value:,} of {what} ({found.lower:,} to {found.upper:,})"
 
 

@@ -91,7 +91,7 @@ def _each_once(tasks: Sequence[Task]) -> list[Task]:
     about: dict[object, list[str]] = {}
     for task in tasks:
         for tally in tallies_of(task):
-            about.setdefault(place_of(tally, task), []).extend(question.name for question in task.questions)
+            about.setdefault(place_of(tally, task), []).extend(_about(tally, task))
     left, found = dict(about), []
     for task in tasks:
         own = [(tally, left.pop(place)) for tally in tallies_of(task) if (place := place_of(tally, task)) in left]
@@ -99,6 +99,12 @@ def _each_once(tasks: Sequence[Task]) -> list[Task]:
         names = {vector.name: tuple(said) for vector, (_, said) in zip(vectors, own, strict=True)}
         found.append(replace(task, tallies=(*task.tallies, *vectors), about={**task.about, **names}))
     return found
+
+
+def _about(tally: Tally, task: Task) -> list[str]:
+    """The questions whose answers it says something of: for the values of a column those that read it so."""
+    pair = (tally.column, tally.limits)
+    return [question.name for question in task.questions if tally.column is None or pair in question.ranges]
 
 
 def place_of(tally: Tally, task: Task) -> object:

@@ -42,7 +42,14 @@ class Joint:
         heaviest = max(heavy)
         if not 0 < heaviest < math.inf:
             return heaviest
-        return heaviest * _width(self, tuple(math.ceil(LEVELS * one / heaviest) for one in heavy), outside)
+        found = heaviest * _width(self, tuple(math.ceil(LEVELS * one / heaviest) for one in heavy), outside)
+        return found if math.isfinite(found) else self._added(weights, outside)
+
+    def _added(self, weights: Sequence[float], outside: float) -> float:
+        """One width for each noise, which it rarely exceeds: what is left where the lattice ends before they do."""
+        used = [(abs(weight), tails) for weight, tails in zip(weights, self.tails, strict=True) if weight]
+        each = outside * (1 - JOINT_ROUNDING) / len(used)
+        return math.fsum(weight * half_width(tails, each) for weight, tails in used) * (1 + 1e-12)
 
 
 @lru_cache(maxsize=1 << 14)

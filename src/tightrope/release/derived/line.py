@@ -71,21 +71,21 @@ class Line:
     def _any_slope(self, outside: float) -> Span:
         """A first range: the noise of C and that of b V, each wider half of the time."""
         flat = self._slope_noise(Span(0.0, 0.0))
-        rest = self.variance - self.sample.width(self._variance_noise(flat), outside / 2)
+        rest = self.variance - self.sample.width(self._variance_noise(), outside / 2)
         off = self.sample.width(flat, outside / 2) + self.sample.usable * self.x.off * self.y.off
         most = (abs(self.covariance) + off) / rest if rest > 0 else math.inf
         return Span(-most, most)
 
-    def _variance_noise(self, flat: dict[str, Span]) -> dict[str, Span]:
-        """The weights of the noises in V, as those in C − b V have them."""
-        steep = self._slope_noise(Span(1.0, 1.0))
-        return {name: steep[name] - flat.get(name, 0.0) for name in (YY, Y, USABLE)}
+    def _variance_noise(self) -> dict[str, Span]:
+        """The weights of the noises in V, as C − b V has them: those of ``_slope_noise`` that b multiplies."""
+        y = self.y.span
+        return {YY: Span(1.0, 1.0), Y: y * 2, USABLE: y.square() + lessened(self.sample.noises[YY])}
 
     @classmethod
     def hidden(cls, sample: Sample) -> float:
         """How much of V noise hides: where less is seen, there is no line."""
         line = cls(sample, sample.mean(X), sample.mean(Y), covariance_seen(sample), variance_seen(sample, Y))
-        return sample.width(line._variance_noise(line._slope_noise(Span(0.0, 0.0))), main(2) / 2)
+        return sample.width(line._variance_noise(), main(2) / 2)
 
     def _slope_noise(self, slope: Span) -> dict[str, Span]:
         """The weights of all noises in C − b V."""

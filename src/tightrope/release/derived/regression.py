@@ -10,6 +10,7 @@ from tightrope.release.derived.moments import USABLE, YY, Sample, Y, main
 from tightrope.release.derived.pairs import OfMoments
 from tightrope.release.derived.record import EVEN, PAIRS, expected, finite
 from tightrope.release.questions.asked import Asking, Given, spelled_out
+from tightrope.release.questions.fixed_point import rounding
 from tightrope.release.questions.node import Integers, Noises, Record
 from tightrope.release.questions.vector import Vector
 
@@ -47,14 +48,15 @@ class Regression(OfMoments):
             return {**nothing, "usable": usable}
         (x, y), slope = self.factors, line.slope(main(2))
         meets, zero = line.height(-y.middle, main(5)), line.base - line.seen * y.middle
+        off = rounding((x.middle, line.seen * y.middle))
         return {
             "value": line.seen,
             "lower": min(slope.low, line.seen),
             "upper": max(slope.high, line.seen),
             "usable": usable,
             "intercept": x.middle + zero,
-            "intercept_lower": finite(x.middle + min(meets.low, zero)),
-            "intercept_upper": finite(x.middle + max(meets.high, zero)),
+            "intercept_lower": finite(x.middle + min(meets.low, zero) - off),
+            "intercept_upper": finite(x.middle + max(meets.high, zero) + off),
         }
 
     def needed(self, sample: Sample, name: str) -> float:

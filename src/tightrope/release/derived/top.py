@@ -98,7 +98,7 @@ def _placed(value: int, ends: tuple[int, int], lowers: list[int], uppers: list[i
         "lower": lower,
         "upper": upper,
         "best_rank": best,
-        "worst_rank": None if hidden > lower else worst,
+        "worst_rank": None if hidden > max(lower, 0) else worst,
     }
 
 

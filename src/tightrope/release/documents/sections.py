@@ -18,6 +18,8 @@ from tightrope.release.costs.tallies import sliver
 from tightrope.release.stated.people import MEANS
 
 WHO = 'say column = "...": all rows of one person are hidden together; or each_row = true where nobody has two rows'
+A_NOUN = 'a noun with "a" or "an" before it, of at most 60 letters'
+A_NOUN_IS = 'say means = "a patient"'
 LEDGER_FILE = "tightrope.ledger"
 """The ledger's file beside the plan, where the plan names none."""
 PLACES = "path", "spark", "postgres"
@@ -26,7 +28,18 @@ A_DATABASE = 'say postgres = "postgresql://role@host/database"'
 ON_A_CLUSTER = 'a file of another machine is copied first, or read by Spark: say spark = "..."'
 Exact = Annotated[Decimal, Meta(extra_json_schema={"type": ["number", "string"]})]
 """A number as it is typed: 0.1 is one tenth."""
+Noun = Annotated[str, Meta(extra_json_schema={"type": "string", "pattern": MEANS.pattern}), tip(A_NOUN_IS)]
+"""A pattern for programs; people are told in words."""
 Text = Annotated[str, Meta(min_length=1), tip("put it in quotes")]
+
+
+def is_a_noun(means: str) -> bool:
+    """Whether it says what a person is: a noun with its article, in letters that can be seen.
+
+    >>> is_a_noun("a patient"), is_a_noun("an aircraft"), is_a_noun("patient"), is_a_noun("1")
+    (True, True, False, False)
+    """
+    return MEANS.fullmatch(means) is not None and means.isprintable()
 
 
 class SourceSection(Part, frozen=True, kw_only=True):
@@ -84,9 +97,11 @@ class PersonSection(Part, frozen=True, kw_only=True):
     rows: Counted | None = None
     rows_per_group: Counted | None = None
     groups: Counted | None = None
-    means: Annotated[str, Meta(pattern=MEANS.pattern), tip('say means = "an aircraft"')] = A_PERSON
+    means: Noun = A_PERSON
 
     def __post_init__(self) -> None:
+        if not is_a_noun(self.means):
+            raise InputError("means", self.means, A_NOUN, A_NOUN_IS)
         if (self.column is None) != self.each_row:
             raise InputError("column", self.column, "given, or each_row = true, and not both", WHO)
         if self.column is not None and self.rows is None:

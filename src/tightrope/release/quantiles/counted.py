@@ -59,7 +59,7 @@ class Counted:
         place = edges.place(excess)
         alone = heaped(cells, int(place), noises[self.levels[1]].mean_absolute)
         value = self.grid.middle(int(place)) if alone else self.grid.edge(place)
-        return {"value": min(max(value, lower), upper), "lower": lower, "upper": upper, "usable": usable}
+        return {"value": value, "lower": min(lower, value), "upper": max(upper, value), "usable": usable}
 
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:
         """For values that are spread evenly over the range; where they lie closer together, errors are smaller."""

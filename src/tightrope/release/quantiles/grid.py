@@ -19,7 +19,7 @@ ALL_CELLS = BLOCKS * CELLS
 SLACK, ROUNDINGS = 1e-6, 16
 """Of a cell, and in units of the last place of the farther end: values at an edge may be counted on either side of it,
 by rounding."""
-MOST_DIGITS = 20
+FURTHER_DIGITS = 20
 """Of the number that stands for a cell."""
 DOUBLES = 64
 """A cell holds so many at least."""
@@ -75,5 +75,5 @@ class Grid:
         middle = self.low + cell / ALL_CELLS * self.width
         first, end = self.edge(cell), self.edge(cell + 1)
         digits = -math.floor(math.log10(self.width))
-        tries = (round(middle, count) for count in range(digits, digits + MOST_DIGITS))
+        tries = (round(middle, count) for count in range(digits, digits + FURTHER_DIGITS))
         return next((found for found in tries if first <= found < end), middle)

@@ -24,7 +24,7 @@ class CountDistinct(RowCounting):
 
     def title_for(self, means: str) -> str:
         """Of what is no human, without a plural, which the plan does not say."""
-        return str(self) if means == A_PERSON else f"number of rows, one of each {noun(means)}{self.asked.groups}"
+        return str(self) if means == A_PERSON else f"number of persons (each {means}){self.asked.groups}"
 
     def meaning_for(self, means: str) -> str:
         """Of what is no human, without a plural, which the plan does not say."""

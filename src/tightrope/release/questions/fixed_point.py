@@ -14,6 +14,8 @@ NARROWEST_RANGE = 1e-250
 """Below it, a step that is fine enough is too small for a double."""
 WIDEST_VALUE = 1e290
 """Beyond it, sums of many rows and their errors are too large for a double."""
+ROUNDINGS = 8
+"""Units in the last place of the farther bound that a value counted on the grid and brought back may be off by."""
 WIDEST_GRID = 2.0**60
 """Grid points from zero to the farther bound, at most."""
 
@@ -36,6 +38,11 @@ def grid(between: tuple[float, float], *, centred: bool) -> FixedPoint:
     plain = FixedPoint(low, high, step, 0)
     centre = (plain.to_units(low) + plain.to_units(high)) // 2 if centred else 0
     return FixedPoint(low, high, step, centre)
+
+
+def rounding(between: tuple[float, float]) -> float:
+    """How far doubles may move what is counted from a middle and brought back: intervals are wider by it."""
+    return ROUNDINGS * math.ulp(max(map(abs, between)))
 
 
 def row_sensitivity(fixed: FixedPoint) -> int:

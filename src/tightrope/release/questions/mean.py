@@ -8,7 +8,7 @@ from typing import Unpack, final
 
 from tightrope.engines.request import FixedPoint
 from tightrope.release.questions.asked import Asking, Given, spelled_out
-from tightrope.release.questions.fixed_point import grid
+from tightrope.release.questions.fixed_point import grid, rounding
 from tightrope.release.questions.node import Integers, Noises, Record
 from tightrope.release.questions.of_column import OfColumn
 from tightrope.release.questions.vector import Noise, Vector, value_count, value_sum
@@ -55,8 +55,8 @@ class Mean(OfColumn):
         if usable < 1:
             return {"value": None, "lower": low, "upper": high, "usable": usable}
         below, above = centred_interval(integers[SUM], usable, noises)
-        value = min(max(middle + total / usable, low), high)
-        lower, upper = max(low, min(middle + below, value)), min(high, max(middle + above, value))
+        value, off = min(max(middle + total / usable, low), high), rounding(self.between)
+        lower, upper = max(low, min(middle + below - off, value)), min(high, max(middle + above + off, value))
         return {"value": value, "lower": lower, "upper": upper, "usable": usable}
 
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:

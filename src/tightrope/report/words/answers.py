@@ -125,7 +125,7 @@ def read_answers(document: Json) -> list[Answer]:
 def read_answer(source: Json) -> Answer:
     """One answer; where ``by`` does not say what the keys are, every column that is not a number of ours is one."""
     records = parts(source, "rows")
-    by = tuple(texts(source, "by"))
+    by = tuple(name for name in items(source, "by") if isinstance(name, str))  # as rows have it: blanks belong to it
     if not by and len(records) > 1:
         by = tuple(dict.fromkeys(name for record in records for name in record if name not in _MEASURES))
     keys = text(source, "keys")

@@ -17,8 +17,9 @@ from tightrope.release.questions.widths.two_noises import TwoNoises
 OUTSIDE = 0.05
 ROUNDING = 1e-10
 """Relative margin for sums of tail probabilities in floats."""
-RATIOS, HALVINGS, STRETCHED = 160, 13, 1.25
-"""Ratios at which a width is kept, halvings that find it, and by how much the first guess is raised until it does."""
+RATIOS, HALVINGS, STRETCHED, SHRUNK = 160, 13, 1.25, 14
+"""Ratios at which a width is kept, halvings that find it, by how much the first guess is raised until it does, and how
+often it is divided by three while it does."""
 
 
 def shown_interval(tails: Tails, value: int, above: int, outside: float = OUTSIDE) -> tuple[int, int]:
@@ -55,6 +56,11 @@ class Ratios:
         high = first + ratios * second
         while not np.all(noises.outside(high, ratios) <= OUTSIDE * (1 - ROUNDING)):
             high = high * STRETCHED
+        for _ in range(SHRUNK):
+            enough = noises.outside(high / 3, ratios) <= OUTSIDE * (1 - ROUNDING)
+            if not np.any(enough):
+                break
+            high = np.where(enough, high / 3, high)
         low = high / 3
         for _ in range(HALVINGS):
             middle = (low + high) / 2

@@ -94,12 +94,12 @@ class InOneBox:
 
 
 def half_width(tails: Tails, outside: float) -> float:
-    """About the width that |X| exceeds ``outside`` of the time: for grids and first guesses, no bound."""
+    """A width that |X| exceeds at most ``outside`` of the time, and hardly a larger one than needed."""
     return _half(tails, outside / 2)
 
 
 def _half(tails: Tails, outside: float) -> float:
-    """About the largest x with P(X > x) > ``outside``, one more."""
+    """A place that X is beyond at most ``outside`` of the time: about the first, and one more."""
     low, high = 0.0, tails.factor * len(tails.table)
     while high - low > max(1.0, 1e-3 * high):
         middle = math.floor((low + high) / 2)
