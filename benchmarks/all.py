@@ -116,6 +116,7 @@ AREAS = (
     Area("audits", "--runs 500", "--runs 20000", "--runs 100000",
          NAMED, ("diffprivlib", "opendp", "smartnoise", "tumult")),
     Area("larger", "--share 0.0001", sizes=("small", "full")),
+    Area("executors", sizes=("full",)),
 )  # fmt: skip
 
 
