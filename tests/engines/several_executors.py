@@ -23,7 +23,7 @@ from tests.engines.questions import ask, mean, per_person
 from tightrope.engines import Measure, folded, open_source, written
 from tightrope.errors import EngineError
 
-EXECUTORS, PARTS, ROWS = 3, 7, 2_000
+EXECUTORS, PARTS, ROWS = 3, 4, 2_000
 MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10, step="0.25", centre=3))
 REQUESTS = [ask("city", bounds=per_person(3, 1, 2), measures=MEASURES), ask(bounds=per_person(2), measures=MEASURES)]
 PRIVATE = "Anna Schmidt"
@@ -55,7 +55,8 @@ def cluster() -> Iterator[Any]:
         "spark.driver.extraJavaOptions": FAST_START,
         "spark.sql.codegen.wholeStage": "false",  # tables are small: compiling a query takes longer than running it
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": str(EXECUTORS),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.task.maxFailures": "1",
         "spark.log.level": "OFF",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path),
     }
