@@ -185,3 +185,12 @@ def test_where_delta_is_large_no_noise_that_keeps_the_budget_is_much_smaller(eps
     assert recomposed(found, units).delta(float(epsilon)) <= float(delta)
     gaussian = np.sqrt(questions) / gaussian_mu(float(epsilon), float(delta))
     assert found.error / questions <= most * np.sqrt(2 / np.pi) * gaussian
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("1e-6", "0.05"), ("0.001", "1e-300"), ("1", "0.999"), ("39", "0.5"), ("700", "1e-6")]
+)
+def test_budgets_at_the_edges_are_kept_by_the_tables_themselves(epsilon, delta):
+    units = [Unit((SUM,), ONE)] * 3
+    found = allocate(units, tr.Budget(epsilon=epsilon, delta=delta))
+    assert recomposed(found, units).delta(float(epsilon)) <= float(delta)

@@ -11,7 +11,7 @@ LOG_OF_ZERO = -30.0
 """Stands for the log of 0."""
 LOG_MU = (-30.0, 6.0)
 """Between these ends μ is sought."""
-BEYOND = 1e-3
+LEFT_OF_DELTA = 1e-3
 """This part of δ is the chance that the loss lies beyond its reach."""
 
 
@@ -43,4 +43,4 @@ def gaussian_reach(epsilon: float, delta: float) -> float:
     (1.54, 0.112)
     """
     mu = gaussian_mu(epsilon, delta)
-    return mu * mu / 2 - mu * float(ndtri(BEYOND * delta))
+    return mu * mu / 2 - mu * float(ndtri(LEFT_OF_DELTA * delta))
