@@ -266,6 +266,30 @@ def test_a_file_with_two_names_is_refused(place):
     assert account(place).state().balance("total").spent * 2 == 1
 
 
+def test_the_name_under_which_a_ledger_was_made_is_not_a_second_one(place):
+    """Who is killed between its two names leaves both, and who opens it meanwhile sees both."""
+    made = place.with_name(f".{place.name}.0123abcd.part")
+    made.hardlink_to(place)
+    assert account(place).state().balance("total").spent * 2 == 1
+    assert not made.exists()
+    for other in (f".{place.name}.mine", f".{place.name}.part", f".{place.name}.0123abcdX.part"):
+        stranger = place.with_name(other)
+        stranger.hardlink_to(place)
+        with pytest.raises(InputError, match="hard links"):
+            account(place)
+        stranger.unlink()
+
+
+def test_the_part_of_another_ledger_is_left_alone(place):
+    other = place.with_name(f".{place.name}.0123abcd.part")
+    other.write_bytes(b"being made")
+    second = place.with_name("second.ledger")
+    second.hardlink_to(place)
+    with pytest.raises(InputError, match="hard links"):
+        account(place)
+    assert other.read_bytes() == b"being made"
+
+
 def test_a_link_leads_to_the_file_and_its_witness(place):
     link = place.with_name("link.ledger")
     link.symlink_to(place)

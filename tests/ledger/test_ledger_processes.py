@@ -22,6 +22,7 @@ from tests.ledger.processes import Struck, ended, started, together
 from tightrope.errors import BudgetRefused, InputError, LedgerError
 from tightrope.ledger import Account, Ledger
 from tightrope.ledger.check import check
+from tightrope.ledger.storage.making import file
 from tightrope.ledger.storage.store import LostError, Store
 
 CHARGES = int(os.environ.get("TIGHTROPE_LEDGER_CHARGES", "400"))
@@ -134,6 +135,32 @@ def test_processes_that_make_one_ledger_at_once_make_one(tmp_path):
 
     assert len(set(together([work] * 8))) == 1
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_a_maker_killed_at_any_point_leaves_no_ledger_or_a_whole_one(tmp_path):
+    """The last points are those around its two names: each of them is tried."""
+
+    def making(path: Path, point: int) -> tuple[int, str]:
+        def work(out: int) -> None:
+            struck = Struck(point)
+            sys.setprofile(struck)
+            file(path)
+            sys.setprofile(None)
+            os.write(out, f"{struck.seen}".encode())
+
+        return ended(*started(work))
+
+    last = int(making(tmp_path / "counted.ledger", 0)[1])
+    two_names = 0
+    for point in (*range(1, last - 10, last // 12), *range(last - 10, last)):
+        path = tmp_path / f"{point}.ledger"
+        assert making(path, point)[0] == -9
+        two_names += path.exists() and path.stat().st_nlink == 2
+        own = account(path)
+        own.charge(claim("march"))
+        own.book.close()
+        assert check(Ledger(path)).problems == ()
+    assert two_names > 0
 
 
 def test_a_forked_child_uses_a_connection_of_its_own(place):

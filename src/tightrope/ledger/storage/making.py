@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -12,13 +11,14 @@ from sqlalchemy import inspect
 
 from tightrope.errors import InputError, LedgerError
 from tightrope.ledger.storage import chain
+from tightrope.ledger.storage.places import part_name
 from tightrope.ledger.storage.store import Store
 from tightrope.ledger.storage.tables import LEDGER, METADATA
 
 
 def file(path: Path) -> None:
     """A new ledger at a path, unless another process is quicker."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(part_name(path))
     try:
         part.touch(exist_ok=False)
         _fill(part)

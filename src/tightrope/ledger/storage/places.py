@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -44,7 +46,7 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
     The file is never opened here: closing it would drop the locks that SQLite holds on it in this process.
     """
     path = Path(place).resolve()  # what stands beside a link would not be what stands beside the file
-    if os.path.isfile(path) and path.stat().st_nlink > 1:  # noqa: PTH113 - says no where it may not look
+    if os.path.isfile(path) and _has_other_names(path):  # noqa: PTH113 - says no where it may not look
         remedy = "two names of one file have two logs of changes, and charges are lost; remove the other name"
         raise InputError("ledger", str(place), "a file with one name (no hard links)", remedy)
     if os.path.isdir(path):  # noqa: PTH112
@@ -56,6 +58,39 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
         remedy = "put it on a disk of this machine, or in PostgreSQL: postgresql://..."
         raise InputError("ledger", str(place), f"on a disk of this machine ({kind} is a network file system)", remedy)
     return path
+
+
+def part_name(path: Path) -> str:
+    """A name beside a ledger under which it is made; it has both until its maker takes this one away."""
+    return f".{path.name}.{secrets.token_hex(4)}.part"
+
+
+def _has_other_names(path: Path) -> bool:
+    """Whether a file is more than one by name, when the name is gone under which it was made.
+
+    Its maker may be about to remove that one, or was killed before it could. Nobody uses it any more.
+    """
+    if path.stat().st_nlink == 1:
+        return False
+    ours = [part for part in _siblings(path) if _was_made_as(part, path)]
+    for part in ours:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    return path.stat().st_nlink - sum(part.exists() for part in ours) > 1
+
+
+def _siblings(path: Path) -> list[Path]:
+    with suppress(OSError):
+        return list(path.parent.iterdir())
+    return []
+
+
+def _was_made_as(part: Path, path: Path) -> bool:
+    pattern = rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part"
+    try:
+        return re.fullmatch(pattern, part.name) is not None and part.samefile(path)
+    except FileNotFoundError:
+        return False  # its maker was quicker
 
 
 def _mounts() -> str:
