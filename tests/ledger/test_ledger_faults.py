@@ -19,6 +19,7 @@ from tightrope.certificates.release import LedgerEntry
 from tightrope.errors import BudgetRefused, InputError, LedgerError, LedgerWarning, TightropeError
 from tightrope.ledger import Account, Ledger
 from tightrope.ledger.check import check
+from tightrope.ledger.storage import making
 from tightrope.ledger.storage.places import REMOTE, checked_file
 
 
@@ -278,6 +279,37 @@ def test_the_name_under_which_a_ledger_was_made_is_not_a_second_one(place):
         with pytest.raises(InputError, match="hard links"):
             account(place)
         stranger.unlink()
+
+
+@pytest.mark.parametrize("leaves", [0, 1, 2, 3])
+def test_a_ledger_that_appears_between_any_two_looks_is_opened(tmp_path, monkeypatch, leaves):
+    """Another process makes it at that moment, and takes its first name away after ``leaves`` more looks."""
+    look, looks = os.stat, 0
+    for moment in range(1, 20):
+        path, looks = tmp_path / f"{moment}.ledger", 0
+        made = path.with_name(f".{path.name}.0123abcd.part")
+        making.file(made)
+
+        def other_process(seen: object, *rest: object, moment=moment, path=path, made=made, **more: object) -> object:
+            nonlocal looks
+            looks += str(seen) == str(path)
+            try:
+                return look(seen, *rest, **more)
+            finally:
+                if looks == moment and not os.path.lexists(path):
+                    os.link(made, path)
+                if looks >= moment + leaves and made in path.parent.iterdir() and os.path.lexists(path):
+                    made.unlink(missing_ok=True)
+
+        monkeypatch.setattr(os, "stat", other_process)
+        own = account(path)
+        monkeypatch.setattr(os, "stat", look)
+        own.charge(claim("march"))
+        own.book.close()
+        assert problems(path) == ()
+        if looks < moment:
+            break
+    assert 3 < moment < 19
 
 
 def test_the_part_of_another_ledger_is_left_alone(place):

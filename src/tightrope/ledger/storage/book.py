@@ -36,7 +36,7 @@ class Book:
         self._witness = Witness(where) if isinstance(where, Path) else None
         if self._witness is not None:
             self._witness.refuse_gone()
-        if isinstance(where, Path) and not where.exists():
+        if isinstance(where, Path) and not os.path.exists(where):  # noqa: PTH110 - says no where it may not look
             _refuse_missing(place, create)
             making.file(where)
         self._store, self._clock = Store(where), clock or _now

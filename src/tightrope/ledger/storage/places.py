@@ -165,14 +165,16 @@ class Witness:
     def refuse_gone(self) -> None:
         """``LedgerError`` where the ledger is not there any more, or was cut off to nothing."""
         seen = self.read()  # first: a ledger that is being made has no witness before it is there
-        if self._ledger.exists() and self._ledger.stat().st_size > 0:
-            return
-        if self._ledger.exists():
-            what = "is empty: it was cut off"
-        elif seen is not None:
+        try:
+            size = self._ledger.stat().st_size  # one look: it may appear between two
+        except OSError:
+            if seen is None:
+                return
             what = f"is gone, though {self.path.name} says how far it had come"
         else:
-            return
+            if size > 0:
+                return
+            what = "is empty: it was cut off"
         raise LedgerError(
             f"the ledger {self._ledger} {what}; put the newest copy back, with its -wal file if there is one"
         )
