@@ -109,9 +109,15 @@ def listed(names: tuple[str, ...], most: int = 30) -> str:
 
 
 def nearest(name: object, names: tuple[str, ...]) -> str:
-    """A question that suggests the closest name, or nothing when none is close."""
+    """A question that suggests the closest name, or nothing when none is close.
+
+    >>> nearest("Rows", ("rows", "rows_per_group")), nearest("rows_per_person", ("rows", "rows_per_group"))
+    ("did you mean 'rows'?", "did you mean 'rows'?")
+    """
     import difflib
 
-    folded = {candidate.casefold(): candidate for candidate in names}
-    close = difflib.get_close_matches(str(name).casefold(), folded, n=1)
-    return f"did you mean {folded[close[0]]!r}?" if close else ""
+    given, folded = str(name).casefold(), {candidate.casefold(): candidate for candidate in names}
+    begun = [candidate for candidate in folded if given.startswith(f"{candidate}_")]  # it says more than it should
+    almost, close = (difflib.get_close_matches(given, folded, n=1, cutoff=cutoff) for cutoff in (0.9, 0.6))
+    found = [*almost, *begun, *close]
+    return f"did you mean {folded[found[0]]!r}?" if found else ""

@@ -8,6 +8,8 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tightrope as tr
 from tightrope.errors import PrecisionWarning
@@ -85,19 +87,37 @@ def test_a_wide_bracket_warns_and_says_why() -> None:
 
 def test_what_was_answered_is_answered_again() -> None:
     falling = Monotone()
-    assert falling.settled(1.0, 0.1, 0.2) == (0.1, 0.2)
-    assert falling.settled(0.5, 0.05, 0.15) == (0.1, 0.2)
-    assert falling.settled(1.0, 0.0, 1.0) == (0.1, 0.2)
-    assert falling.known(1.0) == (0.1, 0.2)
-    assert falling.known(0.7) is None
+    for epsilon, low, high in ((1.0, 0.1, 0.2), (0.5, 0.05, 0.15), (1.0, 0.0, 1.0)):
+        falling.settle(np.array([epsilon]), np.array([low]), np.array([high]))
+        assert [end.tolist() for end in falling.at(np.array([epsilon]))] == [[0.1], [0.2]]
+    assert falling.unknown(np.array([1.0, 0.7, 0.5, 0.7])).tolist() == [0.7]
+    assert falling.unknown(np.array([-0.0, 0.0])).tolist() == [0.0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=12, unique=True), min_size=1, max_size=6), st.data())
+def test_whatever_is_asked_together_falls_and_holds_the_truth(batches: list[list[int]], data: st.DataObject) -> None:
+    """Brackets of any width around e^−ε: narrowed by what others know, never changed once they were told."""
+    falling, told = Monotone(), {}
+    for batch in batches:
+        at = np.array(sorted(batch), dtype=float) / 10
+        widths = data.draw(st.lists(st.floats(0, 0.3), min_size=2 * len(at), max_size=2 * len(at)))
+        below, above = np.array(widths).reshape(2, -1)
+        falling.settle(at, np.exp(-at) - below, np.exp(-at) + above)
+        told |= {e: ends for e, *ends in zip(at.tolist(), *falling.at(at), strict=True) if e not in told}
+        low, high = falling.at(every := np.array(sorted(told)))
+        assert [[*ends] for ends in zip(low, high, strict=True)] == [told[e] for e in every.tolist()]
+        assert np.all(low <= np.exp(-every)) and np.all(high >= np.exp(-every))
+        assert np.all(np.diff(low) <= 0) and np.all(np.diff(high) <= 0)
 
 
 def test_a_copy_knows_nothing_yet() -> None:
     falling = Monotone()
-    falling.settled(1.0, 0.1, 0.2)
+    at = np.array([1.0])
+    falling.settle(at, np.array([0.1]), np.array([0.2]))
     restored = pickle.loads(pickle.dumps(falling))  # noqa: S301 - written here
-    assert restored.known(1.0) is None
-    assert copy.deepcopy(falling).known(1.0) is None
+    assert restored.unknown(at).tolist() == copy.deepcopy(falling).unknown(at).tolist() == [1.0]
+    assert falling.unknown(at).tolist() == []
 
 
 def test_an_epsilon_far_out_is_found() -> None:

@@ -51,6 +51,7 @@ LISTED = {"by": "key", "keys": ["a", "b"]}
 KINDS: dict[str, list[Question]] = {
     "count": [tr.count(**LISTED)],
     "count_distinct": [tr.count_distinct(**LISTED)],
+    "different values": [tr.count_distinct("x", **LISTED)],
     "sum": [tr.sum("x", between=(-2, 10), **LISTED)],
     "sums": [tr.sum("x", between=(-2, 10), **LISTED), tr.sum("y", between=(0, 3), **LISTED)],
     "mean": [tr.mean("x", between=(-2, 10), **LISTED)],
@@ -86,7 +87,7 @@ def table(newcomer: Sequence[str]) -> pd.DataFrame:
         "x": draw.normal(4, 2, 120),
         "y": draw.uniform(0, 3, 120),
     }
-    own = {"person": 99, "key": list(newcomer), "x": 1e9, "y": 1e9}
+    own = {"person": 99, "key": list(newcomer), "x": 1e9 + np.arange(len(newcomer)), "y": 1e9}
     return pd.concat([pd.DataFrame(rows), pd.DataFrame(own)]) if newcomer else pd.DataFrame(rows)
 
 

@@ -129,6 +129,24 @@ def test_settings_of_database_role_and_url_change_nothing(fresh):
     assert found.keys == ((dt.datetime(2024, 7, 1, 12, tzinfo=UTC), dt.date(2024, 2, 3), 0.1 + 0.2),)
 
 
+@pytest.mark.parametrize("late", [1, 2, 3, 4])
+def test_a_limit_of_time_that_cancels_our_first_words_is_taken_away(fresh, monkeypatch, late):
+    """On a busy machine a role's limit of a millisecond ends even BEGIN, or what takes the limit away."""
+    filled(fresh)
+    given, psycopg, left = facts._set, pytest.importorskip("psycopg"), late
+
+    def cancelled(connection: object, name: str, value: str) -> None:
+        nonlocal left
+        left -= 1
+        given(connection, name, value)
+        if left >= 0:
+            raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+
+    monkeypatch.setattr(facts, "_set", cancelled)
+    assert open_source(fresh, table="people").collect(REQUEST) == honest().collect(REQUEST)
+    assert left < 0
+
+
 @pytest.mark.parametrize("place", ["database", "column", "domain"])
 def test_a_collation_makes_no_two_keys_one(fresh, place):
     server().run(

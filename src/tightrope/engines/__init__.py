@@ -7,7 +7,16 @@ by batch. Importing this package loads no engine.
 from tightrope.engines.expressions.written import Expression, case, column, expression
 from tightrope.engines.jobs.batches import folded, written
 from tightrope.engines.labels import Labels
-from tightrope.engines.request import Factor, FixedPoint, FixedProduct, Grouped, Measure, PersonBounds, Request
+from tightrope.engines.request import (
+    Distinct,
+    Factor,
+    FixedPoint,
+    FixedProduct,
+    Grouped,
+    Measure,
+    PersonBounds,
+    Request,
+)
 from tightrope.engines.schema import Column, Kind, Schema
 from tightrope.engines.snapshot.public import PublicTable
 from tightrope.engines.snapshot.snapshot import Snapshot
@@ -21,6 +30,7 @@ from tightrope.engines.table import Table
 __all__ = [
     "Column",
     "Dialect",
+    "Distinct",
     "Expression",
     "Factor",
     "FixedPoint",

@@ -196,6 +196,19 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
+class Distinct(Measure):
+    """How many different usable values a column has among the rows that are used.
+
+    Not a sum over rows: a value that others have, too, is counted once. A person's rows change it by at most as many as
+    they are.
+    """
+
+    def __post_init__(self) -> None:
+        if self.column is None or self.fixed_point is not None or self.beside is not None:
+            raise InputError("column", self.column, "one column or expression, without fixed_point and beside")
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """What to count and sum, by which keys, and how much of one person to use.
 

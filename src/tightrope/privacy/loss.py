@@ -175,14 +175,10 @@ class PrivacyLoss(Curves):
 
     def _brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
         """[lower, upper] of δ(ε), the worse direction, shape [n] each; neither end ever rises with ε."""
-        known = [self._answers.known(epsilon) for epsilon in epsilons.tolist()]
-        new = np.array([found is None for found in known])
-        if np.any(new):
-            found = zip(epsilons[new].tolist(), *(ends.tolist() for ends in self._computed(epsilons[new])), strict=True)
-            fresh = iter([self._answers.settled(*bracket) for bracket in found])
-            known = [next(fresh) if bracket is None else bracket for bracket in known]
-        ends = np.array(known, dtype=np.float64).reshape(-1, 2)
-        return ends[:, 0], ends[:, 1]
+        new = self._answers.unknown(epsilons)
+        if len(new):
+            self._answers.settle(new, *self._computed(new))
+        return self._answers.at(epsilons)
 
     def _computed(self, epsilons: Floats) -> tuple[Floats, Floats]:
         """The same as the engines answer."""

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a full disk is made by a limit of Linux"),
 ]
 FILES = ("result.json", "certificate.json", "results.csv", "results.parquet", "report.html")
-BEFORE, AFTER = (8, 22) if os.environ.get("TIGHTROPE_FAULTS") else (4, 11)
+BEFORE, AFTER = (8, 22) if os.environ.get("TIGHTROPE_FAULTS") else (3, 8)
 FAULTS = ("kill", "term", "int", "full", "kill", "pipe")
 
 
@@ -82,7 +82,7 @@ def complete(found: dict[str, Any]) -> bool:
 
 
 def test_thirty_points(faulty: Faulty, folder: Path) -> None:
-    """Thirty of them with TIGHTROPE_FAULTS set, fifteen without."""
+    """Thirty of them with TIGHTROPE_FAULTS set, eleven without."""
     for fault, point in points(faulty):
         found = faulty.run(fault, point)
         assert "struck" in found["marks"], (fault, point)

@@ -7,13 +7,16 @@ import math
 from collections.abc import Mapping
 from functools import singledispatch
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from tests.engines.expressions.trees import SCHEMA
 from tightrope.engines.expressions.arithmetic import Absolute, Arithmetic, Clip, Extreme
 from tightrope.engines.expressions.cells import Cell
-from tightrope.engines.expressions.choices import Calendar, Case, Cut, Lower
+from tightrope.engines.expressions.choices import Calendar, Case, Cut
 from tightrope.engines.expressions.conditions import Compare, Logic, Member, Missing, Not
 from tightrope.engines.expressions.leaves import Column, Value
+from tightrope.engines.expressions.local_time import FIRST, LAST, Local
+from tightrope.engines.expressions.texts import Lower, Prefix
 from tightrope.engines.expressions.tree import Tree
 
 Row = Mapping[str, Any]
@@ -162,6 +165,22 @@ def _(tree: Cell, row: Row) -> Any:
     low, high = float(tree.lower.value), float(tree.upper.value)
     width = (high - low) / tree.parts_of
     return min(math.floor((min(max(float(found), low), high) - low) / width), tree.parts_of - 1)
+
+
+@value.register
+def _(tree: Local, row: Row) -> Any:
+    """Python's own clock; beyond the years that are followed, the one at their end."""
+    found = evaluated(tree.part, row)
+    if found is None or not dt.datetime(1, 1, 2) <= found < dt.datetime(9999, 12, 30):
+        return None
+    near = min(max(found, FIRST), LAST).replace(tzinfo=dt.UTC)
+    return found + (near.astimezone(ZoneInfo(str(tree.zone.value))).utcoffset() or dt.timedelta())
+
+
+@value.register
+def _(tree: Prefix, row: Row) -> Any:
+    found = evaluated(tree.part, row)
+    return None if found is None else found[: int(tree.letters.value)]
 
 
 @value.register

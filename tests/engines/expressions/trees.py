@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from tightrope.engines.expressions.arithmetic import Absolute, Arithmetic, Clip, Extreme
 from tightrope.engines.expressions.cells import Cell
-from tightrope.engines.expressions.choices import UNITS, Calendar, Case, Lower, cut
+from tightrope.engines.expressions.choices import UNITS, Calendar, Case, cut
 from tightrope.engines.expressions.conditions import COMPARISONS, Compare, Member, Missing, Not, logic
 from tightrope.engines.expressions.leaves import Column, literal
+from tightrope.engines.expressions.local_time import Local
+from tightrope.engines.expressions.texts import Lower, Prefix
 from tightrope.engines.expressions.tree import Tree
 from tightrope.engines.schema import Column as SchemaColumn
 from tightrope.engines.schema import Schema
@@ -31,6 +33,8 @@ TIMES = tuple(
     else dt.datetime(day.year, day.month, day.day) + (day.year < 9999) * dt.timedelta(seconds=86399.5)
     for day in DAYS
 )
+
+ZONES = ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Kiritimati", "Africa/Monrovia", "UTC")
 
 
 def repeated(values: tuple[Any, ...]) -> list[Any]:
@@ -115,9 +119,13 @@ def numbers(depth: int) -> st.SearchStrategy[Tree]:
         st.builds(lambda own, found: cut(own, sorted(found, key=lambda end: float(end.value))), part, edges),
         st.builds(lambda own, n: Cell(own, literal(-1.5), literal(40), literal(n)), part, st.integers(1, 50)),
         st.builds(Calendar, st.sampled_from([unit for unit in UNITS if unit != "hour"]), columns("date")),
-        st.builds(Calendar, st.sampled_from(list(UNITS)), columns("timestamp")),
+        st.builds(Calendar, st.sampled_from(list(UNITS)), st.one_of(columns("timestamp"), local())),
         cases(conditions(depth - 1), part),
     )
+
+
+def local() -> st.SearchStrategy[Tree]:
+    return st.builds(Local, columns("timestamp"), st.sampled_from(ZONES).map(literal))
 
 
 def conditions(depth: int) -> st.SearchStrategy[Tree]:
@@ -142,7 +150,8 @@ def conditions(depth: int) -> st.SearchStrategy[Tree]:
 
 
 def texts(depth: int) -> st.SearchStrategy[Tree]:
-    leaves = st.one_of(columns("text"), columns("text").map(Lower))
+    first = st.builds(Prefix, columns("text"), st.integers(1, 3).map(literal))
+    leaves = st.one_of(columns("text"), columns("text").map(Lower), first)
     return (
         leaves if depth == 0 else st.one_of(leaves, cases(conditions(depth - 1), st.one_of(leaves, literals("text"))))
     )

@@ -21,7 +21,7 @@ def test_three_executors_count_what_one_process_counts_and_lose_no_row_in_silenc
         pytest.skip("Spark needs Java")
     pytest.importorskip("pyspark.sql", reason="Spark is an extra")
     command = [sys.executable, "-m", "tests.engines.several_executors"]
-    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["executors"] == EXECUTORS

@@ -13,7 +13,7 @@ import pytest
 
 from tests.engines.every_engine import ENGINES
 from tests.engines.questions import ask, mean, per_person
-from tightrope.engines import Measure, PersonBounds, Request
+from tightrope.engines import Distinct, Measure, PersonBounds, Request
 
 ROWS = 400
 PERSONS = ("p float", "p text", "whole", "zoned")
@@ -50,6 +50,8 @@ def test_every_engine_counts_and_keeps_the_same(tmp_path: Path, engine: str):
     requests += [ask("boolean", bounds=PersonBounds(name, 4, 2, 2), measures=MEASURES) for name in PERSONS]
     given = tuple((key,) for key in (None, -(2**63), 2**63 - 1, 0))
     requests += [Request(("whole",), given, PersonBounds("person", 2, 2, 2), MEASURES)]
+    different = tuple(Distinct(name, name, None) for name in KEYS)
+    requests += [Request(("boolean",), None, per_person(3, 2, 2), (*MEASURES, *different))]
     with here.snapshot(requests) as ours, there.snapshot(requests) as theirs:
         for request in requests:
             assert theirs.collect(request) == ours.collect(request), request.by

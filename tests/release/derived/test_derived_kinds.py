@@ -171,7 +171,7 @@ def test_a_second_column_must_be_there(table):
 
 
 ENTRIES = {
-    "count_distinct": 'by = "g"',
+    "count_distinct": 'column = "x"\nby = "g"',
     "share": 'column = "b"',
     "ratio": 'numerator = "x"\ndenominator = "y"\nbetween = [0, 10]\nof = [0, 100]',
     "variance": 'column = "x"\nbetween = [0, 10]',

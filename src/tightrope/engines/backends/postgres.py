@@ -7,8 +7,9 @@ function is not built in are not read.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tightrope.engines.backends.backend import Backend
@@ -32,7 +33,6 @@ SETTINGS = {
     "bytea_output": "hex",
     "row_security": "off",
     "standard_conforming_strings": "on",
-    "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
     "lock_timeout": "60s",
     "jit": "off",
@@ -40,6 +40,8 @@ SETTINGS = {
 """Ours, whatever role and database have set. Without row security a query that it would filter fails: an answer for the
 rows that some role sees would be taken for one about all."""
 RELATIONS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialised view", "f": "foreign table"}
+TRIES, PAUSE = 40, 0.05
+"""How often a transaction is begun whose first words are cancelled, and the seconds between."""
 COPY_BLOCK = 1 << 22
 """Bytes of rows that are handed over together, or one row where that is longer."""
 
@@ -79,9 +81,25 @@ def transaction(url: str) -> Iterator[Any]:
 
 
 def _begin(connection: Any) -> None:
-    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    _unhurried(connection)
     for name, value in SETTINGS.items():
         _set(connection, name, value)
+
+
+def _unhurried(connection: Any) -> None:
+    """A transaction without a limit of time; tried again where the role's own limit is shorter than this takes."""
+    for _ in range(TRIES - 1):
+        with suppress(load("psycopg").errors.QueryCanceled):
+            _opened(connection)
+            return
+        connection.rollback()
+        time.sleep(PAUSE)
+    _opened(connection)
+
+
+def _opened(connection: Any) -> None:
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    _set(connection, "statement_timeout", "0")
 
 
 def _set(connection: Any, name: str, value: str) -> None:

@@ -8,8 +8,10 @@ from functools import partial
 
 from tightrope.engines.expressions.arithmetic import Absolute, Clip, Extreme
 from tightrope.engines.expressions.cells import Cell
-from tightrope.engines.expressions.choices import UNITS, Calendar, Case, Lower, cut
+from tightrope.engines.expressions.choices import UNITS, Calendar, Case, cut
 from tightrope.engines.expressions.leaves import Column, Value
+from tightrope.engines.expressions.local_time import Local
+from tightrope.engines.expressions.texts import Lower, Prefix
 from tightrope.engines.expressions.tree import Tree
 from tightrope.errors import InputError
 
@@ -64,6 +66,18 @@ def _cell(part: Tree, lower: Tree, upper: Tree, cells: Tree) -> Cell:
     return Cell(part, *(own for own in (lower, upper, cells) if isinstance(own, Value)))
 
 
+def _local(part: Tree, zone: Tree) -> Local:
+    if not isinstance(zone, Value):
+        raise InputError("local", str(zone), FUNCTIONS["local"].usage)
+    return Local(part, zone)
+
+
+def _prefix(part: Tree, letters: Tree) -> Prefix:
+    if not isinstance(letters, Value):
+        raise InputError("prefix", str(letters), FUNCTIONS["prefix"].usage)
+    return Prefix(part, letters)
+
+
 def _extreme(largest: bool, *parts: Tree) -> Extreme:
     return Extreme(largest, parts)
 
@@ -81,6 +95,8 @@ FUNCTIONS: dict[str, Function] = {
     "cell": Function("cell(x, lowest, highest, parts) with two numbers and how many parts", _cell, 4, 4),
     "case": Function("case(condition, value, ..., otherwise)", _case, 3, None),
     "lower": Function("lower(text)", Lower),
+    "prefix": Function("prefix(text, letters) with a whole number", _prefix, 2, 2),
+    "local": Function("local(instant, 'Europe/Berlin')", _local, 2, 2),
     "column": Function('column("a name")', _named),
     **{unit: Function(f"{unit}(day or instant)", partial(Calendar, unit)) for unit in UNITS},
 }

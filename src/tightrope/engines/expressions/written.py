@@ -126,6 +126,14 @@ class Expression:
         """A text in small letters (Latin, Greek, Cyrillic)."""
         return self._call("lower")
 
+    def prefix(self, letters: int) -> Expression:
+        """The first letters of a text, all of it where it has fewer."""
+        return self._call("prefix", letters)
+
+    def local(self, zone: str) -> Expression:
+        """What clocks in a time zone show at an instant: ``column("sent").local("Europe/Berlin").hour()``."""
+        return self._call("local", zone)
+
     def year(self) -> Expression:
         """The year of a day or instant, in UTC."""
         return self._call("year")

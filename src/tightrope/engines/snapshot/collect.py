@@ -12,7 +12,7 @@ from tightrope.engines.backends.known import of
 from tightrope.engines.expressions.facts import Rows as Source
 from tightrope.engines.expressions.terms import facts_of
 from tightrope.engines.guard import guarded
-from tightrope.engines.request import Grouped, Request
+from tightrope.engines.request import Distinct, Grouped, Measure, PersonBounds, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot import bounding, rows
 from tightrope.engines.snapshot.crowds import Crowds
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 Totals = dict[Key, tuple[int, ...]]
+ROWS_ALONE = Request((), None, PersonBounds(None, 1, 1, 1), (Measure("rows", None, None),))
 
 
 def collect(
@@ -48,7 +49,7 @@ def collect(
 
 def _all(backend: Any, narrow: Rows, request: Request) -> Totals:
     """The totals where each row is a person: nothing to bound."""
-    return _fetched(backend, rows.totals(narrow, request), narrow)
+    return _totals(backend, narrow, None, request)
 
 
 def _persons(backend: Any, narrow: Rows, request: Request) -> Grouped:
@@ -74,8 +75,31 @@ def _bounded(crowds: Crowds, narrow: Rows, request: Request) -> Totals:
         excess = narrow.table.semi_join(few, "person")
         with of(backend).materialised("set aside the rows of those who exceed a bound", backend, excess) as held:
             dropped = narrow.replaced(bounding.dropped(narrow.replaced(held), request.bounds))
-            difference = _difference(rows.totals(narrow, request), rows.totals(dropped, request), narrow.keys)
-            return _fetched(backend, difference, narrow)
+            return _totals(backend, narrow, dropped, request)
+
+
+def _totals(backend: Any, narrow: Rows, dropped: Rows | None, request: Request) -> Totals:
+    """The totals of the rows that are not dropped; different values by a query of their own, as they do not add up."""
+    found = _fetched(backend, _kept(narrow, dropped, request), narrow)
+    for place in (place for place, measure in enumerate(request.measures) if isinstance(measure, Distinct)):
+        own = _fetched(backend, _different(narrow, dropped, f"value{place}"), narrow)
+        found = {key: (*totals[:place], *own.get(key, (0,)), *totals[place + 1 :]) for key, totals in found.items()}
+    return found
+
+
+def _kept(narrow: Rows, dropped: Rows | None, request: Request) -> ir.Table:
+    """All totals, minus those of the rows that are dropped."""
+    whole = rows.totals(narrow, request)
+    return whole if dropped is None else _difference(whole, rows.totals(dropped, request), narrow.keys)
+
+
+def _different(narrow: Rows, dropped: Rows | None, name: str) -> ir.Table:
+    """Of each group, how many values a row has that is not dropped: pairs of group and value, then their number."""
+    less = None if dropped is None else rows.by_value(dropped, name)
+    pairs = _kept(rows.by_value(narrow, name), less, ROWS_ALONE)
+    left = pairs.filter(pairs["rows"] > 0)
+    many = {"total0": left.count().cast(rows.WIDE_TOTAL), "rows": left.count().cast(rows.WIDE_TOTAL)}
+    return left.group_by(list(narrow.keys)).agg(**many) if narrow.keys else left.agg(**many)
 
 
 def _difference(minuend: ir.Table, subtrahend: ir.Table, keys: Sequence[str]) -> ir.Table:

@@ -16,7 +16,7 @@ from tightrope.engines.backends.column_types import comparable, identity
 from tightrope.engines.expressions.facts import Rows as Source
 from tightrope.engines.expressions.terms import Term, computed, facts_of, reads
 from tightrope.engines.guard import load
-from tightrope.engines.request import Factor, FixedPoint, FixedProduct, Measure, Request
+from tightrope.engines.request import Distinct, Factor, FixedPoint, FixedProduct, Measure, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import GivenKeys, given_keys
 from tightrope.errors import SchemaError
@@ -59,9 +59,16 @@ def check(schema: Schema, request: Request) -> None:
             raise SchemaError("column", str(name), expected, CAST_FIRST)
     if request.where is not None and (kind := facts_of(request.where, schema).kind) != "boolean":
         raise SchemaError("where", str(request.where), f"a condition, but it is {kind}", "such as distance > 500")
-    for term in (term for measure in request.measures for term in measure.columns):
+    for measure in request.measures:
+        _check_measured(measure, schema)
+
+
+def _check_measured(measure: Measure, schema: Schema) -> None:
+    for term in measure.columns:
         kind = facts_of(term, schema).kind
-        if kind not in ("integer", "number", "boolean"):
+        if isinstance(measure, Distinct) and kind == "other":
+            raise SchemaError("column", str(term), "a column of plain values to count the different ones", CAST_FIRST)
+        if not isinstance(measure, Distinct) and kind not in ("integer", "number", "boolean"):
             remedy = "cast it first; for CSV and pandas objects declare types={...: 'number'}"
             raise SchemaError("column", str(term), f"numeric to be measured, but it is {kind}", remedy)
 
@@ -102,6 +109,11 @@ def totals(rows: Rows, request: Request) -> ir.Table:
     return table.group_by(list(rows.keys)).agg(**sums) if rows.keys else table.agg(**sums)
 
 
+def by_value(rows: Rows, name: str) -> Rows:
+    """The rows that have a value, by their groups and that value."""
+    return Rows(rows.table.filter(rows.table[name].notnull()), (*rows.keys, name), ())
+
+
 def _where(source: Source, condition: Term) -> Source:
     """Only the rows for which the condition is true: neither false nor missing."""
     return replace(source, table=source.table.filter(computed(condition, source)))
@@ -113,12 +125,23 @@ def _contributions(source: Source, request: Request, wide: bool) -> dict[str, ir
         for place, measure in enumerate(request.measures)
         if measure.column is not None
     }
-    return {name: value.cast(WIDE_TOTAL) for name, value in values.items()} if wide else values
+    if not wide:
+        return values
+    apart = distinct(request)
+    return {name: value if name in apart else value.cast(WIDE_TOTAL) for name, value in values.items()}
+
+
+def distinct(request: Request) -> tuple[str, ...]:
+    """The contributions that are values, of which the different ones are counted."""
+    return tuple(f"value{place}" for place, one in enumerate(request.measures) if isinstance(one, Distinct))
 
 
 def _contribution(source: Source, measure: Measure) -> ir.Column:
-    """What a row adds to a measure: 1, R(x) or a product, and NULL where a value is NULL or NaN."""
+    """What a row adds to a measure: 1, R(x), a product or its value, and NULL where a value is NULL or NaN."""
     ibis, columns = load("ibis"), [computed(term, source) for term in measure.columns]
+    if isinstance(measure, Distinct):
+        value = comparable(columns[0])
+        return value.hexdigest("md5") if value.type().is_string() else value  # short, however long one's texts are
     usable = reduce(and_, map(_usable, columns))
     if measure.fixed_point is None:
         return ibis.ifelse(usable, ibis.literal(1, "int8"), ibis.null("int8"))

@@ -33,7 +33,8 @@ class Snapshot:
     def collect(self, request: Request) -> Grouped:
         """The exact integers that a request asks for, by group: private data, to be noised before anyone sees them.
 
-        Adding or removing one person changes each integer by exactly what that person's own bounded rows add. The
+        Adding or removing one person changes each integer by exactly what that person's own bounded rows add; one of
+        ``Distinct``, for others may have the same values, by at most that. The
         answer depends neither on the order of rows nor on threads. Rules:
 
         - a row whose person is NULL is dropped, and so is one whose person is a float but no whole number below 2^53

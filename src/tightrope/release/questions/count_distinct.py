@@ -1,68 +1,122 @@
-"""How many people there are in each group."""
+"""How many people, or how many different values, there are in each group."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack, final
 
-from tightrope.certificates.printable import A_PERSON, noun
+from tightrope.certificates.printable import A_PERSON, noun, printable
+from tightrope.design.allocation.units import Spend, eighths
+from tightrope.engines.expressions.terms import Term, term_of
+from tightrope.engines.request import Distinct
+from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError
-from tightrope.release.questions.asked import Asked, Asking, asking, spelled_out
-from tightrope.release.questions.count import RowCounting
+from tightrope.release.questions.asked import Asked, Asking, Given, asking, spelled_out
+from tightrope.release.questions.count import ROW_COUNT, RowCounting
+from tightrope.release.questions.of_column import column_term
+from tightrope.release.questions.vector import Vector
+
+USED_ONLY = "a value counts where a row that is used has it: what only rows beyond the bounds have is not counted"
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class CountDistinct(RowCounting):
-    """The number of people in each group: of everybody, at most one row in a group counts."""
+    """The number of people in each group, or of different values of ``column``.
+
+    Of everybody, at most one row in a group counts. Values are counted once, whoever has them: the rows of a person
+    change their number by at most as many as they are, so that it costs what a count of rows does.
+    """
+
+    column: Term | None
 
     kind = "count_distinct"
     meaning = "How many persons there are, each counted once in a group"
     additive = False
-    counts = True
+    entries = ("column",)
+
+    @property
+    def counts(self) -> bool:  # type: ignore[override]
+        """Of people: a value may have many rows."""
+        return self.column is None
+
+    @property
+    def adds_up(self) -> bool:  # type: ignore[override]
+        """Of people, row by row: a value may be in several groups."""
+        return self.column is None
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Of values, which of them are counted, too."""
+        return self.notes if self.column is None else (USED_ONLY, *self.notes)
 
     def title_for(self, means: str) -> str:
         """Of what is no human, without a plural, which the plan does not say."""
-        return str(self) if means == A_PERSON else f"number of persons (each {means}){self.asked.groups}"
+        if self.column is not None or means == A_PERSON:
+            return str(self)
+        return f"number of persons (each {means}){self.asked.groups}"
 
     def meaning_for(self, means: str) -> str:
         """Of what is no human, without a plural, which the plan does not say."""
+        if self.column is not None:
+            return "How many different values there are, each counted once in a group"
         counted = f"How many there are, each {noun(means)} counted once in a group"
         return self.meaning if means == A_PERSON else counted
 
     def __str__(self) -> str:
-        return f"number of persons{self.asked.groups}"
+        what = "persons" if self.column is None else f"different values of {printable(str(self.column))}"
+        return f"number of {what}{self.asked.groups}"
 
     @property
-    def rows_in_group(self) -> int:
-        """One: a second row of a person in a group changes nothing."""
-        return 1
+    def rows_in_group(self) -> int | None:
+        """Of people one: a second row of a person in a group changes nothing."""
+        return 1 if self.column is None else self.asked.rows_per_group
+
+    @property
+    def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
+        """The column, whose values have no range."""
+        return () if self.column is None else ((self.column, None),)
+
+    def settled(self, schema: Schema, where: Term | None = None) -> Self:
+        """With the column, or the expression, read."""
+        term = None if self.column is None else term_of(self.column, schema)
+        return replace(self, asked=self.asked.settled(schema, where), column=term)
+
+    def vectors(self) -> tuple[Vector, ...]:
+        """One; a value is worth one, however many rows have it."""
+        if self.column is None:
+            return super(CountDistinct, self).vectors()
+        spend = Spend("different values", eighths(self.asked.size), whole_rows=True)
+        return (Vector(Distinct(ROW_COUNT, self.column, None), spend, 1),)
 
     @classmethod
-    def of(cls, asked: Asking) -> Self:
+    def of(cls, column: object, asked: Asking) -> Self:
         """The question, checked; raises ``PlanError`` naming what is wrong."""
-        found = Asked.of(cls.kind, **asked)
-        if found.rows_per_group not in (None, 1):
+        term = None if column is None else column_term("column", column)
+        found = Asked.of(cls.kind, *(() if term is None else (str(term),)), **asked)
+        if term is None and found.rows_per_group not in (None, 1):
             remedy = "everybody counts once in a group; groups_per_person says in how many groups"
             raise PlanError("rows_per_group", found.rows_per_group, "left out", remedy)
-        return cls(found)
+        return cls(found, term)
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Nothing but what every question has."""
-        return cls.of(asking(entry))
+        """The column, where values are counted and not people, besides what every question has."""
+        return cls.of(entry.get("column"), asking(entry))
 
 
 @spelled_out
-def count_distinct(**asked: Unpack[Asking]) -> CountDistinct:
-    """How many people there are in each group of ``by``: everybody counts once a group, however many rows they have.
+def count_distinct(column: Given | None = None, **asked: Unpack[Asking]) -> CountDistinct:
+    """How many people there are in each group of ``by``, or how many different values of ``column``.
 
-    A person is what the session says. Somebody who is in more groups than ``groups_per_person`` (or
-    ``rows_per_person``) counts in so many of them. The other keywords are those of ``count``; ``rows_per_group`` is 1.
-    Raises ``PlanError`` naming what is wrong.
+    Without a column everybody counts once a group, however many rows they have; a person is what the session says.
+    Somebody who is in more groups than ``groups_per_person`` (or ``rows_per_person``) counts in so many of them;
+    ``rows_per_group`` is 1. With one, each value counts once a group, whoever has it; missing values do not count, nor
+    do those that only rows beyond the bounds have. The column may be an expression, and of any kind. The other keywords
+    are those of ``count``. Raises ``PlanError`` naming what is wrong.
 
-    >>> str(count_distinct(by="city"))
-    'number of persons by city'
+    >>> str(count_distinct(by="city")), str(count_distinct("product", by="city"))
+    ('number of persons by city', 'number of different values of product by city')
     """
-    return CountDistinct.of(asked)
+    return CountDistinct.of(column, asked)

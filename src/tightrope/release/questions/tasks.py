@@ -12,7 +12,7 @@ from tightrope.certificates.words.person import Protected
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Unit
 from tightrope.engines.expressions.terms import Term, facts_of
-from tightrope.engines.request import PersonBounds, Request
+from tightrope.engines.request import Distinct, PersonBounds, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import check_kinds
 from tightrope.errors import InputError, PlanError, SchemaError
@@ -198,6 +198,7 @@ def tasks_of(
             question = given.settled(schema, where)
             _check(question, schema)
             _check_keys(question, person, schema)
+            _check_different(question, person)
             _check_left_over(question)
             keys = _keys(question)
         shared = _terms(question), keys, person.bounds(question), question.asked.condition, question.cell
@@ -222,7 +223,11 @@ def _check(question: Question, schema: Schema) -> None:
         if facts_of(term, schema).kind == "other":
             remedy = "lists, structs and objects of several kinds cannot be keys: make one text of them first"
             raise SchemaError("by", str(term), "a column of plain values", remedy)
-    for measured in (term for vector in question.vectors() for term in vector.measure.columns):
+    measures = [vector.measure for vector in question.vectors()]
+    for different in (term for one in measures if isinstance(one, Distinct) for term in one.columns):
+        if facts_of(different, schema).kind == "other":
+            raise SchemaError("column", str(different), "a column of plain values", "make one text of them first")
+    for measured in (term for one in measures if not isinstance(one, Distinct) for term in one.columns):
         if (kind := facts_of(measured, schema).kind) not in VALUES:
             expected = f"a column of numbers, not of {NAMED.get(kind, kind)}"
             raise SchemaError("column", str(measured), expected, _how_else(question, str(measured)))
@@ -245,6 +250,14 @@ def _check_keys(question: Question, person: Person, schema: Schema) -> None:
     elif person.column is not None and person.column in _terms(question):
         remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
         raise PlanError("by", person.column, "not the column of the person where groups are discovered", remedy)
+
+
+def _check_different(question: Question, person: Person) -> None:
+    """Persons are counted as such: with the noise of one row in a group, where values have that of all rows."""
+    different = [vector.measure for vector in question.vectors() if isinstance(vector.measure, Distinct)]
+    if person.column is not None and any(one.column == person.column for one in different):
+        remedy = "leave it out: then persons are counted, each once in a group, with less noise"
+        raise PlanError("column", person.column, "not the column of the person", remedy)
 
 
 def _check_left_over(question: Question) -> None:
