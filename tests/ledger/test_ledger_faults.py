@@ -7,6 +7,8 @@ import resource
 import shutil
 import sqlite3
 import sys
+import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +22,7 @@ from tightrope.errors import BudgetRefused, InputError, LedgerError, LedgerWarni
 from tightrope.ledger import Account, Ledger
 from tightrope.ledger.check import check
 from tightrope.ledger.storage import making
-from tightrope.ledger.storage.places import REMOTE, checked_file
+from tightrope.ledger.storage.places import REMOTE, Witness, checked_file
 
 
 @pytest.fixture
@@ -334,11 +336,30 @@ def test_a_witness_that_cannot_be_written_is_said_aloud(opened, tmp_path):
     account = opened().declare(identity(), [TOTAL])
     head = tmp_path / "visits.ledger.head"
     head.unlink()
-    part = head.with_name(f".{head.name}.{os.getpid()}.part")
+    part = head.with_name(f".{head.name}.{os.getpid()}-{threading.get_ident()}.part")
     part.mkdir()
     with pytest.warns(LedgerWarning, match="cannot be written .*older copy"):
         account.charge(claim("a"))
     assert account.state().releases == 1
+
+
+def test_threads_that_charge_at_once_have_parts_of_their_own(place, monkeypatch):
+    """They shared the name of a part: one renamed what another was about to, and a warning said it was not written."""
+    witness, write, threads = Witness(place), Path.write_text, []
+
+    def overtaken(path: Path, text: str, **settings: str) -> int:
+        written = write(path, text, **settings)
+        if not threads:
+            threads.append(threading.Thread(target=witness.write, args=(3, "b")))
+            threads[0].start()
+            threads[0].join(60)
+        return written
+
+    monkeypatch.setattr(Path, "write_text", overtaken)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        witness.write(2, "a")
+    assert len(threads) == 1 and witness.read() == (2, "a")
 
 
 def test_a_witness_that_cannot_be_read_is_no_witness_that_says_nothing(opened, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import threading
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -144,7 +145,7 @@ class Witness:
 
     def write(self, number: int, found: str) -> None:
         """Say how far the ledger has come; on a full disk the older word stays, and a ``LedgerWarning`` says so."""
-        part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        part = self.path.with_name(f".{self.path.name}.{os.getpid()}-{threading.get_ident()}.part")
         try:
             part.write_text(f"{number} {found}\n", encoding="ascii")
             part.replace(self.path)
