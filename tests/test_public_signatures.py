@@ -21,6 +21,7 @@ FORBIDDEN = {"eps", "users", "n_users", "tv", "eta", "optimized", "random_state"
 SHORT = 3
 """Functions of so many parameters may have defaults by position."""
 BY_POSITION = {
+    "count_distinct": {"column"},  # a question of a column names it first; without one, people are counted
     "le_cam": {"p1"},  # the second of two laws; a ``Hypotheses`` in place of the first stands for both
 }
 

@@ -41,7 +41,7 @@ def computed(table: Table, found: list[Tree]) -> list[tuple[object, ...]]:
     return [key[1:] for key in table.collect(request).keys]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=14, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(found=st.lists(trees.TREES, min_size=6, max_size=10, unique_by=str))
 def test_engines_compute_what_python_computes(table: Table, found: list[Tree]) -> None:
     expected = [tuple(evaluated(tree, row) for tree in found) for row in trees.rows()]

@@ -50,7 +50,7 @@ def test_every_engine_counts_and_keeps_the_same(tmp_path: Path, engine: str):
     requests += [ask("boolean", bounds=PersonBounds(name, 4, 2, 2), measures=MEASURES) for name in PERSONS]
     given = tuple((key,) for key in (None, -(2**63), 2**63 - 1, 0))
     requests += [Request(("whole",), given, PersonBounds("person", 2, 2, 2), MEASURES)]
-    different = tuple(Distinct(name, name, None) for name in KEYS)
+    different = tuple(Distinct(name, name, None) for name in ("text", "float", "decimal", "zoned"))
     requests += [Request(("boolean",), None, per_person(3, 2, 2), (*MEASURES, *different))]
     with here.snapshot(requests) as ours, there.snapshot(requests) as theirs:
         for request in requests:
