@@ -12,7 +12,7 @@ from tightrope.certificates.words.person import Protected
 from tightrope.design.allocation.contributions import Contribution
 from tightrope.design.allocation.units import Unit
 from tightrope.engines.expressions.terms import Term, facts_of
-from tightrope.engines.request import Distinct, PersonBounds, Request
+from tightrope.engines.request import Distinct, Measure, PersonBounds, Request
 from tightrope.engines.schema import Schema
 from tightrope.engines.snapshot.keys import check_kinds
 from tightrope.errors import InputError, PlanError, SchemaError
@@ -223,14 +223,19 @@ def _check(question: Question, schema: Schema) -> None:
         if facts_of(term, schema).kind == "other":
             remedy = "lists, structs and objects of several kinds cannot be keys: make one text of them first"
             raise SchemaError("by", str(term), "a column of plain values", remedy)
-    measures = [vector.measure for vector in question.vectors()]
-    for different in (term for one in measures if isinstance(one, Distinct) for term in one.columns):
-        if facts_of(different, schema).kind == "other":
-            raise SchemaError("column", str(different), "a column of plain values", "make one text of them first")
-    for measured in (term for one in measures if not isinstance(one, Distinct) for term in one.columns):
-        if (kind := facts_of(measured, schema).kind) not in VALUES:
+    for vector in question.vectors():
+        _check_measured(question, vector.measure, schema)
+
+
+def _check_measured(question: Question, measure: Measure, schema: Schema) -> None:
+    """Numbers to be added up; to be told apart, anything that can be compared."""
+    for term in measure.columns:
+        kind = facts_of(term, schema).kind
+        if isinstance(measure, Distinct) and kind == "other":
+            raise SchemaError("column", str(term), "a column of plain values", "make one text of them first")
+        if not isinstance(measure, Distinct) and kind not in VALUES:
             expected = f"a column of numbers, not of {NAMED.get(kind, kind)}"
-            raise SchemaError("column", str(measured), expected, _how_else(question, str(measured)))
+            raise SchemaError("column", str(term), expected, _how_else(question, str(term)))
 
 
 def _how_else(question: Question, column: str) -> str:
