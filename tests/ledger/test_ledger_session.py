@@ -94,17 +94,49 @@ def test_the_same_key_gives_the_same_answers_and_costs_nothing(place):
         session(place).plan(ASKED[:1], share="0.5", key="march").release()
 
 
-def test_what_failed_after_the_charge_is_tried_again_at_no_cost(place, monkeypatch):
+def test_what_failed_after_the_charge_is_spent_and_closes_the_key(place, monkeypatch):
     plan = session(place).plan(ASKED, share="0.5", key="march")
     with monkeypatch.context() as patch:
         fails_after_the_charge(patch, EngineError("no"))
-        with pytest.raises(EngineError, match=r"the budget was spent, and nothing was published.*'march'"):
+        with pytest.raises(
+            EngineError, match=r"the budget was spent, and nothing was published.*charged before it reads"
+        ):
             plan.release()
     assert plan.charged
-    plan.release()
+    for again in (plan, session(place).plan(ASKED, share="0.5", key="march")):
+        with pytest.raises(BudgetRefused, match=r"'march' failed while its table was read.*choose another key"):
+            again.release()
     assert session(place).spent["share"] == "0.5"
-    with pytest.raises(BudgetRefused, match="released before"):
-        plan.release()
+    other = session(place)
+    assert other.resumed(other.plan(ASKED, share="0.5")).release()
+    assert session(place).spent["share"] == "1"
+    assert check(Ledger(place)).problems == ()
+
+
+def test_a_charge_pays_for_two_readings_of_killed_processes(place, monkeypatch):
+    """A process that is killed writes nothing down: the second reading is, and there is no third."""
+    monkeypatch.setattr("tightrope.release.recorded.PAUSE", 0.0)
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            fails_after_the_charge(patch, KeyboardInterrupt())
+            with pytest.raises(KeyboardInterrupt, match="reads once more at no cost"):
+                session(place).plan(ASKED, share="0.5", key="march").release()
+    with pytest.raises(BudgetRefused, match="both readings of the table that a charge pays for"):
+        session(place).plan(ASKED, share="0.5", key="march").release()
+    kinds = [entry.kind for entry in Ledger(place).entries()]
+    assert kinds == ["dataset", "charged", "retried"]
+    assert check(Ledger(place)).problems == ()
+    assert session(place).spent["share"] == "0.5"
+
+
+def test_a_killed_process_is_tried_again_once_at_no_cost(place, monkeypatch):
+    with monkeypatch.context() as patch:
+        fails_after_the_charge(patch, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            session(place).plan(ASKED, share="0.5", key="march").release()
+    opened = session(place)
+    assert opened.resumed(opened.plan(ASKED, share="0.5")).release()
+    assert session(place).spent["share"] == "0.5"
 
 
 def test_what_failed_before_the_charge_costs_nothing(place, monkeypatch):
@@ -163,12 +195,23 @@ def test_a_date_that_was_paid_and_not_answered_comes_first(place, monkeypatch):
     opened = session(place)
     series = opened.series(opened.plan(ASKED, share="0.5"), times=2, key="half")
     with monkeypatch.context() as patch:
-        fails_after_the_charge(patch, EngineError("no"))
-        with pytest.raises(EngineError):
+        fails_after_the_charge(patch, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
             series.next().release()
     assert series.released == 1
     series.next().release()
     assert series.released == 1
+
+
+def test_a_date_whose_reading_failed_is_spent(place, monkeypatch):
+    opened = session(place)
+    series = opened.series(opened.plan(ASKED, share="0.5"), times=2, key="half")
+    with monkeypatch.context() as patch:
+        fails_after_the_charge(patch, EngineError("no"))
+        with pytest.raises(EngineError, match="charged before it reads"):
+            series.next().release()
+    series.next().release()
+    assert series.released == 2
 
 
 def test_the_ledger_says_which_rule_holds_and_what_planning_would_have_saved(place):

@@ -1,4 +1,4 @@
-"""What can fail fails before the charge: a disk, a short memory, an engine, a document that cannot hold a number."""
+"""What can fail whatever the rows are fails before the charge; a reading that fails comes after it, and is paid."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
-from tightrope.errors import EngineError, InputError, PlanError, TightropeError
+from tightrope.errors import BudgetRefused, EngineError, InputError, PlanError, TightropeError
 
 TABLE = pd.DataFrame({"id": ["a", "b"], "x": [1.0, 2.0], "k": ["u", "v"]})
 BUDGET = tr.Budget(epsilon=1, delta=1e-8)
@@ -21,7 +24,9 @@ def opened() -> tr.Session:
 
 
 @pytest.mark.parametrize("step", ["over_bound", "dropped"])
-def test_an_engine_that_fails_while_it_counts_costs_nothing(monkeypatch, step):
+def test_an_engine_that_fails_while_it_counts_is_charged(monkeypatch, step):
+    """Whether it fails can depend on one person's rows: free, it would be an answer that can be asked without end."""
+
     def fail(*_: object) -> None:
         raise EngineError("the engine failed to add up the groups")
 
@@ -29,14 +34,15 @@ def test_an_engine_that_fails_while_it_counts_costs_nothing(monkeypatch, step):
     plan = session.plan([tr.count(), tr.sum("x", between=(0, 1), by="k")])
     with monkeypatch.context() as patch:
         patch.setattr(f"tightrope.engines.snapshot.bounding.{step}", fail)
-        with pytest.raises(EngineError, match="nothing was spent"):
+        with pytest.raises(EngineError, match=r"a share of 1 of the budget was spent.*charged before it reads"):
             plan.release()
-    assert (plan.charged, session.spent["share"]) == (False, "0")
-    plan.release()
+    assert (plan.charged, session.spent["share"]) == (True, "1")
+    with pytest.raises(BudgetRefused):
+        plan.release()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a full disk is made by a limit of Linux")
-def test_a_disk_that_is_full_while_rows_are_bounded_costs_nothing():
+def test_a_disk_that_is_full_while_rows_are_bounded_is_charged():
     """One person with very many rows is enough to fill it."""
     code = """
     import resource, signal
@@ -52,14 +58,14 @@ def test_a_disk_that_is_full_while_rows_are_bounded_costs_nothing():
     try:
         plan.release()
     except tr.errors.EngineError as error:
-        print(plan.charged, session.spent["share"], "nothing was spent" in str(error))
+        print(plan.charged, session.spent["share"], "charged before it reads" in str(error))
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.stdout == "False 0 True\n", done.stderr
+    assert done.stdout == "True 1 True\n", done.stderr
 
 
-def test_no_table_is_read_after_the_charge(monkeypatch):
+def test_no_row_is_read_before_the_charge(monkeypatch):
     plan = opened().plan([tr.count(), tr.mean("x", between=(0, 1), by="k")])
     charged_at = []
     collect = tr.engines.Snapshot.collect
@@ -70,7 +76,7 @@ def test_no_table_is_read_after_the_charge(monkeypatch):
 
     monkeypatch.setattr("tightrope.engines.Snapshot.collect", watched)
     plan.release()
-    assert charged_at == [False, False]
+    assert charged_at == [True, True]
     assert plan.charged
 
 
@@ -132,3 +138,48 @@ def test_at_the_ends_of_what_is_allowed_everything_can_be_written(epsilon):
         except TightropeError:  # too narrow a range for its size: refused in words
             continue
         assert plan.release().to_json() and plan.document()
+
+
+def parts(path, *, groups: int = 8) -> None:
+    """A Parquet file of several row groups, plain."""
+    table = pa.table({"id": pa.array([f"p{i}" for i in range(800)]), "x": np.linspace(0, 1, 800)})
+    pq.write_table(table, path, row_group_size=800 // groups, compression="snappy", use_dictionary=False)
+
+
+def test_a_file_that_is_gone_or_changed_costs_nothing(tmp_path):
+    path = tmp_path / "table.parquet"
+    parts(path)
+    session = tr.Session(path, person="id", budget=BUDGET, rows_per_person=1)
+    plan = session.plan([tr.sum("x", between=(0, 1))])
+    path.unlink()
+    with pytest.raises(InputError, match=r"changed since.*nothing was spent"):
+        plan.release()
+    parts(path, groups=2)
+    with pytest.raises(InputError, match=r"changed since.*nothing was spent"):
+        plan.release()
+    assert (plan.charged, session.spent["share"]) == (False, "0")
+
+
+def test_rows_that_cannot_be_read_are_charged(tmp_path):
+    """Pages in the middle are damaged: the schema and the ends are whole, and reading finds it out."""
+    path = tmp_path / "table.parquet"
+    parts(path)
+    raw = bytearray(path.read_bytes())
+    middle = len(raw) // 2
+    raw[middle : middle + 3000] = b"\xff" * 3000
+    path.write_bytes(raw)
+    session = tr.Session(path, person="id", budget=BUDGET, rows_per_person=1)
+    plan = session.plan([tr.sum("x", between=(0, 1))])
+    with pytest.raises(TightropeError, match="was spent, and nothing was published: a release is charged before it"):
+        plan.release()
+    assert (plan.charged, session.spent["share"]) == (True, "1")
+
+
+def test_a_dry_run_reads_no_row(monkeypatch):
+    def read(*_: object) -> None:
+        raise AssertionError("a row was read")
+
+    plan = opened().plan([tr.count(by="k")])
+    monkeypatch.setattr("tightrope.engines.Snapshot.collect", read)
+    plan.rehearse()
+    assert not plan.charged

@@ -19,7 +19,7 @@ from tightrope.engines.schema import Column, Schema
 from tightrope.engines.snapshot.crowds import Crowds
 from tightrope.engines.snapshot.public import PublicTable, joined, private_names, used_tables
 from tightrope.engines.snapshot.room import Rows, filled
-from tightrope.engines.snapshot.rows import check, used_columns
+from tightrope.engines.snapshot.rows import check, check_given, used_columns
 from tightrope.engines.snapshot.settled import settled, settled_schema, settled_type
 from tightrope.engines.snapshot.snapshot import Snapshot
 from tightrope.errors import InputError, SchemaError
@@ -48,6 +48,10 @@ class Table:
     _load: Loader = field(repr=False)
     _stream: Stream | None = field(default=None, repr=False)
     """Where rows come as Arrow batches; otherwise they are read through _load."""
+    _arrow: Any = field(default=None, repr=False)
+    """The Arrow schema of all columns of a stream."""
+    _unchanged: Callable[[], None] = field(default=lambda: None, repr=False)
+    """Raises ``InputError`` where a file is not what it was when it was opened; reads no row."""
     public: tuple[PublicTable, ...] = field(default=(), repr=False)
     """Public tables in which its rows look something up; their columns are the last of the schema."""
 
@@ -95,6 +99,25 @@ class Table:
             with ExitStack() as stack:
                 yield Snapshot(self.schema, every, Crowds.of(backend, whole, requests, stack), whole)
 
+    def check(self, requests: Sequence[Request]) -> None:
+        """Raise where reading would fail whatever the rows are: the source has changed, is gone or does not answer.
+
+        Reads no row. Raises what ``snapshot`` raises.
+        """
+        for request in requests:
+            check(self.schema, request)
+        self._unchanged()
+        names = private_names(self.public, _names(requests))
+        types = {table_column: kind for table in self.public for table_column, kind in table.types.items()}
+        if self._stream is None:
+            rows = guarded("look for the table", lambda: _only(self._load(names), names))
+            guarded("look for the table", lambda: rows.limit(0).count().execute())
+            types |= {name: rows[name].type() for name in rows.columns}
+        else:
+            types |= {name: load("ibis").dtype(settled_type(self._arrow.field(name).type)) for name in names}
+        for request in requests:
+            check_given(request, types)
+
     def held(self, names: Sequence[str]) -> AbstractContextManager[_Entered]:
         """The named columns of its own as they are now, where nothing changes them: types, back end and rows."""
         return self._read(names) if self._stream is None else self._streamed(names)
@@ -132,8 +155,11 @@ _Entered = tuple["Mapping[str, dt.DataType]", Any, "ir.Table"]
 """The types of the source's columns, the room, and the rows in it."""
 
 
-def streamed(kind: str, arrow: Any, stream: Stream) -> Table:
-    """A table of Arrow batches. ``arrow`` is the schema of all its columns; types that nobody knows are ``other``."""
+def streamed(kind: str, arrow: Any, stream: Stream, unchanged: Callable[[], None] = lambda: None) -> Table:
+    """A table of Arrow batches. ``arrow`` is the schema of all its columns; types that nobody knows are ``other``.
+
+    ``unchanged`` raises where its files are not what they were.
+    """
     check_names(arrow.names)
     schema = Schema(tuple(Column(column.name, arrow_kind(settled_type(column.type))) for column in arrow))
     needed("ibis", "duckdb")
@@ -148,7 +174,7 @@ def streamed(kind: str, arrow: Any, stream: Stream) -> Table:
         guarded("read the rows", lambda: ours().con.register(name, reader))
         return guarded("read the rows", lambda: ours().table(name))
 
-    return Table(schema, kind, ours, loaded, stream)
+    return Table(schema, kind, ours, loaded, stream, arrow, unchanged)
 
 
 def _any_column(schema: Schema) -> str:

@@ -17,7 +17,7 @@ from tightrope.ledger.rules import after, taken
 from tightrope.ledger.state import State
 from tightrope.ledger.storage import chain
 from tightrope.ledger.storage.book import Book, Written
-from tightrope.ledger.storage.entry import ANSWERED, CHARGED, REFUSED, RESERVED, Entry, canonical, digest
+from tightrope.ledger.storage.entry import ANSWERED, CHARGED, REFUSED, RESERVED, RETRIED, Entry, canonical, digest
 
 Outcome = Written[Entry | BudgetRefused]
 
@@ -137,6 +137,20 @@ class Account:
 
         return self.book.write(work)
 
+    def retry(self, key: str) -> bool:
+        """Return whether a release that was charged and has no answers may read once more; written down before it does.
+
+        A charge pays for two readings at most: the one it was made for, and one more after a process was killed.
+        """
+
+        def work(connection: Connection) -> tuple[bool, Entry | None]:
+            if chain.of_key(connection, self.name, RETRIED, key) is not None:
+                return False, None
+            state = self._state(connection).to_data()
+            return True, chain.append(connection, self.name, RETRIED, key, self.book.now(connection), ({}, state))
+
+        return self.book.write(work)
+
     def stored(self, key: str) -> str | None:
         """The answers under a key; None where there are none yet."""
 
@@ -160,9 +174,9 @@ class Account:
         return self.book.read(work)
 
     def unanswered(self, plan: str) -> str | None:
-        """The key of the last charge of a plan whose answers nobody has seen: it may be tried again at no cost."""
+        """The key of the last charge of a plan that has no answers and may read once more at no cost."""
         own = self.book.entries(self.name)
-        answered = {entry.key for entry in own if entry.kind == ANSWERED}
+        answered = {entry.key for entry in own if entry.kind in (ANSWERED, RETRIED)}
         paid = [entry.key for entry in own if entry.kind == CHARGED and entry.said["plan"] == plan]
         return next((key for key in reversed(paid) if key not in answered), None)
 

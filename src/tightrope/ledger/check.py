@@ -17,7 +17,7 @@ from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.rules import after
 from tightrope.ledger.state import State
 from tightrope.ledger.storage import chain
-from tightrope.ledger.storage.entry import ANSWERED, CHARGED, DATASET, RESERVED, Entry, beginning, canonical
+from tightrope.ledger.storage.entry import ANSWERED, CHARGED, DATASET, RESERVED, RETRIED, Entry, beginning, canonical
 
 SAFETY = 1e-9
 """Relative margin for rounding, as where plans are certified."""
@@ -107,7 +107,7 @@ def _key(walk: _Walk, entry: Entry) -> None:
     own = (entry.dataset, entry.kind, entry.key)
     if own in walk.keys:
         walk.say(f"entry {entry.number} repeats a key")
-    if entry.kind == ANSWERED and (entry.dataset, CHARGED, entry.key) not in walk.keys:
+    if entry.kind in (ANSWERED, RETRIED) and (entry.dataset, CHARGED, entry.key) not in walk.keys:
         walk.say(f"entry {entry.number} answers what was not charged")
     walk.keys.add(own)
 

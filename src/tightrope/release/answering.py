@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.engines.request import Grouped
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.certificate import certificate_of
 from tightrope.release.costs.found import costs_found
@@ -18,7 +19,7 @@ from tightrope.release.questions.vector import drawn_points
 if TYPE_CHECKING:
     from tightrope.certificates.release import ReleaseCertificate
     from tightrope.engines import Table
-    from tightrope.engines.request import Grouped
+    from tightrope.engines.request import Request
     from tightrope.release.drafting.draft import Draft
     from tightrope.release.questions.accuracy import Accuracy
     from tightrope.release.questions.node import Question
@@ -71,22 +72,30 @@ def answering(draft: Draft, certificate: ReleaseCertificate) -> Callable[[Sequen
 def prepared(
     draft: Draft, table: Table, turn: threading.Lock
 ) -> Callable[[], AbstractContextManager[Callable[[], Answers]]]:
-    """Certify, read the rows once and count them; what is then left to do is paid for: to draw.
+    """Return what checks everything that does not depend on the rows, and gives the work that is to be paid for.
 
-    So no file, no engine, no full disk and no short memory can fail at a cost. One release reads at a time, for they
-    share a connection: whose ``turn`` it is.
+    The work reads the rows once, counts them and draws. Whether reading fails can depend on the rows, so it happens
+    after the charge (``docs/proofs/reading.md``). Before the charge: the certificate, the arithmetic of every answer
+    on zeros, and that the source is there and is what was opened. One release reads at a time, because releases share
+    a connection; ``turn`` is the lock.
     """
 
     @contextmanager
-    def read() -> Iterator[Callable[[], Answers]]:
+    def checked() -> Iterator[Callable[[], Answers]]:
         answer = answering(draft, certificate_of(draft))
         requests = [task.request for task in draft.tasks]
-        with turn, table.snapshot(requests) as rows:
-            exact = [rows.collect(request) for request in requests]
-        _rehearse(draft, exact, answer)
-        yield lambda: answer(exact)
+        _rehearse(draft, requests, answer)
+        with turn:
+            table.check(requests)
 
-    return read
+        def read_and_draw() -> Answers:
+            with turn, table.snapshot(requests) as rows:
+                exact = [rows.collect(request) for request in requests]
+            return answer(exact)
+
+        yield read_and_draw
+
+    return checked
 
 
 def _noisy(task: Task, noises: tuple[Noise, ...], exact: Grouped) -> list[Group]:
@@ -145,20 +154,22 @@ def _consistent(
             yield question, [{**dict(zip(question.columns, key, strict=True)), **record} for key, record in keyed]
 
 
-def _rehearse(draft: Draft, exact: Sequence[Grouped], answer: Callable[[Sequence[Grouped]], Answers]) -> None:
-    """All that is done after the charge, with nothing in it: what would fail there fails before it is paid for.
+def _rehearse(draft: Draft, requests: Sequence[Request], answer: Callable[[Sequence[Grouped]], Answers]) -> None:
+    """Do all arithmetic that follows the charge on zeros: what would fail there fails before it is paid for.
 
-    One group is enough, but where answers are made consistent by their keys. A discovered one has enough rows to be
-    shown.
+    One group is enough, but where answers are made consistent by their keys. A group whose key is discovered is taken
+    to have no value in its key columns, and enough rows to be shown.
     """
     joined = {name for one in draft.fitted() for name in one.joined.answers}
-    nothing = []
-    for task, noises, own in zip(draft.tasks, draft.noises(), exact, strict=True):
-        some = len(own.keys) if any(one.name in joined for one in task.questions) else task.cells or 1
+    zeros = []
+    for task, noises, request in zip(draft.tasks, draft.noises(), requests, strict=True):
+        given = request.keys or tuple((step,) for step in request.steps) or ((None,) * len(request.by),)
+        every = any(one.name in joined for one in task.questions)
+        keys = given if every else given[: task.cells or 1]
         shown = {noise.vector.name: 2 * (noise.threshold or 0) for noise in noises}
-        keys = own.keys[:some]
-        nothing.append(replace(own, keys=keys, values={name: (shown.get(name, 0),) * len(keys) for name in own.values}))
-    answer(nothing)
+        values = {measure.name: (shown.get(measure.name, 0),) * len(keys) for measure in request.measures}
+        zeros.append(Grouped(keys, values))
+    answer(zeros)
 
 
 def _left_over(task: Task, noises: Sequence[Noise], exact: Grouped, shown: list[Group]) -> list[Group]:

@@ -38,15 +38,17 @@ class Plan(Sealed):
         object.__setattr__(self, "_issued", issued)
 
     def release(self) -> Answers:
-        """Charge the session, then draw noise and answer, once: drawing anew would tell more, and has to be paid.
+        """Charge the session, then read, draw noise and answer, once: drawing anew would tell more, and has to be paid.
 
+        The charge comes before the first row is read, because whether reading fails can depend on the rows: a reading
+        that fails costs the whole release. What can be checked without the rows is checked before, at no cost.
         Raises ``BudgetRefused`` where the session has not enough left (then nothing is drawn and nothing is spent) and
         where the plan was released before. Whatever else is raised says whether the budget was spent.
         """
         return self._issued.release()
 
     def rehearse(self) -> None:
-        """All of a release but the charge and the noise: certify, read and count, and forget the counts.
+        """Do what a release does before its charge: certify, compute on zeros, look for the table. Reads no row.
 
         Raises what a release would raise before it charges, but for what is left of the budget, which is not asked.
         """

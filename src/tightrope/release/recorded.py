@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from tightrope.ledger import Account, Claim
     from tightrope.release.answers import Answers
     from tightrope.release.drafting.draft import Draft
+
+READING_FAILED = '{"reading": "failed"}'
+"""What a ledger keeps instead of answers where reading failed after the charge."""
+WAITS, PAUSE = 120, 0.5
+"""How often, and after how many seconds each, the answers of another process are looked for."""
 
 Prepared = Callable[[], AbstractContextManager[Callable[[], "Answers"]]]
 
@@ -34,10 +40,12 @@ def recorded(
 ) -> Issued[Answers]:
     """A plan that a ledger knows by its key.
 
-    Its release counts the rows, charges the ledger, draws, keeps the answers in the ledger and only then hands them
-    over. Killed after the charge and tried again under its key, it draws anew at no cost, for nobody saw the first
-    draw; killed after the answers were kept, it finds them. Of two processes that try at once both hand over the
-    answers that were kept first. Every exception says whether the budget was spent.
+    Its release charges the ledger, reads the rows, draws, keeps the answers in the ledger and only then hands them
+    over. A reading that fails is charged and closes the key: whether it fails can depend on the rows. Killed after the
+    charge and tried again under its key, it reads and draws once more at no cost, because the first draw was seen by
+    no one; that is written down first, and a third reading is refused. Killed after the answers were kept, it finds
+    them. Of two processes that try at once both hand over the answers that were kept first. Every exception says
+    whether the budget was spent.
     """
     life, process = _Life(), os.getpid()
 
@@ -49,7 +57,7 @@ def recorded(
         try:
             life.kept.append(_stored(account, claim, draft) or _paid(account, claim, draft, prepared, life, series))
         except BudgetRefused:
-            life.charging = False
+            life.charging = account.charged(claim) is not None
             raise
         except BaseException as error:
             tell(error, _outcome(account, claim, life))
@@ -73,19 +81,54 @@ def _stored(account: Account, claim: Claim, draft: Draft) -> Answers | None:
     if account.charged(claim) is None:
         return None
     text = account.stored(claim.key)
-    return None if text is None else restored(text, draft)
+    return None if text is None else _read(text, draft, claim)
+
+
+def _read(text: str, draft: Draft, claim: Claim) -> Answers:
+    """The answers that were kept; raises ``BudgetRefused`` where the ledger keeps that reading failed."""
+    if text == READING_FAILED:
+        raise BudgetRefused(
+            f"the release under the key {claim.key!r} failed while its table was read, and its budget was spent then; "
+            f"choose another key to read again, at a further cost"
+        )
+    return restored(text, draft)
 
 
 def _paid(account: Account, claim: Claim, draft: Draft, prepared: Prepared, life: _Life, series: str | None) -> Answers:
     account.check(claim, series)
     with prepared() as work:
         life.charging = True
+        before = account.charged(claim)
         entry = account.charge(claim, series)
-        drawn = work()
+        if before is not None and not account.retry(claim.key):
+            return _of_another(account, claim, draft)
+        try:
+            drawn = work()
+        except Exception:
+            with suppress(LedgerError):  # a disk that is full keeps the second reading, which is counted, too
+                account.answer(claim.key, READING_FAILED)
+            raise
         own = replace(drawn, certificate_data=named(drawn.certificate_data, entry, account))
         text = stored_text(own)
         first = account.answer(claim.key, text)
-    return own if first == text else restored(first, draft)
+    return own if first == text else _read(first, draft, claim)
+
+
+def _of_another(account: Account, claim: Claim, draft: Draft) -> Answers:
+    """The answers of another process that reads under the same key, once it keeps them.
+
+    Raises ``BudgetRefused`` where none come: both readings that the charge paid for were killed.
+    """
+    for _ in range(WAITS):
+        text = account.stored(claim.key)
+        if text is not None:
+            return _read(text, draft, claim)
+        time.sleep(PAUSE)
+    raise BudgetRefused(
+        f"the release under the key {claim.key!r} was charged, and both readings of the table that a charge pays for "
+        f"were started and have no answers; if another process is still reading, try again later; else choose another "
+        f"key to read again, at a further cost"
+    )
 
 
 def _outcome(account: Account, claim: Claim, life: _Life) -> str:
@@ -114,4 +157,11 @@ def _published(account: Account, key: str, again: str) -> str:
             f"and the answers that were kept under the key {key!r} are damaged: put the newest copy of the ledger "
             f"back; trying again does not help, and another key is charged again"
         )
-    return f"and nothing was published: {again}" if text is None else f"and the answers are in the ledger: {again}"
+    if text is None:
+        return f"and nothing was published: {again}, and reads once more at no cost"
+    if text == READING_FAILED:
+        return (
+            "and nothing was published: a release is charged before it reads, because whether reading fails can depend "
+            "on the rows; choose another key to read again, at a further cost"
+        )
+    return f"and the answers are in the ledger: {again}"

@@ -106,7 +106,7 @@ def _sum(charged: Iterable[Attempt]) -> Decimal:
 def issue(
     charges: Charges, share: Decimal, prepared: Callable[[], AbstractContextManager[Callable[[], Result]]]
 ) -> Issued[Result]:
-    """A plan that ``charges`` knows: its release charges ``share``, once, when all is ``prepared`` and before the work.
+    """A plan that ``charges`` knows: its release charges ``share``, once, when all is ``prepared`` and before it reads.
 
     The share is recorded here; nothing that is done to a plan changes it. A second release is refused: what noise
     drawn anew would tell costs anew, and what was drawn is in ``answers``. Every exception, interrupts as well, leaves
@@ -176,7 +176,10 @@ def _outcome(share: Decimal, *, charged: bool, kept: Collection[object]) -> str:
         return "nothing was spent"
     if kept:
         return f"a share of {share} of the budget was spent, and plan.answers has the answers"
-    return f"a share of {share} of the budget was spent, and nothing was published: to ask again, make the plan again"
+    return (
+        f"a share of {share} of the budget was spent, and nothing was published: a release is charged before it reads, "
+        f"because whether reading fails can depend on the rows; to ask again, at a further cost, make the plan again"
+    )
 
 
 def tell(error: BaseException, said: str) -> None:

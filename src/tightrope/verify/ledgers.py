@@ -59,7 +59,7 @@ def _sums(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
     limits = entries[0]["body"].get("limits", [])
     kinds = {entry["kind"] for entry in entries[1:]}
     simple = len(limits) == 1 and limits[0].get("rule", "basic") == "basic" and limits[0]["every"] is None
-    if not simple or not kinds <= {"charged", "answered", "refused"} or limits[0]["audience"] is not None:
+    if not simple or not kinds <= {"charged", "retried", "answered", "refused"} or limits[0]["audience"] is not None:
         yield unchecked(
             f"balances of {dataset!r}", "limits by moments, of audiences, that renew: tightrope ledger check"
         )

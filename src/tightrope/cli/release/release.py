@@ -27,7 +27,8 @@ Example:
 
 Exit codes: 0 everything is written and printed; 1 something failed, and the message says whether the budget was spent
 and where the answers lie; 2 bad input and 3 budget refused: nothing was spent; 130 and 143 stopped by Ctrl-C or
-SIGTERM: before the charge nothing is spent, after it the answers are written first.
+SIGTERM: before the charge nothing is spent, after it the answers are written first. The charge comes before the table
+is read, because whether reading fails can depend on its rows: a reading that fails is charged.
 """
 Out = Annotated[
     str | None,
@@ -40,7 +41,7 @@ Key = Annotated[
     str | None, typer.Option("--key", metavar="KEY", help="Name this release; under one key it is paid once.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there; budget it brings none.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Try everything but the charge and the noise.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the plan, the noise and the source; read no row.")]
 PRINTED_ROWS = 20
 NOTHING_RELEASED = "interrupted; nothing was released, and a series that was reserved is taken up by the next run"
 RESULT, CERTIFICATE, TABLE, PARQUET, REPORT = FILES = (
@@ -64,7 +65,8 @@ def release(
 
     Spends the share of the plan, each time, and refuses where the ledger has too little left. A run that was stopped
     after it paid is taken up again at no cost. The files are complete on disk before anything is printed. With
-    --dry-run everything is tried but the charge and the noise: the table is read and counted, and the counts forgotten.
+    --dry-run everything is tried that does not depend on the rows: the noise is certified, the table is there and is
+    what was opened. No row is read.
     """
     with spends_nothing():
         from tightrope.cli.output import working
@@ -102,10 +104,10 @@ def _rehearse(file: PlanFile, path: str, notes: Sequence[str]) -> None:
 
     with working("Choosing the least noise ..."):
         plan = file.plan()
-    with working("Reading the table ..."):
+    with working("Looking for the table ..."):
         plan.rehearse()
     say(
-        "The table can be read, and the noise is certified. Nothing was charged, and nothing was drawn.",
+        "The table is there, and the noise is certified. Nothing was read, charged or drawn.",
         f"Not looked at: whether enough is left (tightrope ledger show {path}). To release: tightrope release {path}",
         *notes,
     )

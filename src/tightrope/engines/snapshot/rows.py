@@ -63,6 +63,16 @@ def check(schema: Schema, request: Request) -> None:
         _check_measured(measure, schema)
 
 
+def check_given(request: Request, types: Mapping[str, dt.DataType]) -> None:
+    """Raise what ``narrow`` raises for given keys that the types of their columns refuse, without a table.
+
+    Keys of expressions are checked by kind when they are planned.
+    """
+    if request.keys is not None and request.by and all(isinstance(term, str) for term in request.by):
+        kinds = tuple(types[str(term)] for term in request.by)
+        given_keys(request.keys, tuple(map(str, request.by)), kinds)
+
+
 def _check_measured(measure: Measure, schema: Schema) -> None:
     for term in measure.columns:
         kind = facts_of(term, schema).kind

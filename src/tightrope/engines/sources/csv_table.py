@@ -54,7 +54,7 @@ def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
 
         return Rows(wanted, batches)
 
-    return streamed("csv", schema, stream)
+    return streamed("csv", schema, stream, stamped.check)
 
 
 def _names(file: CsvFile) -> tuple[str, ...]:

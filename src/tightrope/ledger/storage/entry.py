@@ -9,7 +9,14 @@ from functools import cached_property
 from typing import Any
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-DATASET, RESERVED, CHARGED, ANSWERED, REFUSED = KINDS = ("dataset", "reserved", "charged", "answered", "refused")
+DATASET, RESERVED, CHARGED, RETRIED, ANSWERED, REFUSED = KINDS = (
+    "dataset",
+    "reserved",
+    "charged",
+    "retried",
+    "answered",
+    "refused",
+)
 
 
 @dataclass(frozen=True)  # not slotted: body and state are parsed once, when they are asked for
