@@ -55,7 +55,7 @@ def cached(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
 
 
 @contextmanager
-def held(backend: Any, rows: ir.Table, longest: int | None) -> Iterator[tuple[Any, ir.Table]]:
+def held(backend: Any, rows: ir.Table, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
     """The rows as they are now, and a session of ours in which no function or setting of the user's has a place.
 
     They are computed once and their origin is forgotten (a local checkpoint): rows that are lost with a worker are an
