@@ -1,6 +1,6 @@
 """Three plans that were to run out of memory where one person is there, tried in a process with little address space.
 
-``python -m tests.redteam.memory_attacks ENGINE KNOWN REPETITIONS`` prints a line an attempt: the attack, whether the
+``python -m tests.redteam.memory_attacks ENGINE KNOWN ATTACK ...`` prints a line an attempt: the attack, whether the
 target is there, and what became of it. KNOWN is how many rows the known persons have who fill the memory. The source of
 this program decides nothing by itself: the test compares the lines.
 """
@@ -80,18 +80,17 @@ def outcome(engine: str, folder: Path, by: list[Expression], rows_of_target: int
     return "answered"
 
 
-def attempts(engine: str, known: int, repetitions: int) -> Iterator[tuple[str, bool, str]]:
+def attempts(engine: str, known: int, names: list[str]) -> Iterator[tuple[str, bool, str]]:
     """Each attack, without and with the target."""
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(repetitions):
-            for name, (by, rows, filled) in ATTACKS.items():
-                for there in (False, True):
-                    own = known if filled is None else filled
-                    yield name, there, outcome(engine, Path(folder), by, rows * there, own)
+        for name in names:
+            by, rows, filled = ATTACKS[name]
+            for there in (False, True):
+                own = known if filled is None else filled
+                yield name, there, outcome(engine, Path(folder), by, rows * there, own)
 
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    engine, known, repetitions = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    for attempt in attempts(engine, known, repetitions):
+    for attempt in attempts(sys.argv[1], int(sys.argv[2]), sys.argv[3:]):
         print(json.dumps(attempt), flush=True)

@@ -21,10 +21,10 @@ REPETITIONS = int(os.environ.get("TIGHTROPE_MEMORY_ATTACKS", "1"))
 KNOWN = 4_000 if REPETITIONS > 1 else 60
 
 
-def tried(engine: str) -> dict[str, dict[bool, list[str]]]:
+def tried(engine: str, names: list[str]) -> dict[str, dict[bool, list[str]]]:
     """What became of each attack, without and with the target."""
     outcomes: dict[str, dict[bool, list[str]]] = defaultdict(lambda: defaultdict(list))
-    command = [sys.executable, "-m", "tests.redteam.memory_attacks", engine, str(KNOWN), "1"]
+    command = [sys.executable, "-m", "tests.redteam.memory_attacks", engine, str(KNOWN), *names]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     for _ in range(REPETITIONS):
         here = Path(__file__).parents[2]
@@ -42,8 +42,10 @@ def test_what_becomes_of_an_attack_does_not_tell_whether_the_target_is_there(eng
         pytest.importorskip("psycopg")
     if engine == "spark":
         pytest.importorskip("pyspark")
-    outcomes = tried(engine)
-    assert outcomes.keys() == ATTACKS.keys()
+    short = engine == "spark" and REPETITIONS == 1  # each release takes seconds there
+    names = ["180 expressions", "16 expressions"] if short else list(ATTACKS)
+    outcomes = tried(engine, names)
+    assert list(outcomes) == names
     for name, became in outcomes.items():
         assert became[False] == became[True], name
         assert len(became[True]) == REPETITIONS

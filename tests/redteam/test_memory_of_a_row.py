@@ -73,7 +73,8 @@ def test_texts_that_are_made_anew_in_a_condition_are_refused_when_they_are_many(
 
 
 def test_texts_that_are_made_anew_in_a_value_are_refused_when_they_are_many() -> None:
-    value = reduce(lambda a, b: a + b, [tr.case(made == "x", 1, 0) for made in in_small_letters(30)])
+    choices = [part for made in in_small_letters(30) for part in (made == "x", 1)]
+    value = tr.case(*choices, 0)
     with pytest.raises(InputError, match="bytes that one row can take"):
         session().plan([tr.mean(value, between=(0, 100))])
 
