@@ -15,6 +15,8 @@ WIDEST_VALUE = 2**62
 """Largest fixed-point value of one row: the difference of any two still fits in 64 bits."""
 WIDEST_PRODUCT = 2**50
 """Largest product of one row: doubles hold every whole number up to there, and halves."""
+MOST_BY = 16
+"""Columns that a question may group by: what a row takes in memory grows with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,8 @@ class Request:
     def __post_init__(self) -> None:
         self._check_steps()
         _distinct("by", tuple(map(str, self.by)))
+        if len(self.by) > MOST_BY + 1:  # quantiles and histograms add the number of a cell
+            raise InputError("by", f"{len(self.by)} columns", f"at most {MOST_BY}, and one of cells")
         checks.filled("measures", self.measures)
         _distinct("measures", tuple(measure.name for measure in self.measures))
         if self.keys is None:

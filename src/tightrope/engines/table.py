@@ -12,11 +12,13 @@ from tightrope.engines.backends.backend import Backend
 from tightrope.engines.backends.column_types import arrow_kind, portable
 from tightrope.engines.backends.duckdb import connect
 from tightrope.engines.backends.known import of
+from tightrope.engines.expressions.tree import LONGEST_TEXT
 from tightrope.engines.ground.job import ROWS
 from tightrope.engines.guard import Once, guarded, load, needed
 from tightrope.engines.request import Grouped, Request
 from tightrope.engines.schema import Column, Schema
 from tightrope.engines.snapshot.crowds import Crowds
+from tightrope.engines.snapshot.memory import refuse_large
 from tightrope.engines.snapshot.public import PublicTable, joined, private_names, used_tables
 from tightrope.engines.snapshot.room import Rows, filled
 from tightrope.engines.snapshot.rows import check, check_given, used_columns
@@ -91,9 +93,10 @@ class Table:
             if not isinstance(request, Request):
                 raise InputError("request", type(request), "a tightrope.engines.Request")
             check(self.schema, request)
+            refuse_large(request, self.schema)
         names = _names(requests)
         tables = used_tables(self.public, names)
-        with self.held(private_names(self.public, names)) as (types, backend, rows):
+        with self.held(private_names(self.public, names), LONGEST_TEXT) as (types, backend, rows):
             every = {**types, **{name: kind for table in tables for name, kind in table.types.items()}}
             whole = joined(rows, self.schema, backend, tables)
             with ExitStack() as stack:
@@ -118,9 +121,12 @@ class Table:
         for request in requests:
             check_given(request, types)
 
-    def held(self, names: Sequence[str]) -> AbstractContextManager[_Entered]:
-        """The named columns of its own as they are now, where nothing changes them: types, back end and rows."""
-        return self._read(names) if self._stream is None else self._streamed(names)
+    def held(self, names: Sequence[str], longest: int | None = None) -> AbstractContextManager[_Entered]:
+        """The named columns of its own as they are now, where nothing changes them: types, back end and rows.
+
+        Texts of more than ``longest`` bytes are missing in them.
+        """
+        return self._read(names, longest) if self._stream is None else self._streamed(names, longest)
 
     def collect(self, request: Request) -> Grouped:
         """The integers of one request, from a snapshot of its own: see ``Snapshot.collect``."""
@@ -128,26 +134,26 @@ class Table:
             return rows.collect(request)
 
     @contextmanager
-    def _streamed(self, names: Sequence[str]) -> Iterator[_Entered]:
+    def _streamed(self, names: Sequence[str], longest: int | None) -> Iterator[_Entered]:
         assert self._stream is not None  # noqa: S101 - the caller asked
         found = self._stream(list(names) or [_any_column(self.private)])
         types = {field.name: load("ibis").dtype(field.type) for field in settled_schema(found.schema)}
-        with filled(found) as (backend, rows):
+        with filled(found, longest) as (backend, rows):
             yield types, backend, rows
 
     @contextmanager
-    def _read(self, names: Sequence[str]) -> Iterator[_Entered]:
+    def _read(self, names: Sequence[str], longest: int | None) -> Iterator[_Entered]:
         """Through the engine that the source lives in: plain columns, once."""
         rows = guarded("prepare the rows", lambda: _only(self._load(names), names))
         types = {name: rows[name].type() for name in rows.columns}
         if self.engine.snapshot is not None:
-            with self.engine.snapshot(self._backend, rows) as (backend, held):
+            with self.engine.snapshot(self._backend, rows, longest) as (backend, held):
                 yield types, backend, held
             return
         with ExitStack() as stack:
             ours = guarded("prepare the rows", lambda: portable(rows))
             with self.engine.stream(self._backend, ours, ROWS) as reader:
-                backend, held = stack.enter_context(filled(Rows(reader.schema, lambda: _batches(reader))))
+                backend, held = stack.enter_context(filled(Rows(reader.schema, lambda: _batches(reader)), longest))
             yield types, backend, held
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
 from tightrope.certificates.budget import Budget, Number, decimal, product
 from tightrope.engines import attached, open_source
+from tightrope.engines.snapshot.memory import refuse_large
 from tightrope.errors import InputError
 from tightrope.numerics.checks import whole
 from tightrope.release.answering import prepared
@@ -190,6 +191,8 @@ class Session(Sealed):
         sums = related(asked, self.schema)
         arranged = arrangements(asked, {name for one in sums.joined for name in one.answers})
         ways = tuple(with_tallies(way, sliver(costs)) for way in arranged)
+        for request in (task.request for way in ways for task in way):
+            refuse_large(request, self.schema)
         tasks = ways[0]
         usable_delta(budget, tasks)
         public = self._table.public_for([task.request for task in tasks])

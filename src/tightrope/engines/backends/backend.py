@@ -68,8 +68,9 @@ class Backend:
     """Rows computed once, for as long as they are needed."""
     reader: Callable[[Any, ir.Table, int], Any] = batches
     """A reader of Arrow batches, none of which is computed twice."""
-    snapshot: Callable[[Any, ir.Table], AbstractContextManager[tuple[Any, ir.Table]]] | None = None
-    """Where rows stay in the engine: holds them there, once. None: they are read into a room of ours."""
+    snapshot: Callable[[Any, ir.Table, int | None], AbstractContextManager[tuple[Any, ir.Table]]] | None = None
+    """Where rows stay in the engine: holds them there, once, without texts of more bytes than that. None: they are read
+    into a room of ours."""
     writer: Writer | None = None
     """Where jobs run on workers: writes a folder of Parquet parts. None: batches are streamed to this machine."""
     folder: Folder | None = None

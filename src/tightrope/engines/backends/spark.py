@@ -55,7 +55,7 @@ def cached(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
 
 
 @contextmanager
-def held(backend: Any, rows: ir.Table) -> Iterator[tuple[Any, ir.Table]]:
+def held(backend: Any, rows: ir.Table, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
     """The rows as they are now, and a session of ours in which no function or setting of the user's has a place.
 
     They are computed once and their origin is forgotten (a local checkpoint): rows that are lost with a worker are an
@@ -71,7 +71,7 @@ def held(backend: Any, rows: ir.Table) -> Iterator[tuple[Any, ir.Table]]:
     guarded("name the rows", lambda: kept.createGlobalTempView(name))
     try:
         ours = guarded("open a session of our own", lambda: _session(second, name))
-        yield ours, guarded("find the rows", lambda: told_apart(ours.table(name), kept))
+        yield ours, guarded("find the rows", lambda: within(told_apart(ours.table(name), kept), longest))
         if _fingerprint(kept) != first:
             raise EngineError("Spark gave other rows at the second look than at the first; nothing was answered")
     finally:
@@ -121,6 +121,25 @@ def told_apart(table: ir.Table, frame: Any) -> ir.Table:
     instants = {field.name for field in frame.schema if isinstance(field.dataType, types.TimestampType)}
     kinds = {name: kind.copy(timezone="UTC") if name in instants else kind for name, kind in table.schema().items()}
     return table.op().copy(schema=load("ibis").schema(kinds)).to_expr()
+
+
+def within(table: ir.Table, longest: int | None) -> ir.Table:
+    """The table without texts of more bytes than this: they are missing. Spark keeps the length of each beside it."""
+    if longest is None:
+        return table
+    ibis = load("ibis")
+    bytes_of = ibis.udf.scalar.builtin(octet_length)
+    fitting = {
+        name: ibis.ifelse(bytes_of(table[name]) <= longest, table[name], None)
+        for name, kind in table.schema().items()
+        if kind.is_string()
+    }
+    return table.mutate(**fitting)
+
+
+def octet_length(text: str) -> int:
+    """Spark's function of this name, said in Python: the bytes of a text in UTF-8."""
+    return len(text.encode())
 
 
 def _binary(frame: Any) -> Any:

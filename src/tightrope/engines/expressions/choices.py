@@ -6,13 +6,14 @@ import datetime
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 from tightrope.engines.expressions.arithmetic import numeric
 from tightrope.engines.expressions.conditions import condition
 from tightrope.engines.expressions.facts import NUMBERS, Facts, Rows
 from tightrope.engines.expressions.leaves import ENGINE, TIMES, Value, common, in_kind, instant
-from tightrope.engines.expressions.tree import Tree
+from tightrope.engines.expressions.tree import FIXED, Tree
 from tightrope.engines.guard import load
 from tightrope.engines.schema import Kind, Schema
 from tightrope.errors import InputError
@@ -50,6 +51,11 @@ class Cut(Tree):
     def weight(self) -> int:
         """Each edge is compared with the part."""
         return len(self.edges) * (2 + self.part.weight)
+
+    @cached_property
+    def memory(self) -> int:
+        """By halves: a row meets the logarithm of the number of edges, and the first one."""
+        return (2 + len(self.edges).bit_length()) * (FIXED + self.part.memory)
 
     def __str__(self) -> str:
         return f"cut({self.part}, [{', '.join(map(str, self.edges))}])"
@@ -116,6 +122,11 @@ class Case(Tree):
     @property
     def _known(self) -> tuple[Tree, ...]:
         return tuple(choice for choice in self.choices if choice is not None)
+
+    @property
+    def longest(self) -> int:
+        """That of its longest choice."""
+        return max(choice.longest for choice in self._known)
 
     def __str__(self) -> str:
         pairs = zip(self.conditions, self.choices, strict=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from tightrope.engines.backends.column_types import comparable
 from tightrope.engines.expressions.facts import NUMBERS, Facts, Rows, truth
-from tightrope.engines.expressions.tree import Tree
+from tightrope.engines.expressions.tree import FIXED, LONGEST_TEXT, Tree
 from tightrope.engines.guard import load
 from tightrope.engines.schema import Kind, Schema
 from tightrope.errors import InputError, SchemaError
@@ -50,6 +50,11 @@ class Column(Tree):
         """Itself."""
         return (self.name,)
 
+    @property
+    def longest(self) -> int:
+        """That of a text, for the schema tells whether it is one."""
+        return LONGEST_TEXT
+
     def facts(self, schema: Schema) -> Facts:
         """Its kind; nothing is known of its values, but of a truth value's."""
         kind = schema.column(self.name).kind
@@ -86,6 +91,11 @@ class Value(Tree):
 
     def __str__(self) -> str:
         return repr(self.value)
+
+    @property
+    def longest(self) -> int:
+        """Its own bytes."""
+        return len(self.value.encode()) if isinstance(self.value, str) else FIXED
 
     def facts(self, schema: Schema) -> Facts:
         """All of them."""

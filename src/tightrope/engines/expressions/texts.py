@@ -32,6 +32,16 @@ class Lower(Tree):
         """The text."""
         return (self.part,)
 
+    @property
+    def longest(self) -> int:
+        """Letters of two bytes may become letters of three."""
+        return self.part.longest * 3 // 2
+
+    @property
+    def made_anew(self) -> bool:
+        """Always."""
+        return True
+
     def __str__(self) -> str:
         return f"lower({self.part})"
 
@@ -64,6 +74,16 @@ class Prefix(Tree):
     def parts(self) -> tuple[Tree, ...]:
         """The text and the number."""
         return self.part, self.letters
+
+    @property
+    def longest(self) -> int:
+        """Up to four bytes a letter."""
+        return min(4 * int(self.letters.value), self.part.longest)
+
+    @property
+    def made_anew(self) -> bool:
+        """Always."""
+        return True
 
     def __str__(self) -> str:
         return f"prefix({self.part}, {self.letters})"

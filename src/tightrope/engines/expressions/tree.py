@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 MOST_DEPTH = 40
 MOST_WEIGHT = 10_000
+LONGEST_TEXT = 10_000
+"""Bytes in UTF-8 that a text of a table has at most: a longer one is missing, whatever it is used for."""
+FIXED = 16
+"""Bytes that a value of fixed size takes, and a reference to a text."""
 EITHER, BOTH, NOT, COMPARED, ADDED, TIMES, ATOM = range(1, 8)
 """How tightly the forms of the text bind, the loosest first."""
 
@@ -60,6 +64,22 @@ class Tree(ABC):
     def weight(self) -> int:
         """How long the engine's query is, about."""
         return 1 + self.mentions * sum(part.weight for part in self.parts)
+
+    @property
+    def longest(self) -> int:
+        """Bytes that its value has at most, whatever the row."""
+        return FIXED
+
+    @property
+    def made_anew(self) -> bool:
+        """Whether its value is a new text; all others are of fixed size, or refer to a text that is there already."""
+        return False
+
+    @cached_property
+    def memory(self) -> int:
+        """Bytes that the engine takes at most to compute it for one row: the new values of all nodes together."""
+        own = self.longest if self.made_anew else 0
+        return FIXED + own + self.mentions * sum(part.memory for part in self.parts)
 
     @abstractmethod
     def __str__(self) -> str:

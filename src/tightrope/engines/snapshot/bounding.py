@@ -21,6 +21,9 @@ from tightrope.engines.snapshot.rows import Rows
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+AT_ONCE = 16
+"""Columns that are written into one text: with more of them, the texts on the way grow with their square."""
+
 
 def over_bound(rows: Rows, bounds: PersonBounds) -> ir.Table:
     """The persons (column ``person``) who exceed a bound.
@@ -82,6 +85,14 @@ def encoded(columns: Sequence[ir.Column]) -> ir.StringColumn:
     return reduce(add, map(_marked, columns))
 
 
+def _digest(columns: Sequence[ir.Column]) -> ir.StringColumn:
+    """The MD5 of ``encoded``; of more than 16 columns that of each 16 first, for each + of an engine writes anew."""
+    if len(columns) <= AT_ONCE:
+        return encoded(columns).hexdigest("md5")
+    parts = [columns[start : start + AT_ONCE] for start in range(0, len(columns), AT_ONCE)]
+    return _digest([_digest(part) for part in parts])
+
+
 def _marked(column: ir.Column) -> ir.StringColumn:
     if column.type().is_floating():
         return reduce(add, map(_marked, _whole_and_rest(column)))
@@ -119,8 +130,8 @@ def _hashed(rows: Rows) -> ir.Table:
     copies = table.mutate(copy=load("ibis").row_number().over(group_by=content))
     names = ("person", *rows.keys, *rows.values, "copy")
     return copies.mutate(
-        row_hash=encoded([copies[name] for name in names]).hexdigest("md5"),
-        group_hash=encoded([copies[name] for name in ("person", *rows.keys)]).hexdigest("md5"),
+        row_hash=_digest([copies[name] for name in names]),
+        group_hash=_digest([copies[name] for name in ("person", *rows.keys)]),
     )
 
 

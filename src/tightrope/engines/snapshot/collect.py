@@ -43,8 +43,25 @@ def collect(
         counted = _answer([(number,) for number in range(len(given.keys))], found, request)
         return Grouped(given.keys, counted.values)
     kinds = [facts_of(term, schema).kind for term in request.by]
-    named = {tuple(map(decoded, key, kinds)): values for key, values in found.items()}
+    texts = _long_texts(backend, rows.asked(source, request), request, found)
+    whole = {tuple(own.get(entry, entry) for own, entry in zip(texts, key, strict=True)): key for key in found}
+    named = {tuple(map(decoded, key, kinds)): found[short] for key, short in whole.items()}
     return _answer(sorted(named, key=rank), named, request)
+
+
+def _long_texts(backend: Any, source: Source, request: Request, found: Totals) -> list[dict[object, str]]:
+    """Of each key column, the texts whose digests are keys, by these: read once for each group, not for each row."""
+    texts: list[dict[object, str]] = []
+    for place, term in enumerate(request.by):
+        digests = rows.digests(key[place] for key in found)
+        own = rows.long_texts(source, term, digests) if digests else None
+        read = {} if own is None else _columns(backend, "read the texts of the keys", own)
+        texts.append(dict(zip(read.get("digest", ()), read.get("text", ()), strict=True)))
+    return texts
+
+
+def _columns(backend: Any, step: str, table: ir.Table) -> dict[str, list[Any]]:
+    return guarded(step, lambda: of(backend).fetched(backend, table).to_pydict())
 
 
 def _all(backend: Any, narrow: Rows, request: Request) -> Totals:
@@ -114,9 +131,7 @@ def _difference(minuend: ir.Table, subtrahend: ir.Table, keys: Sequence[str]) ->
 
 def _fetched(backend: Any, summary: ir.Table, narrow: Rows) -> Totals:
     """The totals as Python integers, without groups that bounding left empty (but for the one group of all rows)."""
-    columns: dict[str, list[Any]] = guarded(
-        "add up the groups", lambda: of(backend).fetched(backend, summary).to_pydict()
-    )
+    columns = _columns(backend, "add up the groups", summary)
     keys = zip(*(columns[name] for name in narrow.keys), strict=True) if narrow.keys else [()]
     totals = [map(int, values) for name, values in columns.items() if name.startswith("total")]
     groups = list(zip(keys, zip(*totals, strict=True), columns["rows"], strict=True))

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from tightrope.engines.backends.column_types import NANOSECONDS, is_wide, kind_of
+from tightrope.engines.backends.column_types import NANOSECONDS, is_wide, kind_of, short_text
 from tightrope.engines.expressions.terms import Term, facts_of
 from tightrope.engines.guard import load
 from tightrope.engines.schema import Kind, Schema
@@ -104,7 +104,7 @@ def given_keys(keys: Iterable[Key], by: tuple[str, ...], types: tuple[dt.DataTyp
 
 
 class _Form:
-    """How keys of one column travel to the engine: the Arrow type of ``column_types.comparable``."""
+    """How keys of one column travel to the engine: the Arrow type of ``column_types.comparable``, texts ``short``."""
 
     __slots__ = ("arrow", "wide")
 
@@ -115,7 +115,8 @@ class _Form:
     def of(self, entry: object) -> object:
         """The entry as a value of the Arrow type; raises when the column cannot hold it."""
         exact = str(entry) if self.wide and entry is not None else entry
-        return load("pyarrow").scalar(exact, self.arrow).as_py()
+        found = load("pyarrow").scalar(exact, self.arrow).as_py()
+        return short_text(found) if isinstance(found, str) else found
 
 
 def _arrow(dtype: dt.DataType) -> Any:

@@ -6,13 +6,13 @@ value1, ...``: users' column names end here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
-from tightrope.engines.backends.column_types import comparable, identity
+from tightrope.engines.backends.column_types import DIGEST, comparable, identity, short
 from tightrope.engines.expressions.facts import Rows as Source
 from tightrope.engines.expressions.terms import Term, computed, facts_of, reads
 from tightrope.engines.guard import load
@@ -92,10 +92,10 @@ def narrow(
     the condition is not true. With given keys, rows of other keys are dropped and the key columns become one, the
     key's number.
     """
-    source = source if request.where is None else _where(source, request.where)
+    source = asked(source, request)
     table, names = source.table, tuple(f"key{place}" for place in range(len(request.by)))
     found = [computed(term, source) for term in request.by]
-    columns = {name: comparable(column) for name, column in zip(names, found, strict=True)}
+    columns = {name: short(comparable(column)) for name, column in zip(names, found, strict=True)}
     if request.bounds.person is not None:
         columns["person"] = identity(table[request.bounds.person])
     values = _contributions(source, request, wide)
@@ -111,6 +111,11 @@ def narrow(
     return _numbered(rows, given), given
 
 
+def asked(source: Source, request: Request) -> Source:
+    """The rows for which the request's condition is true."""
+    return source if request.where is None else _where(source, request.where)
+
+
 def totals(rows: Rows, request: Request) -> ir.Table:
     """One row a group: its keys, ``rows`` (how many there are) and ``total0, total1, ...``, one a measure."""
     table = rows.table
@@ -122,6 +127,25 @@ def totals(rows: Rows, request: Request) -> ir.Table:
 def by_value(rows: Rows, name: str) -> Rows:
     """The rows that have a value, by their groups and that value."""
     return Rows(rows.table.filter(rows.table[name].notnull()), (*rows.keys, name), ())
+
+
+def digests(found: Iterable[object]) -> tuple[str, ...]:
+    """Those of these keys that are digests of texts."""
+    return tuple(key for key in dict.fromkeys(found) if isinstance(key, str) and len(key) == DIGEST)
+
+
+def long_texts(source: Source, term: Term, found: Sequence[str]) -> ir.Table:
+    """The texts (column ``text``) that have these digests (column ``digest``), each once.
+
+    Digests are looked for first: of all other rows no text is held.
+    """
+    text = comparable(computed(term, source))
+    every = source.table.select(text=text)
+    long = every.filter(every["text"].length() >= DIGEST)
+    named = long.select(digest=long["text"].hexdigest("sha256"), text=long["text"])
+    wanted = load("ibis").memtable(load("pyarrow").table({"digest": list(found)}))
+    met = named.semi_join(wanted, "digest")
+    return met.group_by("digest").agg(text=met["text"].min())
 
 
 def _where(source: Source, condition: Term) -> Source:
@@ -150,8 +174,7 @@ def _contribution(source: Source, measure: Measure) -> ir.Column:
     """What a row adds to a measure: 1, R(x), a product or its value, and NULL where a value is NULL or NaN."""
     ibis, columns = load("ibis"), [computed(term, source) for term in measure.columns]
     if isinstance(measure, Distinct):
-        value = comparable(columns[0])
-        return value.hexdigest("md5") if value.type().is_string() else value  # short, however long one's texts are
+        return short(comparable(columns[0]))
     usable = reduce(and_, map(_usable, columns))
     if measure.fixed_point is None:
         return ibis.ifelse(usable, ibis.literal(1, "int8"), ibis.null("int8"))

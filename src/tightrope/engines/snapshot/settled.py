@@ -51,6 +51,32 @@ def settled(batch: Any, schema: Any) -> Any:
     return load("pyarrow").RecordBatch.from_arrays(columns, schema=schema)
 
 
+def within(batch: Any, longest: int | None) -> Any:
+    """The batch without texts of more bytes than this: they are missing. In a dictionary, before it is spelled out."""
+    if longest is None:
+        return batch
+    columns = [_within(column, longest) for column in batch.columns]
+    return load("pyarrow").RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _within(column: Any, longest: int) -> Any:
+    arrow, compute, given = load("pyarrow"), load("pyarrow.compute"), column.type
+    if arrow.types.is_dictionary(given):
+        entries = _within(column.dictionary, longest)
+        return column if entries is column.dictionary else _with_entries(column, entries)
+    if not (arrow.types.is_string(given) or arrow.types.is_large_string(given)):
+        return column
+    too_long = compute.greater(compute.binary_length(column), longest)
+    if not compute.any(too_long).as_py():
+        return column
+    return compute.if_else(too_long, arrow.scalar(None, given), column)
+
+
+def _with_entries(column: Any, entries: Any) -> Any:
+    dictionary = load("pyarrow").DictionaryArray
+    return dictionary.from_arrays(column.indices, entries, ordered=column.type.ordered)
+
+
 def _column(column: Any, wanted: Any) -> Any:
     arrow = load("pyarrow")
     types, given = arrow.types, column.type

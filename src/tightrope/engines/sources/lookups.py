@@ -11,6 +11,7 @@ from tightrope.engines.backends.known import of
 from tightrope.engines.expressions.facts import NUMBERS
 from tightrope.engines.expressions.facts import Rows as Source
 from tightrope.engines.expressions.leaves import Column as Read
+from tightrope.engines.expressions.tree import LONGEST_TEXT
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.schema import Column, Kind, Schema
 from tightrope.engines.snapshot.public import PublicTable, key_columns, refuse_repeated
@@ -22,8 +23,6 @@ from tightrope.errors import InputError, SchemaError, listed, nearest
 On = str | Sequence[str] | Mapping[str, str]
 MOST_ROWS = 5_000_000
 """A public table is held in memory, with at most so many rows."""
-LONGEST_TEXT = 10_000
-"""Bytes of text that a public row may bring to a private one: who is there must not decide what fits in memory."""
 RENAME = 'choose with columns=["region"], or call it otherwise: columns={"airport_region": "region"}'
 
 

@@ -16,6 +16,7 @@ from tightrope.engines.expressions.conditions import logic
 from tightrope.engines.expressions.leaves import Column
 from tightrope.engines.expressions.terms import Term, facts_of, term_of
 from tightrope.engines.expressions.tree import Tree
+from tightrope.engines.request import MOST_BY
 from tightrope.engines.schema import Schema
 from tightrope.errors import PlanError, SchemaError
 from tightrope.numerics.checks import positive, whole
@@ -195,6 +196,9 @@ def _named(by: object) -> dict[str, Term]:
         expected = "a column's name, an expression, {name: expression}, or a list of them"
         raise PlanError("by", type(by).__name__ if isinstance(by, Expression) else by, expected)
     columns = [name for name, _ in pairs]
+    if len(columns) > MOST_BY:
+        remedy = "ask several questions, each with the columns that belong together"
+        raise PlanError("by", f"{len(columns)} columns", f"at most {MOST_BY} columns or expressions", remedy)
     if len(set(columns)) < len(columns):
         raise PlanError("by", columns, "different columns", "each column can be named once")
     for column in columns:
