@@ -189,7 +189,7 @@ class Session(Sealed):
         asked = tasks_of(questions, self._person, self.schema, None if where is None else unwrapped(where))
         sums = related(asked, self.schema)
         arranged = arrangements(asked, {name for one in sums.joined for name in one.answers})
-        ways = tuple(with_tallies(way, sliver(costs)) for way in arranged)
+        ways = tuple(with_tallies(way, sliver(costs), self.schema) for way in arranged)
         tasks = ways[0]
         usable_delta(budget, tasks)
         public = self._table.public_for([task.request for task in tasks])
