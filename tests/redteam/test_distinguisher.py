@@ -82,6 +82,8 @@ KINDS: dict[str, list[Question]] = {
     "suggested rows": [rows_question(None)],
     "by moments": [tr.count(**LISTED), tr.mean("x", between=(-2, 10), **LISTED)],
 }
+FEWER = {"quantile": 8}
+"""So many times fewer releases in CI, where they are made one by one: 10 000 of "median" are as many choices."""
 ALIKE = ("histogram", "median", "quantiles", "several", "suggested bounds", "suggested rows")
 DISCOVERED = ("top", "discovered", "histogram by", "other")
 PERSONS = {"one group": ["a"] * 9, "two groups": ["a", "b"] * 5, "a group of their own": ["new"] * 9}
@@ -154,10 +156,11 @@ def chooses(task: Task) -> bool:
 def chosen(noises: tuple[Noise, ...], exact: Mapping[str, tuple[int, ...]], times: int) -> Seen:
     """So many choices from one group's counts, one after the other as ``answering`` makes them."""
     noisy = {noise.vector.name: np.zeros((times, 1)) for noise in noises}
+    counts = {noise: np.array(exact[noise.vector.name]) for noise in noises}
     for release in range(times):
         found: dict[Any, Any] = {}
         for noise in noises:
-            found[noise.vector] = noise.chosen(np.array(exact[noise.vector.name]), found)
+            found[noise.vector] = noise.chosen(counts[noise], found)
             noisy[noise.vector.name][release] = found[noise.vector]
     return Seen(exact, noisy, np.ones(times, dtype=bool))
 
@@ -349,7 +352,8 @@ def test_no_attack_reaches_beyond_the_certified_curve(kind: str) -> None:
     drafts = [drafted(kind, budget) for budget in BUDGETS]
     for newcomer in persons(kind):
         integers = counted(drafts[0], newcomer)
-        assert all(max(excesses(draft, integers, RELEASES)) <= 0 for draft in drafts)
+        times = RELEASES if "TIGHTROPE_RELEASES" in os.environ else RELEASES // FEWER.get(kind, 1)
+        assert all(max(excesses(draft, integers, times)) <= 0 for draft in drafts)
 
 
 def too_little(noise: Noise, exact: tuple[int, ...]) -> list[int]:
@@ -383,7 +387,7 @@ def test_numbers_of_a_box_that_are_drawn_one_by_one_are_caught(monkeypatch: pyte
     assert max(excesses(draft, counted(draft, PERSONS["one group"]), 20_000)) > 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("suggested rows", "quantile", "variance")])
 def test_rows_that_are_not_bounded_are_caught(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a person with 45 rows: what a choice costs for so few as 9 stays below what it is charged as, for 2."""
     monkeypatch.setattr(bounding, "over_bound", lambda narrow, _: narrow.table.filter(False).select("person"))

@@ -40,7 +40,7 @@ from tightrope.release.questions.tasks import Person, Task, tasks_of
 from tightrope.release.questions.vector import Vector
 
 pytestmark = pytest.mark.slow
-FOLDERS = int(os.environ.get("TIGHTROPE_FOLDERS", "8"))
+FOLDERS = int(os.environ.get("TIGHTROPE_FOLDERS", "4"))
 SPARK_TABLES = int(os.environ.get("TIGHTROPE_SPARK_TABLES", "1"))
 ARROW = pa.schema(
     [

@@ -18,7 +18,7 @@ from tightrope.errors import BudgetRefused, InputError, PlanError, SchemaError
 from tightrope.release.costs.rows_of_person import rows_question
 from tightrope.release.costs.suggested import bounds_question, covering, edges
 
-RANGES = int(os.environ.get("TIGHTROPE_SUGGESTED", "2"))
+RANGES = int(os.environ.get("TIGHTROPE_SUGGESTED", "1"))
 """Ranges that are suggested of each table and share; in CI few."""
 
 
