@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,14 +28,17 @@ import pytest
 from scipy import stats
 
 import tightrope as tr
-from tightrope.engines import open_source
+from tightrope.engines import Column, Schema, open_source
 from tightrope.engines.request import Grouped
 from tightrope.engines.snapshot import bounding
+from tightrope.ledger import Limit
 from tightrope.mechanisms.choices.exponential import ExponentialChoice
 from tightrope.mechanisms.choices.quantile import cell_distances, half_widths, width_distances
 from tightrope.mechanisms.tables.box_losses import point_weights
 from tightrope.mechanisms.tables.box_table import BoxTable
 from tightrope.release import answering
+from tightrope.release.costs.rows_of_person import rows_question
+from tightrope.release.costs.suggested import bounds_question
 from tightrope.release.drafting.draft import Draft
 from tightrope.release.questions.node import Question
 from tightrope.release.questions.tasks import Task
@@ -48,6 +53,7 @@ EPSILONS = (0.0, 0.25, 0.5, 0.8, 1.0)
 """In parts of the budget's."""
 RANGES = {"between": (-2, 10), "of": (0, 3)}
 LISTED = {"by": "key", "keys": ["a", "b"]}
+SCHEMA = Schema((Column("person", "integer"), Column("key", "text"), Column("x", "number"), Column("y", "number")))
 KINDS: dict[str, list[Question]] = {
     "count": [tr.count(**LISTED)],
     "count_distinct": [tr.count_distinct(**LISTED)],
@@ -67,15 +73,26 @@ KINDS: dict[str, list[Question]] = {
     "top": [tr.top(1, by="key")],
     "discovered": [tr.count(by="key"), tr.mean("x", between=(-2, 10), by="key")],
     "several": [tr.count(**LISTED), tr.median("x", between=(-2, 10)), tr.sum("y", between=(0, 3))],
+    "variance": [tr.variance("x", between=(-2, 10), **LISTED)],
+    "quantile": [tr.quantile("x", 0.9, between=(-2, 10), **LISTED)],
+    "histogram by": [tr.histogram("x", between=(-2, 10), width=4, by="key")],
+    "other": [tr.count(by="key"), tr.other(by="key")],
+    "bias counts": [tr.sum("x", between=(-2, 10), **LISTED)],
+    "suggested bounds": [bounds_question("x", None, SCHEMA)],
+    "suggested rows": [rows_question(None)],
+    "by moments": [tr.count(**LISTED), tr.mean("x", between=(-2, 10), **LISTED)],
 }
+FEWER = {"quantile": 8}
+"""So many times fewer releases in CI, where they are made one by one: 10 000 of "median" are as many choices."""
+ALIKE = ("histogram", "median", "quantiles", "several", "suggested bounds", "suggested rows")
+DISCOVERED = ("top", "discovered", "histogram by", "other")
 PERSONS = {"one group": ["a"] * 9, "two groups": ["a", "b"] * 5, "a group of their own": ["new"] * 9}
 """The keys of a hostile person's rows: many more than may count, all at the end of every range."""
 
 
 def persons(kind: str) -> list[list[str]]:
     """Those whom the questions tell apart."""
-    alike, discovered = kind in ("histogram", "median", "quantiles", "several"), kind in ("top", "discovered")
-    return list(PERSONS.values())[: 1 if alike else 3 if discovered else 2]
+    return list(PERSONS.values())[: 1 if kind in ALIKE else 3 if kind in DISCOVERED else 2]
 
 
 def table(newcomer: Sequence[str]) -> pd.DataFrame:
@@ -93,8 +110,15 @@ def table(newcomer: Sequence[str]) -> pd.DataFrame:
 
 @cache
 def drafted(kind: str, budget: str) -> Draft:
-    session = tr.Session(table([]), person="person", rows_per_person=2, budget=BUDGETS[budget])
-    return session.plan(KINDS[kind]).draft
+    said: dict[str, Any] = {"person": "person", "rows_per_person": 2, "budget": BUDGETS[budget]}
+    if kind == "by moments":
+        with tempfile.TemporaryDirectory() as folder:
+            limit = Limit("total", BUDGETS[budget], rule="moments", releases=4)
+            ledger = Path(folder) / "ledger"
+            session = tr.Session.open(table([]), ledger=ledger, dataset="people", limits=[limit], **said)
+            return session.plan(KINDS[kind], share="0.25").draft
+    session = tr.Session(table([]), **said)
+    return session.plan(KINDS[kind], costs="0.3" if kind == "bias counts" else 0).draft
 
 
 Place = tuple[object, ...]
@@ -132,10 +156,11 @@ def chooses(task: Task) -> bool:
 def chosen(noises: tuple[Noise, ...], exact: Mapping[str, tuple[int, ...]], times: int) -> Seen:
     """So many choices from one group's counts, one after the other as ``answering`` makes them."""
     noisy = {noise.vector.name: np.zeros((times, 1)) for noise in noises}
+    counts = {noise: np.array(exact[noise.vector.name]) for noise in noises}
     for release in range(times):
         found: dict[Any, Any] = {}
         for noise in noises:
-            found[noise.vector] = noise.chosen(np.array(exact[noise.vector.name]), found)
+            found[noise.vector] = noise.chosen(counts[noise], found)
             noisy[noise.vector.name][release] = found[noise.vector]
     return Seen(exact, noisy, np.ones(times, dtype=bool))
 
@@ -260,13 +285,33 @@ def losses(draft: Draft, integers: Sequence[tuple[Grouped, ...]], times: int) ->
     """log P(seen | its own table) − log P(seen | the other), of so many releases of each, shape [2, times]."""
     total = np.zeros((2, times))
     for task, every, tables in zip(draft.tasks, draft.noises(), integers, strict=True):
-        noises = tuple(noise for noise in every if not noise.vector.whole)  # the others count what bounding costs
+        noises = tuple(noise for noise in every if not noise.vector.whole)
+        whole = tuple(noise for noise in every if noise.vector.whole)
+        hidden = {noise: np.zeros((2, times), dtype=np.int64) for noise in whole}
         for _, exact in changed(task, tables):
             for own in (0, 1):
                 seen = released(task, noises, exact[own], times)
                 both = [log_likelihood(task, noises, seen, one) for one in (exact[own], exact[1 - own])]
                 total[own] += np.where(np.isneginf(both[1]), np.inf, both[0] - both[1])
+                for noise in whole:
+                    counted = noise.vector in task.tallies or ~seen.shown
+                    hidden[noise][own] += counted * (in_all(noise, exact[own]) - in_all(noise, exact[1 - own]))
+        for noise, more in hidden.items():
+            for own in (0, 1):
+                total[own] += log_ratio(noise, more[own])
     return total
+
+
+def in_all(noise: Noise, exact: Mapping[str, tuple[int, ...]] | None) -> int:
+    return 0 if exact is None else sum(exact[noise.vector.name])
+
+
+def log_ratio(noise: Noise, more: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Of one number over all groups, so much larger in its own table than in the other, drawn as ``answering`` does."""
+    drawn = np.array(answering._add(noise, tuple(more.tolist())), dtype=np.float64)
+    own, other = log_chance(noise, drawn - more), log_chance(noise, drawn)
+    found: np.ndarray[Any, Any] = np.where(np.isneginf(other), np.inf, own - other)
+    return found
 
 
 def proven(above: int, beyond: int, times: int, epsilon: float) -> float:
@@ -307,7 +352,8 @@ def test_no_attack_reaches_beyond_the_certified_curve(kind: str) -> None:
     drafts = [drafted(kind, budget) for budget in BUDGETS]
     for newcomer in persons(kind):
         integers = counted(drafts[0], newcomer)
-        assert all(max(excesses(draft, integers, RELEASES)) <= 0 for draft in drafts)
+        times = RELEASES if "TIGHTROPE_RELEASES" in os.environ else RELEASES // FEWER.get(kind, 1)
+        assert all(max(excesses(draft, integers, times)) <= 0 for draft in drafts)
 
 
 def too_little(noise: Noise, exact: tuple[int, ...]) -> list[int]:
@@ -341,7 +387,7 @@ def test_numbers_of_a_box_that_are_drawn_one_by_one_are_caught(monkeypatch: pyte
     assert max(excesses(draft, counted(draft, PERSONS["one group"]), 20_000)) > 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("suggested rows", "quantile", "variance")])
 def test_rows_that_are_not_bounded_are_caught(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a person with 45 rows: what a choice costs for so few as 9 stays below what it is charged as, for 2."""
     monkeypatch.setattr(bounding, "over_bound", lambda narrow, _: narrow.table.filter(False).select("person"))

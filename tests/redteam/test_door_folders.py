@@ -123,3 +123,43 @@ def test_which_part_it_is_is_said(folder):
     assert "part 1 of 3" in str(refusal(lambda: open_source(folder)))
     another_column(folder)
     assert "parts 1 and 2 of 3" in str(refusal(lambda: open_source(folder)))
+
+
+def answered(folder: Path, **said: object) -> str:
+    """Whether a release comes, or why not."""
+    try:
+        budget = tr.Budget(epsilon=1, delta=1e-8)
+        session = tr.Session(folder, person="patient", rows_per_person=2, budget=budget, **said)  # type: ignore[arg-type]
+        session.plan([tr.count(), tr.sum("v", between=(0, 3)), tr.count(by="w")]).release()
+    except TightropeError as error:
+        return str(error).replace(str(folder), "folder")
+    return "answered"
+
+
+@pytest.mark.parametrize("new", ["0", "new"])
+@pytest.mark.parametrize("missing", ["v", "w", "vw"])
+def test_a_person_alone_in_a_file_with_nothing_in_a_column_stops_nobody(tmp_path: Path, new: str, missing: str):
+    """Their file has no type for it, where the writer looks at the values: first or last, it takes that of the rest.
+
+    A release that was refused said, for nothing, that somebody's values are all missing.
+    """
+    for name in "12":
+        write(tmp_path / f"patient={name}" / "a.parquet", v=[1.5, 2.0], w=["a", "b"])
+    assert answered(tmp_path) == "answered"
+    own = {"v": [1.5, 2.0], "w": ["a", "b"]}
+    write(tmp_path / f"patient={new}" / "a.parquet", **{n: [None] * 2 if n in missing else v for n, v in own.items()})
+    table = open_source(tmp_path)
+    assert [(column.name, column.kind) for column in table.schema.columns][:2] == [("v", "number"), ("w", "text")]
+    assert answered(tmp_path) == "answered"
+
+
+@pytest.mark.parametrize("kind", ["integer", "number", "date", "timestamp", "boolean", "text"])
+def test_no_name_of_a_folder_stops_a_release(tmp_path: Path, kind: str):
+    """A name of the wrong kind is a missing person, whatever one brings."""
+    for name in ("1", "2"):
+        write(tmp_path / f"patient={name}" / "a.parquet", v=[1.5, 2.0], w=["a", "b"])
+    before = answered(tmp_path, types={"patient": kind})
+    for name in ("x", "1.5", "9" * 20, "", "%20 1", "1e999", "nan", "0000-01-01", "2024-02-30", "9999-12-31T23:59:59.9",
+                 "TRUE", "%FF%FE", "a%00b", "_x", ".x", "=", "%2F"):  # fmt: skip
+        write(tmp_path / f"patient={name}" / "a.parquet", v=[1.5, 2.0], w=["a", "b"])
+    assert before == answered(tmp_path, types={"patient": kind}) == "answered"

@@ -58,7 +58,7 @@ ARROW = pa.schema(
 )
 SCHEMA = Schema(tuple(Column(name, KINDS[name]) for name in NAMES))
 ONE_ROW = tasks_of([tr.mean("x", between=(-2, 10))], Person("person", 1, 1, 1), SCHEMA)
-VECTORS = (*PLAIN, *with_tallies(ONE_ROW, Decimal("0.1"))[0].tallies)
+VECTORS = (*PLAIN, *with_tallies(ONE_ROW, Decimal("0.1"), SCHEMA)[0].tallies)
 """Those of the kinds, and the counts of rows and of values beyond each end."""
 MEASURES = tuple(vector.measure for vector in VECTORS)
 HOSTILE_KEYS = ("a", "A", "á", "a\u0301", " a", "", None, "a\x00", 'a"b', "a,b", "ﬁ", "null", "NaN", "1", "a" * 300)

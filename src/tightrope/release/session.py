@@ -190,7 +190,7 @@ class Session(Sealed):
         asked = tasks_of(questions, self._person, self.schema, None if where is None else unwrapped(where))
         sums = related(asked, self.schema)
         arranged = arrangements(asked, {name for one in sums.joined for name in one.answers})
-        ways = tuple(with_tallies(way, sliver(costs)) for way in arranged)
+        ways = tuple(with_tallies(way, sliver(costs), self.schema) for way in arranged)
         for request in (task.request for way in ways for task in way):
             refuse_large(request, self.schema)
         tasks = ways[0]

@@ -170,3 +170,16 @@ def test_what_was_moved_is_said_of_the_answers_that_read_the_column_so():
     about = {name: said for task in plan.draft.tasks for name, said in task.about.items()}
     pairs = {said for name, said in about.items() if name.startswith(("below", "above", "missing"))}
     assert pairs == {("mean_x",), ("share_odd",)}
+
+
+@pytest.mark.parametrize("column", ["odd", "x > 60"])
+def test_truth_values_that_are_added_up_have_ends_as_numbers_do(column: str) -> None:
+    """Such a plan was made, and refused when it was released: no order was known of truth values and numbers."""
+    plan = planned(None, questions=(tr.sum(column, between=(0.25, 1)),))
+    plan.release()
+    odd = people()["x"].to_numpy(zero_copy_only=False) > 60 if column == "odd" else None
+    counts = {name.split()[-2]: count for name, count in exact(plan, people()).items()}
+    missing = people()["x"].null_count if odd is None else 0
+    known = people().to_pandas()["odd" if odd is not None else "x"]
+    below = int((~known).sum()) if odd is not None else int((known <= 60).sum())
+    assert (counts["below"], counts["above"], counts["missing"]) == (below, 0, missing)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,11 @@ import tightrope as tr
 from tests.engines.every_engine import ENGINES
 from tightrope.engines import Measure, PersonBounds, Request
 from tightrope.errors import BudgetRefused, InputError, PlanError, SchemaError
-from tightrope.release.costs.suggested import covering
+from tightrope.release.costs.rows_of_person import rows_question
+from tightrope.release.costs.suggested import bounds_question, covering, edges
+
+RANGES = int(os.environ.get("TIGHTROPE_SUGGESTED", "1"))
+"""Ranges that are suggested of each table and share; in CI few."""
 
 
 def session(values: np.ndarray) -> tr.Session:
@@ -44,6 +51,94 @@ def test_outliers_are_left_outside():
     counts = [0, 5, 0, 990, 0, 5]
     assert covering([0, 1, 2, 5, 10, 20], counts) == (5, 10)
     assert covering([0, 1], [3, 4]) == (0, 1)
+
+
+DRAW = np.random.default_rng(3)
+SPREAD = {
+    "a heap and a long tail": np.concatenate([np.full(3_000, 150.0), 10 ** DRAW.uniform(2, 8, 1_500)]),
+    "lognormal": np.exp(DRAW.normal(8, 2, 5_000)),
+    "nearly everywhere": 10 ** DRAW.uniform(-3, 8, 3_000),
+    "Pareto": DRAW.pareto(0.6, 5_000) + 1,
+    "both sides": DRAW.standard_cauchy(4_000) * 100,
+}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_what_may_lie_beyond_is_said_rightly(name: str):
+    """It was "about 1 %", where noise hid a third of the values: what noise hides counted as nothing."""
+    values, wrong, found = SPREAD[name], 0, 0
+    for share in ("0.01", "0.025", "0.1"):
+        for _ in range(RANGES):
+            suggested = session(values).suggest_bounds("x", share=share)
+            if suggested.between is not None:
+                said = [float(part) / 100 for part in re.findall(r"at most ([\d.]+)%", suggested.warning)]
+                below, above = (values < suggested.between[0]).mean(), (values >= suggested.between[1]).mean()
+                wrong, found = wrong + (below > said[0] or above > said[1]), found + 1
+    assert found >= RANGES
+    assert wrong <= max(1, found / 20)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [], [None] * 9, [math.nan] * 50, [math.inf, -math.inf] * 50, [5e-324, -5e-324, -0.0, 0.0] * 25,
+        [1.7976931348623157e308, -1.7976931348623157e308] * 50, [5e9, -5e9, 4.999e9] * 40, [0.001] * 99, [7.0] * 100,
+    ],
+)  # fmt: skip
+def test_no_value_stops_a_suggestion(values, more=(math.nan, math.inf, -math.inf, 1e308, -5e-324, None)):
+    """Whatever one person brings: a range, or none, is said, charged once, and made of the noisy counts alone."""
+    table = pa.table({"x": pa.array([*values, *more], pa.float64()), "p": ["a"] * len(values) + ["b"] * len(more)})
+    opened = tr.Session(table, person="p", rows_per_person=2, budget=tr.Budget(epsilon=2, delta=1e-8))
+    found = opened.suggest_bounds("x", share="0.1")
+    assert opened.spent["share"] == "0.1"
+    counts = [int(row["value"]) for row in found.answers[0].rows]
+    assert len(counts) == len(edges()) + 1
+    assert found.warning
+
+
+def ways(rows: int) -> list[tuple[int, ...]]:
+    """How a person's rows may fall into parts."""
+    smaller = [(first, *rest) for first in range(1, rows + 1) for rest in ways(rows - first)] if rows else []
+    return [(), *(way for way in smaller if list(way) == sorted(way))]
+
+
+def exact_loss(chances: np.ndarray, way: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, float]:
+    """Losses and their masses where parts of an axis move by so many rows each, rounded down; and the mass of ∞."""
+    losses, masses, infinite = np.zeros(1), np.ones(1), 0.0
+    for rows in way:
+        there = np.concatenate([np.zeros(rows), chances])[: len(chances)]
+        both = there > 0
+        every = np.add.outer(losses, np.log(chances[both] / there[both])).ravel()
+        losses, place = np.unique(np.floor(every * 1e9 - 1e-3) / 1e9, return_inverse=True)
+        masses = np.bincount(place, weights=np.multiply.outer(masses, chances[both]).ravel())
+        infinite = 1 - (1 - infinite) * (1 - float(chances[~both].sum()))
+    return losses, masses, infinite
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["bounds", "rows"])
+def test_what_is_charged_is_what_the_exact_law_gives_away(rows: int, kind: str):
+    """From the probabilities of the integers that run, for every way in which a person's rows fall into parts."""
+    table = pa.table({"p": ["a", "b"], "x": [1.0, 2.0]})
+    for epsilon, delta in ((1, 1e-6), (8, 1e-10), (1, 0)):
+        opened = tr.Session(table, person="p", rows_per_person=rows, budget=tr.Budget(epsilon=epsilon, delta=delta))
+        question = bounds_question("x", None, opened.schema) if kind == "bounds" else rows_question(None)
+        plan = opened.plan([question], share="0.5")
+        ((noise,),) = plan.noises()
+        beyond = noise.tails.beyond(np.arange(2_000.0))
+        half = np.concatenate([[1 - 2 * beyond[0]], beyond[:-1] - beyond[1:]])
+        half = half[half > 1e-25]
+        chances, reached = np.concatenate([half[:0:-1], half]), 0.0
+        for way in ways(rows if kind == "bounds" else 1)[1:]:
+            losses, masses, infinite = exact_loss(chances, way)
+            for part in (0, 0.1, 0.3, 0.5, 0.7, 1.0):
+                least = part * epsilon / 2
+                above = losses > least
+                exact = infinite + float(masses[above] @ -np.expm1(least - losses[above]))
+                certified = plan.draft.loss.delta(least)
+                assert exact <= certified * (1 + 1e-6) + 1e-12
+                reached = max(reached, exact / certified) if certified > 0 else reached
+        assert reached > 0.999
 
 
 def visits(each: dict[int, int]) -> pa.Table:

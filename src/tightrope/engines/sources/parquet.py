@@ -32,7 +32,8 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     paths = [part.path for part in parts]
     stamped = Stamped.now(path, *paths)
     _refuse_others(path, paths)
-    kept, added = _schema(path, parts), parts[0].names
+    kept, alike = _schema(path, parts)
+    added = parts[0].names
     check_names([*kept.names, *added])
     check_types(types, added, [*kept.names, *added])
     kinds = {name: types.get(name, "text") for name in added}
@@ -41,7 +42,7 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
 
     def stream(names: Sequence[str]) -> Rows:
         schema = arrow.schema([whole.field(name) for name in names])
-        from_files = tuple(paths) if set(names) <= set(kept.names) else ()
+        from_files = tuple(paths) if alike and set(names) <= set(kept.names) else ()
         return Rows(schema, lambda: stamped.unchanged(_batches(parts, kept, schema, kinds)), from_files, stamped.check)
 
     return streamed("parquet", whole, stream, stamped.check)
@@ -61,17 +62,39 @@ def _beginning(path: Path) -> bytes:
         return guarded("read the Parquet file", lambda: file.read(len(MARKS[0])))
 
 
-def _schema(asked: Path, parts: Sequence[Part]) -> Any:
-    """The schema that all files have."""
-    read = load("pyarrow.parquet").read_schema
+def _schema(asked: Path, parts: Sequence[Part]) -> tuple[Any, bool]:
+    """Return the schema of all files together, and whether each file has just that one.
+
+    A column in which all values of a file are missing has the type that the other files give it: writers that look for
+    the type of a column in its values find none there, and one person may be alone in a file.
+    """
+    arrow, read = load("pyarrow"), load("pyarrow.parquet").read_schema
     schemas = [guarded("read the schema of the Parquet file", partial(read, part.path)) for part in parts]
+    merged = schemas[0].remove_metadata()
+    for schema in schemas[1:]:
+        if schema.names == merged.names and not schema.equals(merged, check_metadata=False):
+            pairs = zip(merged, schema, strict=True)
+            merged = arrow.schema([other if arrow.types.is_null(one.type) else one for one, other in pairs])
     for place, schema in enumerate(schemas):
-        if not schema.equals(schemas[0], check_metadata=False):
+        if not _fits(schema, merged):
             expected = f"parts with the same columns of the same types, but {numbered(0, place, of=len(parts))} differ"
             raise SchemaError(
                 "source", str(asked), expected, "write them alike (parts are in the order of their paths)"
             )
-    return schemas[0].remove_metadata()
+    merged = merged.remove_metadata()
+    return merged, all(schema.equals(merged, check_metadata=False) for schema in schemas)
+
+
+def _fits(schema: Any, merged: Any) -> bool:
+    """Whether a file has the columns of all together, each of their type or of none."""
+    is_null = load("pyarrow").types.is_null
+    return schema.equals(merged, check_metadata=False) or (
+        schema.names == merged.names
+        and all(
+            one.equals(other, check_metadata=False) or is_null(one.type)
+            for one, other in zip(schema, merged, strict=True)
+        )
+    )
 
 
 def _batches(parts: Sequence[Part], kept: Any, schema: Any, kinds: Mapping[str, str]) -> Iterator[Any]:
@@ -95,7 +118,13 @@ def _completed(batch: Any, schema: Any, values: Mapping[str, Any]) -> Any:
     columns = [
         arrow.repeat(arrow.scalar(values[field.name], field.type), len(batch))
         if field.name in values
-        else batch.column(field.name)
+        else _typed(batch.column(field.name), field.type)
         for field in schema
     ]
     return arrow.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _typed(column: Any, kind: Any) -> Any:
+    """A column of a file; one without a type, in which all is missing, in the type that other files give it."""
+    arrow = load("pyarrow")
+    return arrow.nulls(len(column), kind) if arrow.types.is_null(column.type) else column

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
 
 from tightrope.certificates.printable import printable
 from tightrope.engines.expressions.facts import NUMBERS
 from tightrope.engines.expressions.terms import facts_of, term_of
 from tightrope.engines.schema import Schema
 from tightrope.errors import SchemaError
+from tightrope.numerics.arrays import Floats
 from tightrope.release.questions.asked import Given
 from tightrope.release.questions.histogram import Histogram, histogram
 from tightrope.release.questions.of_column import column_term
@@ -21,15 +25,23 @@ if TYPE_CHECKING:
 
 DECADES = range(-3, 10)
 TAIL_SHARE = 0.01
-"""About so much of all values may lie beyond each end of a suggested range."""
+"""About so much of what is seen may lie beyond each end of a suggested range; how much may lie there unseen is said."""
+MOST_STEPS = 50_000
+WRONG = 0.05
+"""How often the shares that are said may be wrong."""
 WARNING = (
     "read from the data, at a price: it was charged, and is as private as any answer. It is rough: its ends are 1, 2 "
-    "or 5 times a power of ten, and about {tail:.0%} of the values may lie beyond each{beyond}. Write it down and keep "
-    "it: a range that is suggested anew for each release costs anew. What is publicly known is better and costs nothing"
+    "or 5 times a power of ten; at most {low:.1%} of the values lie below it, and at most {high:.1%} above it (19 "
+    "times in 20{more}){beyond}. Write it down and keep it: a range that is suggested anew for each release costs "
+    "anew. What is publicly known is better and costs nothing"
 )
-BELOW = "; besides, about {share:.0%} of the rows have a value below {end:g} or none"
+MORE = "; a larger share of the budget narrows that down"
+BELOW = "; besides, at most {share:.1%} of the rows have a value below {end:g} or none"
 NOTHING_ELSE = "nothing but values below {end:g}, or missing ones, could be told from an empty part of the axis"
-ABOVE = "about {share:.0%} of the values are {end:g} or more, and where they end is not looked for: use a larger unit"
+ABOVE = (
+    "at least {share:.1%} of the values (19 times in 20) are {end:g} or more, and where they end is not looked for: "
+    "use a larger unit"
+)
 SHARE_TOO_SMALL = "the share was too small for so few rows: no part of the axis could be told from an empty one"
 
 
@@ -66,20 +78,85 @@ def suggested_bounds(question: Histogram, answers: Answers, noise: Noise) -> Sug
     (answer,) = answers
     counts = [int(row["value"]) for row in answer.rows]
     reach = noise.half_width(1 - TAIL_SHARE / len(counts))
-    return SuggestedBounds(str(question.column), *_read([count if count > reach else 0 for count in counts]), answers)
+    return SuggestedBounds(str(question.column), *_read(counts, reach, NoiseSums.of(noise)), answers)
 
 
-def _read(counts: Sequence[int]) -> tuple[tuple[float, float] | None, str]:
-    """The range and what is said of it. The first part, with what is missing, and the last one have no end."""
+@dataclass(frozen=True, slots=True)
+class NoiseSums:
+    """How far sums of independent noise of one law reach: Chernoff's bound, from its log moments.
+
+    ``slopes``: θ > 0. ``logs``: log E exp(θX).
+    """
+
+    slopes: Floats
+    logs: Floats
+
+    @classmethod
+    def of(cls, noise: Noise) -> Self:
+        """Those of the integers that run; the law is symmetric. Long laws are looked at in steps, from above."""
+        tails, deviation = noise.tails, math.sqrt(noise.mechanism.mean_squared_error)
+        slopes = np.geomspace(1e-3, 10.0, 60) / max(deviation, 1e-3)
+        last = math.ceil(tails.factor * (len(tails.table) + 1))
+        step = max(1, math.ceil(last / MOST_STEPS))
+        x = np.arange(0, last, step, dtype=np.float64)
+        beyond = 2 * tails.beyond(x)
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments = [1 + float(np.sum(beyond * (np.cosh(s * (x + step)) - np.cosh(s * x)))) for s in slopes]
+        known = np.isfinite(moments)
+        return cls(slopes[known], np.log(np.array(moments)[known]))
+
+    def exceeded(self, terms: int, chance: float) -> float:
+        """Return what a sum of so many exceeds with at most this chance; it falls below the opposite as rarely."""
+        return float(np.min((terms * self.logs - math.log(chance)) / self.slopes)) if terms else 0.0
+
+    def shares(self, part: Sequence[int], rest: Sequence[int]) -> tuple[float, float]:
+        """The least and the largest share of a part in all that is counted, from noisy counts of both.
+
+        It holds for every way to divide an axis in two at once, so for one that was chosen by these counts.
+        """
+        chance = WRONG / (8 * (len(part) + len(rest)))
+        ends = [
+            (max(0.0, sum(own) - reach), max(0.0, sum(own) + reach))
+            for own in (part, rest)
+            for reach in [self.exceeded(len(own), chance)]
+        ]
+        (least, most), (others_least, others_most) = ends
+        return (
+            least / (least + others_most) if least > 0 else 0.0,
+            most / (most + others_least) if most > 0 else 0.0,
+        )
+
+
+def _read(counts: Sequence[int], reach: float, noise: NoiseSums) -> tuple[tuple[float, float] | None, str]:
+    """The range and what is said of it. The first part, with what is missing, and the last one have no end.
+
+    A part counts towards the range where noise alone would not reach so far; what is said of shares counts all parts.
+    """
     ends, (below, *inside) = edges(), counts
-    total = sum(inside)
+    seen = [count if count > reach else 0 for count in inside]
+    total = sum(seen)
     if not total:
-        return None, NOTHING_ELSE.format(end=ends[0]) if below else SHARE_TOO_SMALL
-    if inside[-1] > TAIL_SHARE * total:
-        return None, ABOVE.format(share=inside[-1] / total, end=ends[-1])
-    share = below / (below + total)
+        return None, NOTHING_ELSE.format(end=ends[0]) if below > reach else SHARE_TOO_SMALL
+    if seen[-1] > TAIL_SHARE * total:
+        return None, ABOVE.format(share=noise.shares(inside[-1:], inside[:-1])[0], end=ends[-1])
+    low, high = _places(seen)
+    outside = [noise.shares(part, rest)[1] for part, rest in _divided(inside, (low, high))]
+    share = noise.shares([below], inside)[1] if below > reach else 0.0
     beyond = BELOW.format(share=share, end=ends[0]) if share > TAIL_SHARE else ""
-    return covering(ends, inside), WARNING.format(tail=TAIL_SHARE, beyond=beyond)
+    more = MORE if max(outside) > 2 * TAIL_SHARE else ""
+    said = WARNING.format(low=_upwards(outside[0]), high=_upwards(outside[1]), more=more, beyond=beyond)
+    return (ends[low], ends[high]), said
+
+
+def _divided(counts: Sequence[int], places: tuple[int, int]) -> tuple[tuple[Sequence[int], Sequence[int]], ...]:
+    """What lies below and above a range, each beside all the rest."""
+    low, high = places
+    return (counts[:low], counts[low:]), (counts[high:], counts[:high])
+
+
+def _upwards(share: float) -> float:
+    """A share as it is shown: a tenth of a percent, upwards."""
+    return min(1.0, math.ceil(share * 1000) / 1000)
 
 
 def covering(ends: Sequence[float], counts: Sequence[int]) -> tuple[float, float] | None:
@@ -88,11 +165,16 @@ def covering(ends: Sequence[float], counts: Sequence[int]) -> tuple[float, float
     >>> covering([0, 1, 2, 5], [0, 1, 989, 10]), covering([0, 1], [0, 0])
     ((2, 5), None)
     """
-    total = sum(counts)
-    if not total:
+    if not sum(counts):
         return None
-    low, high = _first(counts, TAIL_SHARE * total), len(counts) - _first(counts[::-1], TAIL_SHARE * total)
+    low, high = _places(counts)
     return ends[low], ends[min(high, len(ends) - 1)]
+
+
+def _places(counts: Sequence[int]) -> tuple[int, int]:
+    """Where that range begins and ends."""
+    allowed = TAIL_SHARE * sum(counts)
+    return _first(counts, allowed), len(counts) - _first(counts[::-1], allowed)
 
 
 def _first(counts: Sequence[int], allowed: float) -> int:

@@ -14,11 +14,12 @@ from tightrope.certificates.budget import Number, decimal
 from tightrope.certificates.printable import printable
 from tightrope.design.allocation.units import Spend, Unit
 from tightrope.engines.expressions.choices import Case
-from tightrope.engines.expressions.conditions import Compare, Missing
+from tightrope.engines.expressions.conditions import Compare, Missing, Not
 from tightrope.engines.expressions.leaves import Column, literal
 from tightrope.engines.expressions.terms import Term
 from tightrope.engines.expressions.tree import Tree
 from tightrope.engines.request import Measure, PersonBounds
+from tightrope.engines.schema import Schema
 from tightrope.errors import InputError, PlanError
 from tightrope.release.questions.tasks import Task
 from tightrope.release.questions.vector import Vector
@@ -44,7 +45,7 @@ class Tally:
     limits: Range
 
 
-def with_tallies(tasks: Sequence[Task], part: Decimal) -> tuple[Task, ...]:
+def with_tallies(tasks: Sequence[Task], part: Decimal, schema: Schema) -> tuple[Task, ...]:
     """The tasks with tallies that take at most this part of the budget, by the loss of a person's rows.
 
     A tally is one integer over all groups. A person adds to it at most the rows that the engine keeps of them:
@@ -55,7 +56,7 @@ def with_tallies(tasks: Sequence[Task], part: Decimal) -> tuple[Task, ...]:
         return tuple(tasks)
     spent = sum(_weight(unit) for task in tasks for unit in task.units)
     every = [*tasks, *{rows_of(found): found for found in map(every_row, bounded(tasks))}.values()]
-    return _sized(_each_once(every), spent * float(part / (1 - part)))
+    return _sized(_each_once(every, schema), spent * float(part / (1 - part)))
 
 
 def bounded(tasks: Sequence[Task]) -> list[Task]:
@@ -86,7 +87,7 @@ def _of_column(term: Term, limits: Range, task: Task) -> tuple[Tally, ...]:
     return (*ends, *(() if task.cells is not None else (Tally("missing", term, limits),)))
 
 
-def _each_once(tasks: Sequence[Task]) -> list[Task]:
+def _each_once(tasks: Sequence[Task], schema: Schema) -> list[Task]:
     """Every tally in the first task that has it, about the questions of all that have it."""
     about: dict[object, list[str]] = {}
     for task in tasks:
@@ -95,7 +96,7 @@ def _each_once(tasks: Sequence[Task]) -> list[Task]:
     left, found = dict(about), []
     for task in tasks:
         own = [(tally, left.pop(place)) for tally in tallies_of(task) if (place := place_of(tally, task)) in left]
-        vectors = tuple(_vector(tally, task.bounds.rows) for tally, _ in own)
+        vectors = tuple(_vector(tally, task.bounds.rows, _counted(tally, schema)) for tally, _ in own)
         names = {vector.name: tuple(said) for vector, (_, said) in zip(vectors, own, strict=True)}
         found.append(replace(task, tallies=(*task.tallies, *vectors), about={**task.about, **names}))
     return found
@@ -138,7 +139,7 @@ def every_row(task: Task) -> Task:
     listed = task.keys is not None and bool(task.by)
     by, keys, cells = (task.by, task.keys, task.cells) if listed else ((), ((),), None)
     bounds = PersonBounds(task.bounds.person, most, most, most if listed else 1)
-    vector = _vector(Tally("all", None, None), most)
+    vector = _vector(Tally("all", None, None), most, None)
     about = {vector.name: tuple(question.name for question in task.questions)}
     return Task(MappingProxyType({}), by, keys, bounds, task.where, cells, None, tallies=(vector,), about=about)
 
@@ -148,13 +149,13 @@ def rows_of(task: Task) -> object:
     return task.by, task.keys, task.where, task.bounds
 
 
-def _vector(tally: Tally, rows: int) -> Vector:
+def _vector(tally: Tally, rows: int, counted: Tree | None) -> Vector:
     """The count; those of one column share the noise of one where a person has one row, which is in one of them."""
     column = "" if tally.column is None else f" of {printable(str(tally.column))}"
     spend = Spend(f"rows, {tally.what}{column}, over all groups", NOISE_SIZES[-1], True)
     alone = tally.column is None or rows > 1
     label = name_of(tally) if alone else f"values {_of(tally)}"
-    return Vector(Measure(name_of(tally), _counted(tally), None), spend, rows, exclusive=label, whole=True)
+    return Vector(Measure(name_of(tally), counted, None), spend, rows, exclusive=label, whole=True)
 
 
 def name_of(tally: Tally) -> str:
@@ -167,13 +168,18 @@ def _of(tally: Tally) -> str:
     return hashlib.sha256(repr((tally.column, tally.limits)).encode()).hexdigest()[:32]
 
 
-def _counted(tally: Tally) -> Tree | None:
-    """An expression that has a value in the rows that are counted, and none in others."""
+def _counted(tally: Tally, schema: Schema) -> Tree | None:
+    """Return an expression that has a value in the rows that are counted, and none in others.
+
+    Truth values are compared as the numbers 0 and 1 that they add to a sum.
+    """
     if tally.column is None:
         return None
     own = tally.column if isinstance(tally.column, Tree) else Column(tally.column)
     if tally.what == "missing" or tally.limits is None:
         return Case((Missing(own),), (literal(1), None))
+    if own.facts(schema).kind == "boolean":
+        own = Case((own, Not(own)), (literal(1), literal(0), None))
     sign, end = ("<", tally.limits[0]) if tally.what == "below" else (">", tally.limits[1])
     return Case((Compare(sign, own, literal(float(end))),), (literal(1), None))
 

@@ -1,0 +1,412 @@
+"""Random plans over random tables in partitioned folders and in Spark: neighbors differ by what the units declare.
+
+What a release counts before noise, for each unit of privacy: a person's rows must fall into its groups in a way that
+the unit's contribution allows, and move each vector by at most its sensitivity a row. Tables are compared with one
+person fewer, for everybody in them, and with a hostile person more, who may bring folders and files of their own.
+``TIGHTROPE_FOLDERS=400`` and ``TIGHTROPE_SPARK_TABLES=60`` try more tables than CI does.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tightrope as tr
+from tests.engines.every_engine import spark
+from tightrope.design.allocation.contributions import Contribution
+from tightrope.engines import Table, attached, lookup, open_source
+from tightrope.engines.request import Grouped
+from tightrope.engines.snapshot import bounding
+from tightrope.errors import InputError, TightropeError
+from tightrope.mechanisms.choices.quantile import cell_distances, width_distances
+from tightrope.release.costs.rows_of_person import rows_question
+from tightrope.release.costs.suggested import bounds_question
+from tightrope.release.costs.tallies import with_tallies
+from tightrope.release.questions.tasks import Person, Task, tasks_of
+from tightrope.release.questions.vector import Vector
+
+pytestmark = pytest.mark.slow
+FOLDERS = int(os.environ.get("TIGHTROPE_FOLDERS", "4"))
+SPARK_TABLES = int(os.environ.get("TIGHTROPE_SPARK_TABLES", "1"))
+ARROW = pa.schema(
+    [
+        ("person", "string"),
+        ("key", "string"),
+        ("city", "string"),
+        ("number", "int64"),
+        ("flag", "bool"),
+        ("day", "date32"),
+        ("x", "float64"),
+        ("y", "float64"),
+    ]
+)
+KEYS = (
+    "a",
+    "b",
+    "A",
+    "\u00e1",
+    "a\u0301",
+    " a",
+    "",
+    None,
+    'a"b',
+    "a=b",
+    "a/b",
+    "%2F",
+    "+",
+    "NULL",
+    "_a",
+    ".a",
+    "a\n",
+    "1",
+)
+NUMBERS = (None, 0, 1, 2, -1, 2**53, 2**53 + 1, -(2**63), 2**63 - 1)
+DAYS = (None, dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2024, 2, 29), dt.date(2024, 3, 1))
+VALUES = (
+    None,
+    math.nan,
+    -math.nan,
+    math.inf,
+    -math.inf,
+    1e308,
+    -1e308,
+    5e-324,
+    -5e-324,
+    -0.0,
+    0.0,
+    0.25,
+    -2.0,
+    10.0,
+    1e6,
+)
+PUBLIC = pa.table({"named": ["b", "A", " a", "", None, "a=b"], "region": ["r1", None, "r2", "r1", "r3", "r2"]})
+FOLDED = ((), ("key",), ("person",), ("key", "flag"), ("number",), ("day", "key"))
+"""The columns that only the names of folders hold."""
+DECLARED = {"number": "integer", "day": "date", "flag": "boolean"}
+Row = tuple[Any, ...]
+Opened = Callable[[Sequence[Row], Path], Table]
+
+
+def pick(draw: np.random.Generator, some: Sequence[Any]) -> Any:
+    return some[int(draw.integers(len(some)))]
+
+
+def rows_of(draw: np.random.Generator, person: str | None, hostile: bool) -> list[Row]:
+    keys = KEYS if hostile else ("a", "b", None)
+    found = [
+        (
+            person,
+            pick(draw, keys),
+            pick(draw, ("o", "p", "q")),
+            pick(draw, NUMBERS if hostile else (0, 1, 2)),
+            pick(draw, (True, False, None)),
+            pick(draw, DAYS if hostile else DAYS[3:]),
+            *(pick(draw, VALUES) if hostile else float(draw.normal(4, 4)) for _ in "xy"),
+        )
+        for _ in range(int(draw.integers(1, 30 if hostile else 5)))
+    ]
+    return [*found, *found[:2]] if hostile else found  # equal rows, too
+
+
+BY = (None, "key", "city", "flag", "number", "month(day)", "x > 3", "cut(x, [0, 5])", "lower(key)", "prefix(key, 1)",
+      "region", "case(x < 4, 'low', flag, 'set', None)", "cell(x, -2, 10, 5)")  # fmt: skip
+LISTED = {
+    "key": ["a", "A", None, "\u00e1", ""],
+    "city": ["o", "p"],
+    "number": [0, 1, 2**53, None],
+    "flag": [True, None],
+}
+WHERE = (None, None, "x > 2", "x * y < 10", "key in ['a', 'b']", "number / x > 1", "flag or x is None",
+         "days(day) > 0", "abs(number) + 1 > 2", "region == 'r1'")  # fmt: skip
+VALUE = ("x", "number", "x / y", "x * 1000", "abs(x) + y", "min(x, number)", "case(flag, x, y)", "flag")
+RANGE = {"between": (-2, 10), "of": (0, 3)}
+
+
+def question(draw: np.random.Generator, place: int) -> list[tr.Question]:
+    said: dict[str, Any] = {"name": f"q{place}", "where": pick(draw, WHERE)}
+    one, other = pick(draw, VALUE), pick(draw, ("y", "number", "y / 2"))
+    kind = pick(draw, tuple(ASKED))
+    names = {name for name in (pick(draw, BY), pick(draw, (None, None, *BY))) if name is not None}
+    if names and kind not in ("suggested bounds", "rows of a person"):
+        said["by"] = sorted(names)
+        listed = {name: LISTED[name] for name in names if name in LISTED}
+        if listed and (draw.random() < 0.4 or kind in ("median", "quantile", "quantiles")):
+            said["keys"] = listed
+    for bound in ("rows_per_group", "groups_per_person"):
+        if draw.random() < 0.15:
+            said[bound] = int(draw.integers(1, 4))
+    found = ASKED[kind](one, other, said)
+    return list(found) if isinstance(found, list) else [found]
+
+
+def several(one: str, _: str, said: dict[str, Any]) -> list[tr.Question]:
+    return tr.quantiles(one, [0.2, 0.5, 0.8], between=(-2, 10), **{**said, "name": None})
+
+
+def beside(_: str, __: str, said: dict[str, Any]) -> list[tr.Question]:
+    return [tr.count(**said), tr.other(**{**said, "name": said["name"] + " other"})]
+
+
+ASKED: dict[str, Callable[[str, str, dict[str, Any]], Any]] = {
+    "count": lambda _, __, said: tr.count(**said),
+    "count_distinct": lambda _, __, said: tr.count_distinct(**said),
+    "different values": lambda one, _, said: tr.count_distinct(one, **said),
+    "different keys": lambda _, __, said: tr.count_distinct("key", **said),
+    "sum": lambda one, _, said: tr.sum(one, between=(-2, 10), **said),
+    "fine sum": lambda one, _, said: tr.sum(one, between=(-0.1, 0.3), **said),
+    "sums": lambda one, other, said: [
+        tr.sum(one, between=(-2, 10), **said), tr.sum(other, between=(0, 3), **{**said, "name": said["name"] + " 2"})
+    ],
+    "mean": lambda one, _, said: tr.mean(one, between=(-2, 10), **said),
+    "share": lambda one, _, said: tr.share(f"{one} > 3" if one != "flag" else one, **said),
+    "ratio": lambda one, other, said: tr.ratio(one, other, **RANGE, **said),
+    "variance": lambda one, _, said: tr.variance(one, between=(-2, 10), **said),
+    "standard_deviation": lambda one, _, said: tr.standard_deviation(one, between=(-2, 10), **said),
+    "covariance": lambda one, other, said: tr.covariance(one, other, **RANGE, **said),
+    "correlation": lambda one, other, said: tr.correlation(one, other, **RANGE, **said),
+    "regression": lambda one, other, said: tr.regression(one, on=other, **RANGE, **said),
+    "histogram": lambda one, _, said: tr.histogram(one, between=(-2, 10), width=2, **said),
+    "median": lambda one, _, said: tr.median(one, between=(-2, 10), **said),
+    "quantile": lambda one, _, said: tr.quantile(one, 0.9, between=(-2, 10), **said),
+    "quantiles": several,
+    "top": lambda _, __, said: tr.top(2, **said),
+    "other": beside,
+    "suggested bounds": lambda one, _, said: bounds_question(one, said["where"], SCHEMA),
+    "rows of a person": lambda _, __, said: rows_question(said["where"]),
+}  # fmt: skip
+
+
+def arrow(rows: Sequence[Row], names: Sequence[str] = ARROW.names) -> pa.Table:
+    places = [ARROW.names.index(name) for name in names]
+    return pa.table(
+        [pa.array([row[place] for row in rows], ARROW.field(place).type) for place in places],
+        schema=pa.schema([ARROW.field(place) for place in places]),
+    )
+
+
+SCHEMA = attached(open_source(arrow([])), lookup(PUBLIC, on={"key": "named"})).schema
+
+
+def folder_name(name: str, value: object) -> str:
+    if value is None:
+        return f"{name}=__HIVE_DEFAULT_PARTITION__"
+    text = value.isoformat() if isinstance(value, dt.date) else str(value)
+    return f"{name}={quote(text.lower() if isinstance(value, bool) else text, safe='')}"
+
+
+def write_folders(rows: Sequence[Row], root: Path, columns: Sequence[str], alone: bool) -> None:
+    """Each person's rows in files of their own, or each folder's rows in one file."""
+    kept = [name for name in ARROW.names if name not in columns]
+    parts: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        place = tuple(folder_name(name, row[ARROW.names.index(name)]) for name in columns)
+        parts.setdefault((*place, str(row[0]) if alone else ""), []).append(row)
+    for number, (place, own) in enumerate(parts.items()):
+        folder = root.joinpath(*place[:-1])
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(arrow(own, kept), folder / f"part-{number}.parquet", row_group_size=7)
+
+
+def of_folders(columns: Sequence[str], alone: bool) -> Opened:
+    def opened(rows: Sequence[Row], root: Path) -> Table:
+        write_folders(rows, root, columns, alone)
+        return open_source(root, types={name: DECLARED[name] for name in columns if name in DECLARED})
+
+    return opened
+
+
+def of_spark(columns: Sequence[str], alone: bool) -> Opened:
+    """Spark reads the folders, in the schema that is said: the one that it would find is that of the folders' names."""
+    types = {"string": "string", "int64": "bigint", "bool": "boolean", "date32[day]": "date", "double": "double"}
+    schema = ", ".join(f"{field.name} {types[str(field.type)]}" for field in ARROW)
+
+    def opened(rows: Sequence[Row], root: Path) -> Table:
+        """Spark writes an empty text as a missing one, and fails to read a folder that is called otherwise."""
+        place = ARROW.names.index("key")
+        known = [(*row[:place], row[place] or None, *row[place + 1 :]) if "key" in columns else row for row in rows]
+        write_folders(known, root, columns, alone)
+        return open_source(spark().read.schema(schema).parquet(str(root)))
+
+    return opened
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a release counts, and all that could be seen besides: the schema, an error, warnings."""
+
+    schema: Any
+    exact: tuple[Grouped, ...] | None
+    error: str
+    warned: tuple[str, ...]
+
+
+def counted(open_one: Opened, rows: Sequence[Row], root: Path, tasks: Sequence[Task]) -> Counted:
+    root.mkdir()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            table = attached(open_one(rows, root), lookup(PUBLIC, on={"key": "named"}))
+            requests = [task.request for task in tasks]
+            with table.snapshot(requests) as snapshot:
+                exact, error = tuple(snapshot.collect(request) for request in requests), ""
+        except TightropeError as failure:
+            return Counted(None, None, f"{type(failure).__name__}: {failure}".replace(str(root), "ROOT"), ())
+    return Counted(table.schema, exact, error, tuple(str(one.message) for one in warned))
+
+
+def most_rows(change: int, vector: Vector) -> int:
+    return -(-abs(change) // vector.sensitivity)
+
+
+def allowed(used: Sequence[int], bounds: Contribution) -> bool:
+    """Whether so many rows in each group are among what the contribution allows."""
+    return (
+        max(used, default=0) <= bounds.rows_per_group
+        and sum(used) <= bounds.rows
+        and sum(map(bool, used)) <= bounds.groups
+    )
+
+
+def values(one: Grouped, name: str) -> dict[tuple[object, ...], int]:
+    return dict(zip(one.keys, one.values[name], strict=True))
+
+
+def check_unit(task: Task, own: Sequence[Vector], one: Grouped, other: Grouped) -> int:
+    """How many integers moved; raises where they move beyond what is declared."""
+    keys = list(dict.fromkeys([*one.keys, *other.keys]))
+    moves = {}
+    for vector in own:
+        here, there = values(one, vector.name), values(other, vector.name)
+        moves[vector] = [here.get(key, 0) - there.get(key, 0) for key in keys]
+    bounds = task.shifted(own)
+    if own[0].whole:
+        used = [most_rows(sum(map(abs, moves[vector])), vector) for vector in own]
+    elif own[0].choice is not None:
+        return check_choices(task, own, one, other)
+    elif own[0].exclusive is not None:
+        used = [most_rows(change, vector) for vector in own for change in moves[vector]]
+    else:
+        used = [max(most_rows(moves[vector][place], vector) for vector in own) for place in range(len(keys))]
+    assert allowed(used, bounds), f"{[v.name for v in own]}: rows {used} beyond {bounds}"
+    return sum(map(bool, used))
+
+
+def check_choices(task: Task, own: Sequence[Vector], one: Grouped, other: Grouped) -> int:
+    """The distances of all that can be chosen: a row moves each by at most half of what is charged."""
+    assert task.cells is not None and one.keys == other.keys
+    (name,) = {vector.name for vector in own} if len(own) == 1 else {own[0].name}
+    both = [np.array(grouped.values[name], dtype=np.int64).reshape(-1, task.cells) for grouped in (one, other)]
+    used = []
+    for here, there in zip(*both, strict=True):
+        rows = 0
+        for vector in own:
+            choice = vector.choice
+            assert choice is not None
+            excess = [choice.excess(cells) for cells in (here, there)]
+            if choice.around is None:
+                moved = [int(np.max(np.abs(cell_distances(excess[0]) - cell_distances(excess[1]))))]
+            else:
+                moved = [
+                    int(np.max(np.abs(np.subtract(*(width_distances(e, centre, 5_000_000) for e in excess)))))
+                    for centre in range(0, task.cells, task.cells // 10)
+                ]
+            assert 2 * choice.sensitivity == vector.sensitivity
+            rows = max(rows, *(-(-move // choice.sensitivity) for move in moved))
+        used.append(rows)
+    assert allowed(used, task.shifted(own)), f"choices: rows {used} beyond {task.shifted(own)}"
+    return sum(map(bool, used))
+
+
+def check(tasks: Sequence[Task], first: Counted, second: Counted) -> int:
+    assert (first.error, first.warned) == (second.error, second.warned), f"{first.error!r} {second.error!r}"
+    assert first.schema == second.schema
+    moved = 0
+    for task, here, there in zip(tasks, first.exact or (), second.exact or (), strict=True):
+        if task.keys is not None:
+            assert here.keys == there.keys
+        else:
+            common = set(here.keys) & set(there.keys)
+            orders = [[key for key in one.keys if key in common] for one in (here, there)]
+            assert orders[0] == orders[1], "the order of groups"
+        moved += sum(check_unit(task, own, here, there) for own in task.sets)
+    return moved
+
+
+def plan_of(draw: np.random.Generator, schema: Any) -> tuple[Task, ...]:
+    bounds = sorted(int(draw.integers(1, 7)) for _ in range(3))
+    own = Person("person", bounds[2], bounds[1], bounds[1])
+    questions: list[tr.Question] = []
+    while len(questions) < 2:
+        try:
+            new = question(draw, len(questions))
+            tasks_of([*questions, *new], own, schema)
+        except InputError:
+            continue
+        questions += new
+    return with_tallies(tasks_of(questions, own, schema), Decimal(pick(draw, ("0", "0", "0.2"))), schema)
+
+
+def attack(draw: np.random.Generator, of: Callable[..., Opened], root: Path, seen: Counter[str]) -> None:
+    columns, alone = pick(draw, FOLDED), bool(draw.random() < 0.5)
+    open_one = of(columns, alone)
+    people = {f"p{number}": rows_of(draw, f"p{number}", draw.random() < 0.4) for number in range(draw.integers(2, 5))}
+    rest = rows_of(draw, None, hostile=True) if draw.random() < 0.3 else []
+    new = rows_of(draw, "new", hostile=draw.random() < 0.8)
+    root.mkdir()
+    first = root / "schema"
+    first.mkdir()
+    schema = attached(
+        open_one([row for own in people.values() for row in own], first), lookup(PUBLIC, on={"key": "named"})
+    ).schema
+    tasks = plan_of(draw, schema)
+    every = [row for own in people.values() for row in own] + rest
+    base = counted(open_one, every, root / "base", tasks)
+    assert base.exact is not None, base.error
+    others = {"added": every + new, **{f"without {p}": [row for row in every if row[0] != p] for p in list(people)[:1]}}
+    for name, rows in others.items():
+        order = draw.permutation(len(rows))
+        seen["moved"] += check(tasks, base, counted(open_one, [rows[i] for i in order], root / name, tasks))
+        seen["neighbors"] += 1
+    seen["tables"] += 1
+    seen["units"] += sum(len(task.sets) for task in tasks)
+    seen.update(question.kind for task in tasks for question in task.questions)
+
+
+def run(tables: int, of: Callable[..., Opened], root: Path, seed: int) -> Counter[str]:
+    seen: Counter[str] = Counter()
+    for number in range(tables):
+        try:
+            attack(np.random.default_rng([seed, number]), of, root / str(number), seen)
+        except AssertionError as failure:
+            raise AssertionError(f"table {number}: {failure}") from None
+    return seen
+
+
+def test_one_person_moves_no_unit_beyond_what_it_declares_in_partitioned_folders(tmp_path: Path) -> None:
+    seen = run(FOLDERS, of_folders, tmp_path, 1)
+    assert seen["tables"] == FOLDERS and seen["moved"] > FOLDERS
+
+
+def test_one_person_moves_no_unit_beyond_what_it_declares_in_folders_that_spark_reads(tmp_path: Path) -> None:
+    seen = run(SPARK_TABLES, of_spark, tmp_path, 2)
+    assert seen["tables"] == SPARK_TABLES and seen["moved"] > SPARK_TABLES
+
+
+def test_a_person_who_is_not_bounded_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounding, "over_bound", lambda narrow, _: narrow.table.filter(False).select("person"))
+    with pytest.raises(AssertionError, match="beyond"):
+        run(10, of_folders, tmp_path, 1)
