@@ -1,14 +1,16 @@
 """Noise of a large ε for a sensitivity Δ in closed form: stairs that fall by e^{−ε} and end, and a bound next to them.
 
-**Noise.** P(X = x) = v_0 for |x| < r, then L plateaus of Δ cells with v_1, v_1 e^{−ε}, …, and 0 beyond. At shift Δ, which
-binds for unimodal laws, the excess is n (v_0 − e^ε v_1) + Δ v_1 e^{−(L−1)ε}, n = min(2r − 1, Δ): the last plateau and what
-the centre may have more than e^ε v_1. Where the last plateau alone is at most δ, v_1 follows from the excess being δ.
+**Noise.** P(X = x) = v_0 for |x| < r, then L plateaus of Δ cells with v_1, v_1 e^{−ε}, …, and 0 beyond. At shift Δ,
+which binds for unimodal laws, the excess is n (v_0 − e^ε v_1) + Δ v_1 e^{−(L−1)ε}, n = min(2r − 1, Δ): the last plateau
+and what the centre may have more than e^ε v_1. Where the last plateau alone is at most δ, v_1 follows from the excess
+being δ.
 
 **Bound.** P(X = 0) ≤ e^ε P(X = ±d) + δ for all d ≤ Δ. Weights w_d = e^{−ε}(c_d − c_0 − λ) for these inequalities with
 λ = 2 e^{−ε} Σ (c_d − c_0) / (1 + 2 Δ e^{−ε}), if λ ≤ c_1 − c_0, prove E c ≥ c_0 + (1 − δ) λ.
 
-Both together leave a gap of about 4 e^{−ε} of |x|, 8 e^{−ε} of x²: where e^ε is too large for the sums of a linear program
-in floats, this is the optimum to six digits and more. All is computed in whole numbers (``docs/proofs/optimal-noise.md``).
+Both together leave a gap of about 4 e^{−ε} of |x|, 8 e^{−ε} of x²: where e^ε is too large for the sums of a linear
+program in floats, this is the optimum to six digits and more. All is computed in whole numbers
+(``docs/proofs/optimal-noise.md``).
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ def steep_bound(points: Points, sensitivity: int, costs: Costs) -> float:
 
 
 def _kept(epsilon: float, delta: float, points: Points, sensitivity: int, high: int) -> Iterator[NoiseTable]:
-    """Laws of one point with a first plateau of ``high`` cells a side, that keep all points: endless, and with an end."""
+    """Laws of one point, endless and ended, that keep all points; their first plateau has ``high`` cells a side."""
     endless = staircase_table(epsilon, sensitivity, high)
     if keeps_everywhere(endless, points, sensitivity):
         yield endless
