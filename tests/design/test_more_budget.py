@@ -1,6 +1,6 @@
 """More budget never costs more: over ε, δ, sensitivities, costs, shapes, releases and plans; and what is made keeps it.
 
-``TIGHTROPE_BUDGETS=all`` takes every combination (an hour of one core); by default some, chosen by a seed.
+``TIGHTROPE_BUDGETS=200`` takes so many chains of each kind, all there are at most, with every ε; by default a few.
 Every law is checked in fractions against e^ε to 80 digits.
 """
 
@@ -27,9 +27,10 @@ from tightrope.design.program import noise_certificate, noise_search
 from tightrope.design.program.steep_noise import Steep
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.verify.check import checked
-from tightrope.verify.claims import CONFIRMED, REFUTED, verdict
+from tightrope.verify.claims import CONFIRMED, verdict
 
-ALL = os.environ.get("TIGHTROPE_BUDGETS") == "all"
+CHAINS = int(os.environ.get("TIGHTROPE_BUDGETS", "0"))
+"""Chains of each kind; 0: few."""
 SEED = 28
 EPSILONS = (1e-6, 1e-3, 0.1, 1.0, 3.0, 6.0, 9.0, 12.0, 14.0, 15.0, 16.0, 18.0, 20.0, 22.0, 25.0, 30.0, 33.0, 36.0, 40.0)
 EPSILONS += (60.0, 700.0)
@@ -66,9 +67,9 @@ def rises(costs, tolerance):
 
 
 def chains(combinations, few):
-    """All, or some of them with their ladder of ε at one δ."""
-    combinations = list(combinations)
-    return combinations if ALL else random.Random(SEED).sample(combinations, few)
+    """Some of the combinations, each to be gone through with more and more budget."""
+    possible = list(combinations)
+    return random.Random(SEED).sample(possible, min(CHAINS or few, len(possible)))
 
 
 def cost_of(make):
@@ -97,7 +98,7 @@ COMBINATIONS = list(product((1, 2, 3, 10), ("absolute", "squared", bounded), ("u
 @pytest.mark.parametrize(("sensitivity", "cost", "shape", "delta"), chains(COMBINATIONS, 6))
 def test_a_larger_epsilon_never_costs_more(sensitivity, cost, shape, delta):
     gaps = []
-    epsilons = EPSILONS if ALL else tuple(e for e in EPSILONS if e >= 6)
+    epsilons = EPSILONS if CHAINS else tuple(e for e in EPSILONS if e >= 6)
     costs = [single(e, delta, sensitivity, cost, shape, gaps) for e in epsilons]
     assert not rises(costs, CLOSE)
     assert max(gap for gap, epsilon in gaps if 18 <= epsilon <= 40) <= CLOSE
@@ -150,7 +151,7 @@ def test_a_larger_epsilon_never_costs_more_for_several_releases(releases, sensit
         assert found.guarantee.delta <= delta
         return found.upper
 
-    costs = [cost_of(lambda e=epsilon: make(e)) for epsilon in (EPSILONS[2:] if ALL else (3.0, 20.0, 40.0, 700.0))]
+    costs = [cost_of(lambda e=epsilon: make(e)) for epsilon in (EPSILONS[2:] if CHAINS else (3.0, 20.0, 40.0, 700.0))]
     assert not rises(costs, FOUND)
 
 
@@ -186,4 +187,4 @@ def test_a_release_of_a_large_epsilon(epsilon, delta, rows):
     answers = session.plan([tr.count()]).release()
     assert answers.certificate_data.epsilon <= epsilon
     assert float(session.spent["share"]) <= 1
-    assert verdict(checked(written(answers.certificate_data))) != REFUTED
+    assert verdict(checked(written(answers.certificate_data))) == CONFIRMED
