@@ -187,9 +187,13 @@ class Search:
                 total = self._total(list(map(cache(_exact), tables)), near, FINE)
             except InputError:  # a shift over more of an endless table than is listed: a larger size is flatter
                 continue
-            if self._keeps(total):
-                return self._choices(families, tables, near), _loss(total), total.window
+            if self._keeps(total) and self._states(loss := _loss(total)):
+                return self._choices(families, tables, near), loss, total.window
         raise NoTableError(f"no integer table keeps {self.budget}; raise delta")
+
+    def _states(self, loss: PrivacyLoss) -> bool:
+        """Whether what is written down, its rounding included, keeps the points: it shows where δ is below 1e−11."""
+        return all(float(loss.delta(epsilon)) <= delta for epsilon, delta in self.points)
 
     def _choices(
         self, families: Sequence[Family], tables: Sequence[AnyTable], size: float

@@ -136,5 +136,5 @@ def _cost(table: NoiseTable, costs: Costs) -> float:
     while (tail := float(table.survival(k))) > 2.0**-128 and k < MOST_STEEP_CELLS:
         tails.append(tail)
         k += 1
-    values = costs(len(tails) + 1).tolist()
+    values: list[float] = costs(len(tails) + 1).tolist()
     return values[0] + 2 * math.fsum((values[k + 1] - values[k]) * tail for k, tail in enumerate(tails))
