@@ -150,6 +150,10 @@ def _least(data: dict[str, Any]) -> Iterator[Claim]:
         points = {(epsilon, delta) for epsilon, delta in numbers["points"]}
         yield fact("argument.numbers: its points are promised", points <= promised, True)
         found = _tails(sorted(points), power)
+    elif "points" in numbers:
+        points = {(epsilon, delta) for epsilon, delta in numbers["points"]}
+        yield fact("argument.numbers: its points are promised", points <= promised, True)
+        found = _next_to_zero(sorted(points), power, round(data["sensitivity"]))
     else:
         yield unchecked("lower, gap", "the argument is not computed again")
         return
@@ -197,6 +201,13 @@ def _tails(points: list[tuple[float, float]], power: int) -> Any:
         total += 2 * (k**power - (k - 1) ** power) * tail
         tail, k = max(((tail - delta) / growth).lower() for growth, delta in lines), k + 1
     return total
+
+
+def _next_to_zero(points: list[tuple[float, float]], power: int, sensitivity: int) -> Any:
+    """(1 − δ) λ with λ = 2 Σ_d d^p / (e^ε + 2Δ), d ≤ Δ, of a point where λ ≤ 1: P(0) ≤ e^ε P(±d) + δ for every d."""
+    total = arb(2 * sum(d**power for d in range(1, sensitivity + 1)))
+    levels = [(total / (exactly(e).exp() + 2 * sensitivity), exactly(delta)) for e, delta in points]
+    return max((((1 - delta) * level).lower() for level, delta in levels if level <= 1), default=arb(0))
 
 
 def _other_words() -> Iterator[Claim]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from scipy import optimize
 
 from tightrope.certificates.budget import Budget
-from tightrope.design.allocation.size_search import ROUGH, Search
+from tightrope.design.allocation.size_search import MOST_EPSILON, ROUGH, NoTableError, Search
 from tightrope.design.allocation.units import Choice, Unit, all_spends, needs
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.families.family import Family, Shaped
@@ -27,6 +27,8 @@ CHOICES = Laplace()
 """What choices are charged as, beside any family."""
 SHAPE_WITHIN, MOST_SHAPES = 0.04, 5
 """Shapes of a family with two knobs that are tried: how near the best, and how many."""
+SMALLER = (36.0, 32.0, 28.0, 24.0, 20.0, 16.0, 12.0, 8.0)
+"""What a larger ε is taken as, in this order, where no integer table keeps it."""
 HOPELESS = 1.6
 """Where Gaussian noise is so much larger than the best, no law between it and Laplace noise was seen to be smaller."""
 
@@ -64,8 +66,22 @@ def allocate(
     ``compare=False`` saves the sizes of families that are ``HOPELESS``: they are no alternatives then. ``like`` one for
     another budget tries its families alone, which is much faster.
     Where δ = 0 no noise may end, so no keys are hidden. Raises ``BudgetRefused`` where no size will do.
+
+    ε above ``MOST_EPSILON`` is kept as that. Where no table of whole numbers can be shown to keep a large ε, the noise
+    of the next smaller one in ``SMALLER`` does: it keeps the budget, and its certificate says what it realises.
     """
-    search = Search(tuple(units), budget)
+    for most in (MOST_EPSILON, *SMALLER):
+        search = Search(tuple(units), budget, most)
+        try:
+            return _allocated(search, compare, like)
+        except NoTableError as error:
+            refused = error
+            if not max(epsilon for epsilon, _ in budget.rounded) > SMALLER[-1]:
+                break
+    raise refused
+
+
+def _allocated(search: Search, compare: bool, like: Allocation | None) -> Allocation:
     _refuse_hidden_keys(search)
     if like is not None and like.families:
         return _least(search, [_resized(search, like)])

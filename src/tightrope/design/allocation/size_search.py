@@ -22,7 +22,7 @@ from tightrope.design.allocation.units import (
     needs,
     total_loss,
 )
-from tightrope.errors import BudgetRefused
+from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.families.box_weights import BoxWeights
 from tightrope.mechanisms.families.family import Family
 from tightrope.mechanisms.families.weights import Need, Weights
@@ -62,12 +62,18 @@ LONGEST_LATTICE = 2000
 Law = Weights | BoxWeights
 
 
+class NoTableError(BudgetRefused):
+    """Whole numbers cannot be shown to keep what a law in floats keeps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """One budget, many trials."""
 
     units: tuple[Unit, ...]
     budget: Budget
+    most_epsilon: float = MOST_EPSILON
+    """A larger ε is sought as this one: what keeps it keeps more."""
     fullest: bool = False
     """Whether units with too many splits to go through are replaced by one split: a bound from below on the noise."""
 
@@ -79,7 +85,7 @@ class Search:
     @property
     def points(self) -> list[tuple[float, float]]:
         """The budget's points as floats, rounded to the private side."""
-        return [(min(e, MOST_EPSILON), math.nextafter(d, 0.0)) for e, d in self.budget.rounded]
+        return [(min(e, self.most_epsilon), math.nextafter(d, 0.0)) for e, d in self.budget.rounded]
 
     @property
     def scale(self) -> float:
@@ -87,7 +93,7 @@ class Search:
 
         Of a total variation alone it is the ε that Gaussian noise would have.
         """
-        return min(MOST_EPSILON, max(_scale(e, d, self.delta) for e, d in self.budget.rounded))
+        return min(self.most_epsilon, max(_scale(e, d, self.delta) for e, d in self.budget.rounded))
 
     def window(self, size: float, resolution: int) -> Window:
         """A lattice on which the losses of all exponential laws of this common size lie exactly, where it is fine."""
@@ -177,10 +183,17 @@ class Search:
         tries = TABLES if math.isfinite(size) else 0
         for near in (size * (1 + CLOSE) ** i for i in range(tries)):
             tables = list(map(cache(_table), self._weights(families, near)))
-            total = self._total(list(map(cache(_exact), tables)), near, FINE)
-            if self._keeps(total):
-                return self._choices(families, tables, near), _loss(total), total.window
-        raise BudgetRefused(f"no integer table keeps {self.budget}; raise delta")
+            try:
+                total = self._total(list(map(cache(_exact), tables)), near, FINE)
+            except InputError:  # a shift over more of an endless table than is listed: a larger size is flatter
+                continue
+            if self._keeps(total) and self._states(loss := _loss(total)):
+                return self._choices(families, tables, near), loss, total.window
+        raise NoTableError(f"no integer table keeps {self.budget}; raise delta")
+
+    def _states(self, loss: PrivacyLoss) -> bool:
+        """Whether what is written down, its rounding included, keeps the points: it shows where δ is below 1e−11."""
+        return all(float(loss.delta(epsilon)) <= delta for epsilon, delta in self.points)
 
     def _choices(
         self, families: Sequence[Family], tables: Sequence[AnyTable], size: float

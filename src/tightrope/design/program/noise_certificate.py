@@ -18,7 +18,8 @@ from tightrope.design.program.noise_cost import Cost
 from tightrope.design.program.noise_dual import Costs, Multiplier, proven_least
 from tightrope.design.program.noise_expense import expense
 from tightrope.design.program.noise_request import Promise, Shape
-from tightrope.design.program.noise_search import least_table, proving_multipliers
+from tightrope.design.program.noise_search import least_table, proving_multipliers, steep_noise
+from tightrope.design.program.steep_noise import Steep
 from tightrope.mechanisms.mechanism import Mechanism
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.numerics.arrays import Floats
@@ -33,6 +34,11 @@ DUAL = (
     "With y_k = values[k - start] (left before, 0 behind), 0 <= y_k <= cap, every noise that keeps delta at epsilon "
     "for each shift costs at least min_k (r_k + r_-k)/2 - sum cap delta with r_k = c_k + sum (y_k - e^epsilon "
     "y_(k+shift)), c_k the cost of the error k. Proof: docs/proofs/optimal-noise.md."
+)
+STEEP_BOUND = (
+    "Of every noise that keeps delta at epsilon for all shifts up to the sensitivity, P(X = 0) <= e^epsilon P(X = d) + "
+    "delta, so it costs at least c_0 + (1 - delta) level with level = 2 sum_d (c_d - c_0) / (e^epsilon + 2 "
+    "sensitivity), d = 1..sensitivity, where level <= c_1 - c_0. Proof: docs/proofs/optimal-noise.md."
 )
 
 
@@ -70,17 +76,30 @@ class Bound:
         return self.cost.at(np.arange(last + 1.0))
 
     @cached_property
+    def steep(self) -> Steep:
+        """The closed form of a large ε and its bound, which no multipliers in floats could prove."""
+        return steep_noise(self.promise, self.sensitivity, self.costs)
+
+    @cached_property
+    def _dual(self) -> float:
+        """What the multipliers prove; nothing where the closed form leaves no room."""
+        return 0.0 if self.steep.tight else proven_least(self.multipliers, self.costs, "any")
+
+    @cached_property
     def value(self) -> float:
         """The bound, rounded down."""
         if self.sensitivity == 1:
             return least_cost(least_tails(self.promise.uncapped.points), self.cost)
-        return proven_least(self.multipliers, self.costs, "any")
+        return max(self._dual, self.steep.bound)
 
     @property
     def argument(self) -> Argument:
         """Why it holds."""
+        numbers = {"points": [list(point) for point in self.promise.uncapped.points]}
         if self.sensitivity == 1:
-            return Argument("theorem", THEOREM, {"points": [list(point) for point in self.promise.uncapped.points]})
+            return Argument("theorem", THEOREM, numbers)
+        if self.steep.bound >= self._dual and self.steep.bound > 0:
+            return Argument("theorem", STEEP_BOUND, numbers)
         return dual_argument(self.multipliers, self.costs)
 
 

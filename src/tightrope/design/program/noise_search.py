@@ -13,7 +13,8 @@ from tightrope.design.program.noise_reference import Reference
 from tightrope.design.program.noise_repair import Repair
 from tightrope.design.program.noise_request import Promise, Shape
 from tightrope.design.program.noise_window import MOST_PROGRAM_ROWS, Window, wide_enough
-from tightrope.errors import InputError
+from tightrope.design.program.steep_noise import STEEP, Steep
+from tightrope.errors import InputError, PrecisionError
 from tightrope.mechanisms.tables.integer_tables import staircase_table
 from tightrope.mechanisms.tables.table import NoiseTable
 from tightrope.numerics.arrays import Floats
@@ -40,6 +41,9 @@ class Found:
 def least_table(promise: Promise, sensitivity: int, costs: Costs, shape: Shape) -> Found:
     """The table with the least Σ p_x c_|x|, up to the solver's tolerance; it keeps every point at every shift.
 
+    Of a large ε the closed form (``steep_noise``), without a program where that is proven to be as good; it is always
+    tried, so that what a solver does where e^ε is large never costs more than it.
+
     Raises ``InputError`` where the noise would need too many cells (with ``shape="any"``: rows).
 
     >>> from tightrope.certificates import Budget
@@ -47,19 +51,35 @@ def least_table(promise: Promise, sensitivity: int, costs: Costs, shape: Shape) 
     >>> round(found.table.mean_absolute, 6)
     2.860785
     """
+    steep = steep_noise(promise, sensitivity, costs)
+    if steep.table is not None and steep.tight:
+        return Found(steep.table, ())
     points = searched(promise)
     law = Reference.of(points, sensitivity)
     program = _program(points, sensitivity, costs, shape, law)
     if shape == "any" and not program.size <= MOST_PROGRAM_ROWS:
         raise InputError("shape", shape, "'unimodal' for noise this wide", "or measure in coarser units")
-    solution = wide_enough(program, costs).solution
-    table = Repair(points, sensitivity, shape == "unimodal", law).table(solution.weights)
-    multipliers = _promised(solution, promise)
-    multipliers = multipliers if shape == "unimodal" else lifted(multipliers, costs)
-    tables = [table, *_known(points, sensitivity, costs)]
+    tables = _known(points, sensitivity, costs) + ([] if steep.table is None else [steep.table])
+    multipliers: tuple[Multiplier, ...] = ()
+    try:
+        solution = wide_enough(program, costs).solution
+        tables.append(Repair(points, sensitivity, shape == "unimodal", law).table(solution.weights))
+        multipliers = _promised(solution, promise)
+        multipliers = multipliers if shape == "unimodal" else lifted(multipliers, costs)
+    except PrecisionError:
+        if not tables:
+            raise
     if shape == "any":
         tables.append(least_table(promise, sensitivity, costs, "unimodal").table)
     return Found(min(tables, key=lambda found: _float_expense(found, costs)), multipliers)
+
+
+def steep_noise(promise: Promise, sensitivity: int, costs: Costs) -> Steep:
+    """The closed form of a large ε, with the best first plateau of an endless staircase, and its bound."""
+    steepest = max(epsilon for epsilon, _ in promise.points)
+    steps = math.ceil(FOLLOWED_NATS / steepest) + 1 if steepest >= STEEP else 0
+    first = best_staircase(steepest, sensitivity, costs(sensitivity * steps))[1] if steps else 1
+    return Steep.of(promise.points, promise.uncapped.points, sensitivity, costs, first)
 
 
 def _known(points: Points, sensitivity: int, costs: Costs) -> list[NoiseTable]:

@@ -53,7 +53,7 @@ class TruncatedLaplace(Family):
         if need.shift == 1 and need.parts == (1,):
             return Weights(_optimal(1 / size, allowed))
         scale = max(size * need.shift, 0.026)
-        count = max(2, math.ceil(need.depth * scale))
+        count = math.ceil(need.depth * scale) + need.shift * max(need.parts)  # so many cells are lost at the end
         listed = np.exp(-np.arange(count) / scale)
         return Weights(listed[: _largest(listed, need, allowed) + 1])
 

@@ -74,22 +74,30 @@ class Weights:
         return float(self._shares[0])
 
     def cells(self, shift: int) -> Cells:
-        """The loss of (X, X + shift) in floats, for searching; weights past the listed ones count as lost."""
-        whole, logs = self._sides
-        p, q = whole[:-shift], whole[shift:]
-        lost = 0.0 if self.ratio is not None else float(np.sum(whole[-shift:]))
+        """The loss of (X, X + shift) in floats, for searching. What is shifted past the listed weights counts as lost;
+        an endless law goes on there by its ratio, so that no mass is left out, however steep the law is.
+        """
+        p, logs, further, lost = self._shifted(shift)
+        q = np.exp(further)
         if len(p) <= MOST_ATOMS:
-            return Cells.atoms(logs[:-shift] - logs[shift:], p, lost, lost)
+            return Cells.atoms(logs - further, p, lost, lost)
         starts = np.arange(0, len(p), -(-len(p) // MOST_ATOMS))
-        return _gathered(*self._ends(shift, starts), np.add.reduceat(p, starts), np.add.reduceat(q, starts), lost)
+        ends = self._ends(logs - further, starts)
+        return _gathered(*ends, np.add.reduceat(p, starts), np.add.reduceat(q, starts), lost)
 
-    def _ends(self, shift: int, starts: Indices) -> tuple[Floats, Floats]:
+    def _shifted(self, shift: int) -> tuple[Floats, Floats, Floats, float]:
+        """P(X = x), its logarithm and that of P(X = x + shift) for x = −N.., and the mass that is lost."""
+        whole, logs = self._sides
+        if self.ratio is None:
+            return whole[:-shift], logs[:-shift], logs[shift:], float(np.sum(whole[-shift:]))
+        beyond = np.arange(shift)
+        further = logs[len(logs) - self.width + beyond % self.width] + math.log(self.ratio) * (1 + beyond // self.width)
+        return whole, logs, np.concatenate([logs, further])[shift:], 0.0
+
+    def _ends(self, losses: Floats, starts: Indices) -> tuple[Floats, Floats]:
         """The least and the largest loss of each cell; the losses of a log-concave law rise."""
-        _, logs = self._sides
         if self._concave:
-            ends = np.append(starts[1:], len(logs) - shift) - 1
-            return logs[starts] - logs[starts + shift], logs[ends] - logs[ends + shift]
-        losses = logs[:-shift] - logs[shift:]
+            return losses[starts], losses[np.append(starts[1:], len(losses)) - 1]
         return np.minimum.reduceat(losses, starts), np.maximum.reduceat(losses, starts)
 
     @cached_property
