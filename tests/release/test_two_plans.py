@@ -131,16 +131,17 @@ def questions() -> list[Any]:
     ]
 
 
-def seen(source: str, rows: Rows, folder: Path, capfd: Any) -> dict[str, object]:
+def seen(source: str, rows: Rows, folder: Path, capfd: Any, patch: Any) -> dict[str, object]:
     """All that somebody sees of a release but its numbers, and how long it took."""
     folder.mkdir()
     temporary = Path(tempfile.gettempdir())
     there = {*temporary.rglob("*")}
-    place = SOURCES[source](rows, folder)
+    place, drawn = SOURCES[source](rows, folder), iter(range(1, 10**9))
     capfd.readouterr()  # what Spark says when it starts
     before = time.perf_counter()
     outcome: dict[str, object] = {}
-    with warnings.catch_warnings(record=True) as warned:
+    with warnings.catch_warnings(record=True) as warned, patch.context() as bits:
+        bits.setattr(os, "urandom", lambda size: hashlib.shake_256(b"%d" % next(drawn)).digest(size))
         warnings.simplefilter("always")
         try:
             session = tr.Session.open(
@@ -179,11 +180,7 @@ def test_one_person_more_changes_nothing_but_numbers(source, person, tmp_path_fa
     monkeypatch.setattr(tempfile, "tempdir", str(spills))
     folder, outcomes = tmp_path_factory.mktemp("two"), []
     for name, rows in (("without", CROWD), ("with", CROWD + PERSONS[person])):
-        drawn = iter(range(1, 10**9))
-        monkeypatch.setattr(
-            os, "urandom", lambda size, drawn=drawn: hashlib.shake_256(b"%d" % next(drawn)).digest(size)
-        )
-        outcomes.append(seen(source, rows, folder / name, capfd))
+        outcomes.append(seen(source, rows, folder / name, capfd, monkeypatch))
     without, with_person = outcomes
     print(SECONDS[-2:])  # shown with -s: time is a channel that stays
     assert {name for name in without if without[name] != with_person.get(name)} == set()
