@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from fractions import Fraction
 
 import pytest
@@ -230,3 +231,75 @@ def test_two_ledgers_are_never_taken_for_one(opened, tmp_path):
     other = Ledger(tmp_path / "other.ledger", create=True)
     assert other.id != opened().id
     other.close()
+
+
+@pytest.mark.parametrize("key", ["k" * 195, "k" * 300, "a\nb", "", "a\u200bb"])
+def test_a_series_has_a_key_that_its_dates_can_have(key):
+    """Its share was set aside, and no date could ever be released."""
+    with pytest.raises(InputError, match="expected key"):
+        SeriesClaim(key, "plan", BUDGET.share("0.4"), 10, "{}")
+
+
+def test_releases_and_dates_of_a_series_have_keys_of_their_own(account):
+    account.charge(claim("monthly 2/2"))
+    with pytest.raises(InputError, match=r"none of whose dates is released \('monthly 2/2' is\)"):
+        account.reserve(SeriesClaim("monthly", "plan", BUDGET.share("0.4"), 2, "{}"))
+    account.reserve(SeriesClaim("weekly", "plan", BUDGET.share("0.4"), 2, "{}"))
+    with pytest.raises(InputError, match="no date of the series 'weekly'"):
+        account.charge(claim("weekly 2/2"))
+    for week in (1, 2):
+        account.charge(claim(f"weekly {week}/2", "0.4", recipe="{}"), "weekly")
+    balance = account.state().balance("total")
+    assert (balance.spent, balance.reserved) == (Fraction(1, 2), 0)
+
+
+CLOCKS = {
+    "backward by a second": ["2026-05-01T00:00:01.000+00:00", "2026-05-01T00:00:00.000+00:00"],
+    "backward by decades": ["2026-05-01T00:00:00.000+00:00", "1970-01-01T00:00:00.000+00:00"],
+    "back over New Year": ["2027-01-01T00:00:00.000+00:00", "2026-12-31T23:59:59.999+00:00"],
+    "back over a month's end": ["2026-11-01T00:30:00.000+00:00", "2026-10-31T23:30:00.000+00:00"],
+    "an hour that comes twice": ["2026-10-25T01:30:00.000+00:00", "2026-10-25T00:30:00.000+00:00"],
+    "forth and back": [
+        "2026-12-31T23:59:59.999+00:00",
+        "2027-01-01T00:00:00.000+00:00",
+        "2026-12-31T23:59:59.999+00:00",
+    ],
+    "a leap day": ["2028-02-29T23:59:59.999+00:00", "2028-02-28T00:00:00.000+00:00"],
+}
+
+
+@pytest.mark.parametrize("every", ["year", "month"])
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_no_clock_that_goes_back_gives_a_period_twice(opened, every, clock):
+    """After each tick as much as is left of the period is taken: never more than all of it."""
+    limits = [Limit("total", tr.Budget(epsilon=100, delta="1e-4")), Limit("press", BUDGET, every=every)]
+    time = CLOCKS[clock][0]
+    account = opened(clock=lambda: time).declare(identity(), limits)
+    for tick in [*CLOCKS[clock], *CLOCKS[clock]]:
+        time = tick
+        for number in range(3):
+            try:
+                account.charge(claim(f"{account.state().releases}: {number}", "0.4"))
+            except BudgetRefused:
+                break
+    periods = {tick[: PERIODS[every]] for tick in CLOCKS[clock]}
+    state = account.state()
+    assert all(balance.spent <= 1 for slot, balance in state.balances.items() if slot != "total")
+    assert state.releases <= 2 * len(periods)
+    assert check(Ledger(account.book.name)).problems == ()
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "America/Sao_Paulo", "Asia/Kathmandu"])
+def test_a_period_is_that_of_utc_wherever_a_machine_is(opened, zone, monkeypatch):
+    import time
+
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        account = opened().declare(identity(), [TOTAL])
+        assert account.declared.time.endswith("+00:00")
+        seconds = datetime.datetime.fromisoformat(account.declared.time).timestamp() - time.time()
+        assert abs(seconds) < 60
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tightrope.errors import BudgetRefused, InputError
-from tightrope.ledger.claim import Claim, SeriesClaim
+from tightrope.ledger.claim import Claim, SeriesClaim, series_of_date
 from tightrope.ledger.costs import moment_costs
 from tightrope.ledger.identity import Identity
 from tightrope.ledger.limits import Limit
@@ -109,6 +109,7 @@ class Account:
             found = self._found(connection, RESERVED, claim)
             if found is not None:
                 return found, None
+            self._refuse_taken_dates(connection, claim)
             said = {**_said_of(claim, self.book.now(connection)), **costs, "times": claim.times}
             entry = self._drafted(connection, RESERVED, claim.key, said)
             if isinstance(entry, BudgetRefused):
@@ -126,9 +127,10 @@ class Account:
         """
 
         def work(connection: Connection) -> tuple[str, Entry | None]:
-            if chain.of_key(connection, self.name, CHARGED, key) is None:
+            charged = chain.of_key(connection, self.name, CHARGED, key)
+            if charged is None:
                 raise InputError("key", key, "one that was charged")
-            found = chain.of_key(connection, self.name, ANSWERED, key)
+            found = chain.answer_of(connection, self.name, charged)
             if found is not None:
                 return chain.document(connection, found.said["document"]), None
             said, state = {"document": chain.keep_document(connection, text)}, self._state(connection).to_data()
@@ -203,6 +205,9 @@ class Account:
     def _next(
         self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]
     ) -> Entry | BudgetRefused:
+        named = series_of_date(claim.key) if series is None else None
+        if named is not None and chain.of_key(connection, self.name, RESERVED, named) is not None:
+            raise InputError("key", claim.key, f"no date of the series {named!r}", "choose another key")
         reserved = None if series is None else chain.of_key(connection, self.name, RESERVED, series)
         if reserved is not None and reserved.said["audience"] != claim.audience:
             expected = f"{reserved.said['audience']!r}, whose limits the series {series!r} was charged to"
@@ -213,6 +218,14 @@ class Account:
             remedy = "a series has one noise, fixed when it is reserved: use session.series(...)"
             raise InputError("noise", said["recipe"][:12], f"that of the series {series!r}", remedy)
         return self._drafted(connection, CHARGED, claim.key, said)
+
+    def _refuse_taken_dates(self, connection: Connection, claim: SeriesClaim) -> None:
+        """``InputError`` where a release has the key of a date already: that date could never be released."""
+        dates = claim.dates()
+        taken = next((key for key in dates if chain.of_key(connection, self.name, CHARGED, key) is not None), None)
+        if taken is not None:
+            remedy = "choose another key for the series"
+            raise InputError("key", claim.key, f"a series none of whose dates is released ({taken!r} is)", remedy)
 
     def _drafted(self, connection: Connection, kind: str, key: str, said: dict[str, Any]) -> Entry | BudgetRefused:
         """The entry without its place in the chain, or why there is none."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
-from tightrope.errors import InputError, LedgerWarning
+from tightrope.errors import InputError, LedgerError, LedgerWarning
 from tightrope.ledger.account import Account
 from tightrope.ledger.identity import Identity
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
@@ -54,6 +54,8 @@ class Ledger:
             found = chain.of_key(connection, identity.name, DATASET, DATASET)
             if found is not None:
                 return found, None
+            if chain.last_of(connection, identity.name) is not None:
+                raise LedgerError(f"the ledger does not find what {identity.name!r} was declared as; {chain.CORRUPT}")
             made = chain.append(
                 connection, identity.name, DATASET, DATASET, self.book.now(connection), (said, State().to_data())
             )

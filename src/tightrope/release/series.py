@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from tightrope.certificates.budget import Budget, at_most
 from tightrope.errors import BudgetRefused, InputError, LedgerError
-from tightrope.ledger.claim import SeriesClaim
+from tightrope.ledger.claim import SeriesClaim, date_of_series
 from tightrope.ledger.recipe import Recipe
 from tightrope.ledger.storage.entry import digest
 from tightrope.release.claims import asked, claim_of
@@ -89,7 +89,7 @@ class Series(Sealed):
         return Plan(self._draft, recorded(self._account, claim, self._draft, answering(self._draft), self._key))
 
     def _name(self, place: int) -> str:
-        return f"{self._key} {place}/{self._times}"
+        return date_of_series(self._key, place, self._times)
 
 
 def series_of(account: Account, draft: Draft, times: int, key: str, how: How) -> Series:

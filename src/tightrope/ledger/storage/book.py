@@ -98,6 +98,7 @@ class Book:
 
         def once() -> Written[Result]:
             with self._store.writing() as connection:
+                making.refuse_altered(connection, self._store)
                 self._refuse_older(connection)
                 return work(connection)
 

@@ -6,10 +6,10 @@ import secrets
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import ColumnElement, Connection, case, func, insert, select
 
 from tightrope.errors import LedgerError
-from tightrope.ledger.storage.entry import Entry, beginning, canonical, digest
+from tightrope.ledger.storage.entry import ANSWERED, Entry, beginning, canonical, digest
 from tightrope.ledger.storage.tables import DOCUMENTS, ENTRIES, LEDGER, VERSION
 
 AT_ONCE = 10_000
@@ -40,9 +40,23 @@ def at(connection: Connection, number: int) -> Entry | None:
 
 
 def last_of(connection: Connection, dataset: str) -> Entry | None:
-    """A dataset's last entry, which has its state."""
+    """A dataset's last entry, which has its state.
+
+    ``LedgerError`` where a later one is of the dataset, too: an older page of the index would hide it.
+    """
     chosen = select(ENTRIES).where(ENTRIES.c.dataset == dataset)
-    return _one(connection, chosen.order_by(ENTRIES.c.number.desc()).limit(1))
+    found = _one(connection, chosen.order_by(ENTRIES.c.number.desc()).limit(1))
+    _refuse_hidden(connection, 0 if found is None else found.number, ENTRIES.c.dataset.concat("") == dataset)
+    return found
+
+
+def answer_of(connection: Connection, dataset: str, charged: Entry) -> Entry | None:
+    """The answers that were kept after a charge; ``LedgerError`` where an older page of the index would hide them."""
+    found = of_key(connection, dataset, ANSWERED, str(charged.key))
+    if found is None:
+        mine = (ENTRIES.c.dataset.concat("") == dataset) & (ENTRIES.c.kind.concat("") == ANSWERED)
+        _refuse_hidden(connection, charged.number, mine & (ENTRIES.c.key.concat("") == charged.key))
+    return found
 
 
 def of_key(connection: Connection, dataset: str, kind: str, key: str) -> Entry | None:
@@ -90,6 +104,7 @@ def keep_document(connection: Connection, content: str) -> str:
     there = connection.execute(select(DOCUMENTS.c.hash).where(DOCUMENTS.c.hash == name)).scalar()
     if there is None:
         connection.execute(insert(DOCUMENTS), {"hash": name, "content": content})
+    document(connection, name)
     return name
 
 
@@ -105,7 +120,29 @@ def append(connection: Connection, dataset: str, kind: str, key: str | None, tim
         insert(ENTRIES),
         {column.name: value for column, value in zip(ENTRIES.columns, _values(entry), strict=True)},
     )
+    _refuse_unkept(connection, entry)
     return entry
+
+
+def _refuse_unkept(connection: Connection, entry: Entry) -> None:
+    """Read an entry again: a trigger or a rule may have dropped it or changed it, also one that waits for the end."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
+    rows = connection.execute(select(ENTRIES).where(ENTRIES.c.number == entry.number)).all()
+    if [Entry(*row) for row in rows] != [entry]:
+        raise LedgerError(
+            f"the database did not keep entry {entry.number} as it was written: a trigger, a rule or a policy of "
+            f"somebody else is on the table {ENTRIES.name}; take it off; nothing was spent"
+        )
+
+
+def _refuse_hidden(connection: Connection, number: int, mine: ColumnElement[bool]) -> None:
+    """``LedgerError`` unless each entry after this number is there and none is ``mine``: read from the table itself."""
+    chosen = select(func.count(), func.sum(func.length(ENTRIES.c.hash)), func.sum(case((mine, 1), else_=0)))
+    count, letters, hidden = connection.execute(chosen.where(ENTRIES.c.number > number)).one()
+    last = head(connection)
+    if hidden or (count or 0) != (0 if last is None else last.number) - number or (letters or 0) != 64 * count:
+        raise LedgerError(f"an index of the ledger is older than its entries; {CORRUPT}")
 
 
 def _values(entry: Entry) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
-from sqlalchemy import inspect
+from sqlalchemy import Connection, text
 
 from tightrope.errors import InputError, LedgerError
 from tightrope.ledger.storage import chain
@@ -53,17 +53,71 @@ def _ahead(part: Path) -> None:
 
 
 def schema(store: Store, *, create: bool) -> None:
-    """The tables of a ledger in a database: found, or made where that is wished for."""
+    """The tables of a ledger in a database: found, or made where that is wished for; ``store`` then names their schema.
+
+    Raises ``LedgerError`` where a ledger lies in a schema that the role's ``search_path`` does not lead to, where
+    tables are called like those of a ledger and are none, and where they would not outlive a crash.
+    """
     with store.reading() as connection:
-        there = inspect(connection).has_table(LEDGER.name)
-    if there:
-        return
-    if not create:
+        found = _schema_found(connection, store)
+    if found is None and not create:
         raise InputError("ledger", store.name, "a database with a ledger", "the first release makes one")
-    with store.writing() as connection:
-        if not inspect(connection).has_table(LEDGER.name):
-            METADATA.create_all(connection)
-            chain.begun(connection)
+    if found is None:
+        with store.writing() as connection:
+            found = _schema_found(connection, store) or _made(connection, store)
+    store.schema = found
+    with store.reading() as connection:
+        refuse_altered(connection, store)
+
+
+def refuse_altered(connection: Connection, store: Store) -> None:
+    """``LedgerError`` unless all tables in PostgreSQL are ordinary ones whose rows outlive a crash of the server."""
+    if store.is_file:
+        return
+    ordinary = sum(
+        kind == "r" and lasts == "p" for _, place, kind, lasts, _ in _tables(connection) if place == store.schema
+    )
+    if ordinary != len(METADATA.tables):
+        raise LedgerError(
+            f"the tables of the ledger {store.name} are not those that were made: each of {', '.join(METADATA.tables)} "
+            f"has to be an ordinary table of the schema {store.schema!r} (no view, not UNLOGGED, not temporary)"
+        )
+
+
+def _schema_found(connection: Connection, store: Store) -> str | None:
+    """The schema of the ledger that the role's ``search_path`` leads to; None where the database has no ledger."""
+    places = {place: visible for name, place, _, _, visible in _tables(connection) if name == LEDGER.name}
+    found = next((place for place, visible in places.items() if visible), None)
+    if found is None and places:
+        raise LedgerError(
+            f"the ledger of {store.name} lies in the schema {min(places)!r}, to which the search_path of this role "
+            f"does not lead; set it (ALTER ROLE ... SET search_path = ...), or another ledger would be begun"
+        )
+    return found
+
+
+def _made(connection: Connection, store: Store) -> str:
+    """The schema in which the tables were made now."""
+    found = connection.scalar(text("SELECT current_schema()"))
+    if found is None:
+        raise LedgerError(f"the role of {store.name} has no schema to make tables in; set its search_path")
+    taken = sorted(name for name, place, *_ in _tables(connection) if place == found)
+    if taken:
+        remedy = "somebody else made it: move it, or use another database"
+        raise LedgerError(f"the database of {store.name} has a {taken[0]} and no ledger; {remedy}")
+    METADATA.create_all(connection)
+    chain.begun(connection)
+    return str(found)
+
+
+def _tables(connection: Connection) -> list[tuple[str, str, str, str, bool]]:
+    """What is called like a table of a ledger: its name, schema, kind, how long it lasts, whether it is on the path."""
+    chosen = text(
+        "SELECT c.relname, n.nspname, c.relkind::text, c.relpersistence::text, pg_catalog.pg_table_is_visible(c.oid) "
+        "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE c.relname = ANY(:names)"
+    )
+    return [tuple(row) for row in connection.execute(chosen, {"names": list(METADATA.tables)})]
 
 
 def _sync(folder: Path) -> None:

@@ -20,6 +20,10 @@ REMOTE = (
     "fuse.gcsfuse", "fuse.davfs2", "fuse.glusterfs",
 )  # fmt: skip
 """File systems of other machines: their locks have lost updates, and SQLite's shared memory does not span machines."""
+BESIDE = (".head", "-wal", "-shm", "-journal")
+"""How names end of what stands beside a ledger: no ledger is called so."""
+LONGEST_WORD = 200
+"""Letters of a witness."""
 POSTGRES = ("postgresql", "postgres")
 
 
@@ -47,18 +51,31 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
     The file is never opened here: closing it would drop the locks that SQLite holds on it in this process.
     """
     path = Path(place).resolve()  # what stands beside a link would not be what stands beside the file
-    if os.path.isfile(path) and _has_other_names(path):  # noqa: PTH113 - says no where it may not look
-        remedy = "two names of one file have two logs of changes, and charges are lost; remove the other name"
-        raise InputError("ledger", str(place), "a file with one name (no hard links)", remedy)
+    if os.path.isfile(path):  # noqa: PTH113 - says no where it may not look
+        refuse_other_names(path)
     if os.path.isdir(path):  # noqa: PTH112
         raise InputError("ledger", str(place), "a file, not a folder", f"say {str(path / 'tightrope.ledger')!r}")
     if not os.path.isdir(path.parent):  # noqa: PTH112
         raise InputError("ledger", str(place), "a file in a folder that exists")
-    kind = _file_system(path.parent.resolve(), _mounts() if mounts is None else mounts)
+    if path.name.endswith(BESIDE):
+        remedy = "a ledger of the name before that would overwrite it; name it visits.ledger"
+        raise InputError("ledger", str(place), f"a name that does not end with {' or '.join(BESIDE)}", remedy)
+    mounted = _mounts() if mounts is None else mounts
+    if path in _mount_points(mounted):
+        remedy = "its log of changes would lie elsewhere than that of its other name; mount its folder instead"
+        raise InputError("ledger", str(place), "a file that is not mounted by itself", remedy)
+    kind = _file_system(path.parent.resolve(), mounted)
     if kind in REMOTE:
         remedy = "put it on a disk of this machine, or in PostgreSQL: postgresql://..."
         raise InputError("ledger", str(place), f"on a disk of this machine ({kind} is a network file system)", remedy)
     return path
+
+
+def refuse_other_names(path: Path) -> None:
+    """``InputError`` for a file with hard links."""
+    if _has_other_names(path):
+        remedy = "two names of one file have two logs of changes, and charges are lost; remove the other name"
+        raise InputError("ledger", str(path), "a file with one name (no hard links)", remedy)
 
 
 def part_name(path: Path) -> str:
@@ -101,6 +118,20 @@ def _mounts() -> str:
         return ""
 
 
+def _mount_points(mounts: str) -> set[Path]:
+    fields = (line.split() for line in mounts.splitlines())
+    return {_mount_point(parts[1]) for parts in fields if len(parts) >= 3}
+
+
+def _mount_point(written: str) -> Path:
+    r"""A mount point as the system writes it, with a space, tab, newline and backslash as three octal digits.
+
+    >>> str(_mount_point("/a\\040b"))
+    '/a b'
+    """
+    return Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), written))
+
+
 def _file_system(folder: Path, mounts: str) -> str:
     r"""The kind of the file system that a folder is on, by the longest mount point above it.
 
@@ -111,7 +142,7 @@ def _file_system(folder: Path, mounts: str) -> str:
     for fields in (line.split() for line in mounts.splitlines()):
         if len(fields) < 3:
             continue
-        point = Path(fields[1].replace("\\040", " "))
+        point = _mount_point(fields[1])
         if (point == folder or point in folder.parents) and len(point.parts) >= longest:
             found, longest = fields[2], len(point.parts)
     return found
@@ -133,6 +164,8 @@ class Witness:
         Raises ``LedgerError`` for a witness that is there and may not be read.
         """
         try:
+            if self.path.is_file() and self.path.stat().st_size > LONGEST_WORD:
+                raise LedgerError(f"{self.path} is another file than {self._ledger.name} would have there; move it")
             number, _, found = self.path.read_text(encoding="ascii").strip().partition(" ")
             return int(number), found
         except (FileNotFoundError, ValueError):
@@ -147,7 +180,9 @@ class Witness:
         """Say how far the ledger has come; on a full disk the older word stays, and a ``LedgerWarning`` says so."""
         part = self.path.with_name(f".{self.path.name}.{os.getpid()}-{threading.get_ident()}.part")
         try:
-            part.write_text(f"{number} {found}\n", encoding="ascii")
+            part.unlink(missing_ok=True)
+            with part.open("x", encoding="ascii") as file:  # never through a link that somebody else put there
+                file.write(f"{number} {found}\n")
             part.replace(self.path)
         except OSError as error:
             with suppress(OSError):
