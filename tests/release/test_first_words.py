@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import tightrope as tr
@@ -92,6 +93,14 @@ def test_a_quantile_says_which_share_lies_below() -> None:
         "The value that 25 % of all values do not exceed",
         "The value that half of all values do not exceed",
     ]
+
+
+def test_a_median_says_what_it_is_without_rows() -> None:
+    """The same words whatever the rows are: nothing more is read or paid for."""
+    empty = pa.table({"x": pa.array([], pa.float64())})
+    session = tr.Session(empty, person=None, budget=tr.Budget(epsilon=1, delta=1e-8))
+    answers = session.plan([tr.median("x", between=(0, 100))]).release()
+    assert "few rows or none, an arbitrary value" in answers[0].document.meaning
 
 
 def test_what_is_no_human_is_not_called_a_person_in_a_title() -> None:

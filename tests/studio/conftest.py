@@ -69,8 +69,15 @@ class Page:
         self.server.should_exit = True
         self.thread.join(60)
 
-    def request(self, method: str, path: str, body: bytes | None = None, **headers: str | None) -> Answer:
-        """One request; headers are said with underscores, and None leaves one out."""
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        again: tuple[str, str] | None = None,
+        **headers: str | None,
+    ) -> Answer:
+        """One request; headers are said with underscores, and None leaves one out; ``again`` is sent after all."""
         usual = {"origin": self.origin, "content_type": "application/json", "x_tightrope_token": self.token}
         said = {name.replace("_", "-"): value for name, value in {**usual, **headers}.items() if value is not None}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -78,6 +85,8 @@ class Page:
             connection.putrequest(method, path, skip_host="host" in said)
             for name, value in {**said, "content-length": str(len(body or b""))}.items():
                 connection.putheader(name, value.encode())
+            if again is not None:
+                connection.putheader(*again)
             connection.endheaders(body)
             answer = connection.getresponse()
             return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read().decode())

@@ -36,6 +36,19 @@ def test_whoever_is_not_the_page_is_refused(page: Page, wrong: dict[str, str | N
     assert not (tmp_path / "plan.toml").exists()
 
 
+@pytest.mark.parametrize("name", ["x-tightrope-token", "host", "origin", "content-type", "content-length"])
+def test_a_header_that_is_there_twice_is_refused(page: Page, name: str) -> None:
+    """Also where the first, the second or both are right: no reader is left to choose one of two."""
+    right = {
+        "x-tightrope-token": page.token, "host": f"127.0.0.1:{page.port}", "origin": page.origin,
+        "content-type": "application/json", "content-length": "4",
+    }  # fmt: skip
+    same = () if name == "content-length" else (right[name],)  # HTTP reads two equal lengths as one
+    for second in (*same, "5" if name == "content-length" else "x" * 43):
+        assert page.request("POST", "/api/start", b"null", again=(name, second)).status in (400, 403)
+    assert page.request("POST", "/api/start", b"null").status == 200
+
+
 def test_a_name_that_was_pointed_here_sees_nothing(page: Page) -> None:
     for path in ("/", "/studio.js", "/report/x"):
         assert page.get(path, host=f"evil.example:{page.port}").status == 403

@@ -18,6 +18,7 @@ Tradeoff = Callable[[float], float]
 Names = tuple[str, ...]
 TYPICAL = "state how improbable a complete failure must be: well below one over the number of people, such as 1e-8"
 MOST_DIGITS = 1_000
+MOST_LETTERS, LARGEST = 4_300, 10 ** (MOST_DIGITS + 1)
 EXACT = Context(
     prec=10 * MOST_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact, InvalidOperation, Overflow, Underflow]
 )
@@ -141,8 +142,11 @@ def decimal(name: str, value: object) -> Decimal:
     """The decimal that the user typed: floats by their shortest text."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Integral, float, str, Decimal)):
         raise InputError(name, value, "a number")
-    if isinstance(value, str) and "_" in value:
-        raise InputError(name, value, "a number without underscores", "1_0 would be ten")
+    if (isinstance(value, str) and len(value) > MOST_LETTERS) or (isinstance(value, int) and abs(value) > LARGEST):
+        raise InputError(name, "a longer one", f"a number of at most {MOST_DIGITS} digits", "fewer digits say the same")
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        expected = "a number in the digits 0 to 9, without underscores"
+        raise InputError(name, value, expected, "1_0 would be ten" if "_" in value else "")
     try:
         exact = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:

@@ -6,7 +6,6 @@ is None. Whole numbers beyond 2⁵³ and exact decimals are text, which no reade
 
 from __future__ import annotations
 
-import json
 import sys
 from decimal import Decimal
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, to_builtins
 
 from tightrope.certificates.budget import Budget
+from tightrope.certificates.printable import json_text
 
 _MAX = sys.float_info.max
 Finite = Annotated[float, Meta(ge=-_MAX, le=_MAX)]
@@ -79,4 +79,4 @@ def plain(part: Struct) -> dict[str, Any]:
 
 def written(document: Struct, *, ascii_only: bool = False) -> str:
     """The document as JSON; raises ``ValueError`` for NaN and infinities."""
-    return json.dumps(plain(document), allow_nan=False, ensure_ascii=ascii_only, indent=2) + "\n"
+    return json_text(plain(document), ascii_only=ascii_only, indent=2) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -61,7 +62,9 @@ class Reader:
     def json(self, text: str, kind: type[D]) -> D:
         """The document in a JSON text; no key twice in a table, no NaN. Raises ``error``."""
         try:
-            data = json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
+            data = json.loads(text, parse_float=_as_double, parse_constant=_refused, object_pairs_hook=_once)
+        except InputError as problem:
+            raise self.error(f"number in {self.name}", problem.value, problem.expected, problem.remedy) from None
         except (ValueError, RecursionError) as problem:
             why = f"{self.remedy} ({' '.join(str(problem).split())})"
             raise self.error(self.name, f"{len(text)} characters", "valid JSON", why) from None
@@ -144,10 +147,23 @@ def tip(remedy: str) -> msgspec.Meta:
 
 def _as_typed(literal: str) -> Decimal:
     """The number; ``InputError`` where it is not 0 but would be computed with as if it were."""
+    if len(literal) > MOST_LETTERS:
+        raise InputError("number", f"{len(literal)} characters", f"a number of at most {MOST_LETTERS} characters")
     exact = Decimal(literal)
     if vanishes(exact):
         raise InputError("number", literal, APART_FROM_ZERO, "it would be taken for 0")
+    if exact.is_finite() and math.isinf(float(exact)):
+        raise InputError("number", literal, "at most 1.7e308", "it would be taken for infinity")
     return exact
+
+
+def _as_double(literal: str) -> float:
+    """The same for JSON, whose numbers are doubles."""
+    return float(_as_typed(literal))
+
+
+MOST_LETTERS = 4_300
+"""What a number is typed with at most, as Python reads whole numbers."""
 
 
 def vanishes(exact: Decimal) -> bool:

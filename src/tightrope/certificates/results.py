@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from tightrope.certificates.printable import csv_table
 from tightrope.certificates.release import MEASURES, PAID, AnswerDocument, ReleaseResult
 
 QUESTION, MISSING = "question", "missing"
-QUOTE = "'"
-FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""What a text begins with that a spreadsheet takes for a formula: keys come from data, and people write data."""
-
-NUMBER = re.compile(r"-[0-9]+(\.[0-9]+)?")
-"""A number less than nothing is no formula."""
 
 
 def results_csv(result: ReleaseResult) -> str:
     """One line a group; texts in quotes, numbers with every digit, nothing where there is nothing.
 
     A total has no keys. Where a group is that of what is missing, ``missing`` names the columns that it is missing in.
-    A text that a spreadsheet would compute has an apostrophe before it, and so has one that begins with an apostrophe.
+    Texts are escaped for spreadsheets and terminals (``csv_text``): JSON and Parquet hold the exact keys.
     """
-    columns = {inert(name): [inert(value) for value in found] for name, found in results_columns(result).items()}
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return file.getvalue()
-
-
-def inert(value: Any) -> Any:
-    """The value; a text that a spreadsheet would take for a formula with an apostrophe before it.
-
-    >>> inert("=1+1"), inert("-5.0"), inert("-5+1"), inert(-5), inert("Oslo")
-    ("'=1+1", '-5.0', "'-5+1", -5, 'Oslo')
-    """
-    if not isinstance(value, str) or NUMBER.fullmatch(value):
-        return value
-    return QUOTE + value if value.lstrip(" ").startswith((QUOTE, *FORMULAS)) else value
+    return csv_table(results_columns(result))
 
 
 def results_columns(result: ReleaseResult) -> dict[str, list[Any]]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from tightrope.certificates.printable import printable
 from tightrope.cli.signals import INTERRUPTED, NOTHING_SPENT
 from tightrope.errors import BudgetRefused, InputError, LedgerWarning, TightropeError
 
@@ -117,7 +118,7 @@ def explained(error: Exception) -> tuple[int, str]:
 def _flat(text: str) -> str:
     """One line, with nothing in it that a terminal would obey."""
     joined = " ".join(text.split())
-    return "".join(letter if letter.isprintable() else "�" for letter in joined)
+    return printable(joined)
 
 
 def _command(error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
@@ -12,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.certificates.printable import printable
+from tightrope.certificates.printable import json_text as escaped_json
+from tightrope.certificates.printable import printable, printable_lines
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def json_text(data: Mapping[str, Any], *, ensure_ascii: bool = False) -> str:
     >>> json_text({"worst": math.inf}, ensure_ascii=True)
     '{\n  "worst": null\n}'
     """
-    return json.dumps(_finite(data), allow_nan=False, ensure_ascii=ensure_ascii, indent=2)
+    return escaped_json(_finite(data), ascii_only=ensure_ascii, indent=2)
 
 
 def _finite(value: Any) -> Any:
@@ -56,12 +56,12 @@ def say(*lines: str) -> None:
     """Lines of text on standard output, wrapped between words where they are long."""
     page = _console()
     for line in lines:
-        page.print(_clean(line))
+        page.print(printable_lines(line))
 
 
 def heading(line: str) -> None:
     """A line that stands out, with space above it."""
-    _console().print(f"\n{_clean(line)}", style="bold")
+    _console().print(f"\n{printable_lines(line)}", style="bold")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, words: int = 0) -> None:
@@ -76,11 +76,6 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: 
     table = as_table(texts, page.width)
     for part in as_blocks(texts) if table is None else (table,):
         page.print(part)
-
-
-def _clean(text: str) -> str:
-    """Nothing that a terminal would obey but our own line ends."""
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def _console() -> Console:

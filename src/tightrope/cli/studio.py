@@ -94,12 +94,13 @@ def _ready(link: str, asked: Asked) -> None:
 def _open(link: str) -> None:
     """Through a file that only its owner can read: what a browser is started with, every user of a machine can see."""
     import atexit
-    import html
     import tempfile
     import webbrowser
 
+    from tightrope.certificates.printable import html_text
+
     with tempfile.NamedTemporaryFile("w", prefix="tightrope-", suffix=".html", delete=False, encoding="utf-8") as page:
-        page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(link)}">')
+        page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html_text(link)}">')
     path = Path(page.name)
     atexit.register(path.unlink, missing_ok=True)
     webbrowser.open(path.as_uri())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tightrope.certificates.printable import part_named, printable
+from tightrope.certificates.printable import html_text, part_named
 from tightrope.certificates.release import MEASURES, PAID, AnswerDocument, ReleaseResult
 from tightrope.certificates.results import MISSING, QUESTION, results_columns
 
@@ -72,4 +71,4 @@ def _shown(field: object) -> str:
 
 
 def _text(text: str) -> str:
-    return html.escape(printable(text))
+    return html_text(text)

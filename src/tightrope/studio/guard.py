@@ -9,7 +9,6 @@ called like (the content security policy; the page writes text, never HTML).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -22,6 +21,8 @@ OURS = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'se
 SHUT = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 REPORT = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 """A report holds its own style, and needs nothing else."""
+ONCE = ("host", "origin", "content-type", "content-length", "transfer-encoding", TOKEN)
+"""Headers that decide whether a request is let in: two of one name are refused, for two readers could take either."""
 HEADERS = {
     "content-security-policy": f"{OURS}; {SHUT}",
     "cache-control": "no-store",
@@ -49,8 +50,10 @@ class Guard:
         app = self.app if problem is None else PlainTextResponse(problem, status_code=403)
         await app(scope, receive, _sealed(send))
 
-    def _problem(self, method: str, path: str, headers: Mapping[str, str]) -> str | None:
+    def _problem(self, method: str, path: str, headers: Headers) -> str | None:
         """Why a request is refused; None where it is the page's own."""
+        if any(len(headers.getlist(name)) > 1 for name in ONCE):
+            return "A header is there twice."
         if headers.get("host") != f"{HOST}:{self.port}":
             return "This address is not the studio's."
         if method != "POST":

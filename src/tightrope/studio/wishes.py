@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from tightrope.certificates.budget import decimal
 from tightrope.certificates.document import Counted, Part
 from tightrope.certificates.reading import Reader
 from tightrope.errors import InputError
@@ -37,6 +38,10 @@ class Promise(Part, frozen=True, kw_only=True):
     value: Decimal
     delta: Decimal
 
+    def __post_init__(self) -> None:
+        decimal("value", self.value)
+        decimal("delta", self.delta)
+
     def keeps(self, other: Promise) -> bool:
         """Whether what keeps this promise keeps the other one, because it is as strict or stricter."""
         return self.said == other.said and self.value <= other.value and self.delta <= other.delta
@@ -66,6 +71,10 @@ class Wishes(Part, frozen=True, kw_only=True):
     questions: Annotated[tuple[Wish, ...], Meta(max_length=Many)] = ()
     types: Annotated[dict[Plain, Plain], Meta(max_length=5_000)] = field(default_factory=dict)
     expected_rows: Counted | None = None
+
+    def __post_init__(self) -> None:
+        if self.share is not None:
+            decimal("share", self.share)
 
 
 class Agreed(Part, frozen=True, kw_only=True):

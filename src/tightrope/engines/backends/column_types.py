@@ -59,10 +59,13 @@ def kind_of(dtype: dt.DataType) -> Kind:
 
 
 def arrow_kind(given: Any) -> Kind:
-    """The kind of an Arrow type as it is stored: that of the ibis type that it becomes, without loading ibis."""
+    """The kind of an Arrow type as it is stored: that of the ibis type that it becomes, without loading ibis.
+
+    A ``decimal256`` is "other" whatever its precision: DuckDB reads none.
+    """
     types = load("pyarrow").types
     if types.is_decimal(given):
-        held = given.precision <= WIDEST_DECIMAL and given.scale >= 0
+        held = not types.is_decimal256(given) and given.precision <= WIDEST_DECIMAL and given.scale >= 0
         return "other" if not held else "integer" if given.scale == 0 else "number"
     return next((kind for test, kind in _ARROW_KINDS if getattr(types, test)(given)), "other")
 

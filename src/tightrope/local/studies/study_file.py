@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tightrope.certificates.document import plain
+from tightrope.certificates.printable import toml_value
 from tightrope.certificates.study import START, StudyDocument, read_study
 from tightrope.errors import InputError, PlanError
 from tightrope.local.studies.study import Study
@@ -66,12 +66,7 @@ def study_text(study: Study) -> str:
     ['question = "mean"', 'between = [0.0, 50.0]', 'mechanism = "duchi"', 'epsilon = 1.0']
     """
     entries = plain(study_document(study)).items()
-    return STUDY_HEAD + "".join(f"{key} = {_toml(value)}\n" for key, value in entries if value not in (None, ""))
-
-
-def _toml(value: object) -> str:
-    """Text, numbers and lists of them: in TOML as in JSON, but for one character that it wants escaped."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("\x7f", "\\u007f")
+    return STUDY_HEAD + "".join(f"{key} = {toml_value(value)}\n" for key, value in entries if value not in (None, ""))
 
 
 def _read(path: Path) -> str:

@@ -53,6 +53,8 @@ class SuggestedBounds:
     between: tuple[float, float] | None
     warning: str
     answers: Answers
+    beyond: tuple[float, float] | None = None
+    """At most these shares of the values lie below the range, and at its upper end or above; rightly 19 times in 20."""
 
     def __str__(self) -> str:
         name = printable(self.column)
@@ -78,7 +80,8 @@ def suggested_bounds(question: Histogram, answers: Answers, noise: Noise) -> Sug
     (answer,) = answers
     counts = [int(row["value"]) for row in answer.rows]
     reach = noise.half_width(1 - TAIL_SHARE / len(counts))
-    return SuggestedBounds(str(question.column), *_read(counts, reach, NoiseSums.of(noise)), answers)
+    between, said, beyond = _read(counts, reach, NoiseSums.of(noise))
+    return SuggestedBounds(str(question.column), between, said, answers, beyond)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +130,13 @@ class NoiseSums:
         )
 
 
-def _read(counts: Sequence[int], reach: float, noise: NoiseSums) -> tuple[tuple[float, float] | None, str]:
-    """The range and what is said of it. The first part, with what is missing, and the last one have no end.
+Pair = tuple[float, float]
+
+
+def _read(counts: Sequence[int], reach: float, noise: NoiseSums) -> tuple[Pair | None, str, Pair | None]:
+    """The range, what is said of it, and what lies beyond its ends at most. The first part and the last have no end.
+
+    What is missing is counted with the first part.
 
     A part counts towards the range where noise alone would not reach so far; what is said of shares counts all parts.
     """
@@ -136,16 +144,17 @@ def _read(counts: Sequence[int], reach: float, noise: NoiseSums) -> tuple[tuple[
     seen = [count if count > reach else 0 for count in inside]
     total = sum(seen)
     if not total:
-        return None, NOTHING_ELSE.format(end=ends[0]) if below > reach else SHARE_TOO_SMALL
+        return None, NOTHING_ELSE.format(end=ends[0]) if below > reach else SHARE_TOO_SMALL, None
     if seen[-1] > TAIL_SHARE * total:
-        return None, ABOVE.format(share=noise.shares(inside[-1:], inside[:-1])[0], end=ends[-1])
+        return None, ABOVE.format(share=noise.shares(inside[-1:], inside[:-1])[0], end=ends[-1]), None
     low, high = _places(seen)
     outside = [noise.shares(part, rest)[1] for part, rest in _divided(inside, (low, high))]
     share = noise.shares([below], inside)[1] if below > reach else 0.0
     beyond = BELOW.format(share=share, end=ends[0]) if share > TAIL_SHARE else ""
     more = MORE if max(outside) > 2 * TAIL_SHARE else ""
-    said = WARNING.format(low=_upwards(outside[0]), high=_upwards(outside[1]), more=more, beyond=beyond)
-    return (ends[low], ends[high]), said
+    most = _upwards(outside[0]), _upwards(outside[1])
+    said = WARNING.format(low=most[0], high=most[1], more=more, beyond=beyond)
+    return (ends[low], ends[high]), said, most
 
 
 def _divided(counts: Sequence[int], places: tuple[int, int]) -> tuple[tuple[Sequence[int], Sequence[int]], ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import MappingProxyType
 
+from tightrope.certificates.printable import toml_value
 from tightrope.engines.schema import Column, Schema
 from tightrope.errors import SchemaError
 
@@ -168,7 +168,7 @@ def quoted(text: str) -> str:
     >>> print(quoted('say "a"'))
     "say \"a\""
     """
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return toml_value(text)
 
 
 def _person(schema: Schema, name: str) -> str:

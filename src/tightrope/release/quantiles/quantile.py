@@ -23,6 +23,10 @@ from tightrope.release.questions.vector import Vector
 MEDIAN = 0.5
 
 
+FEW_ROWS = "; where there are few rows or none, an arbitrary value of the range, with an interval of nearly all of it"
+"""A choice has a value whatever the rows are, and no count of rows is paid for beside it."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Quantile(OfColumn):
@@ -42,7 +46,8 @@ class Quantile(OfColumn):
     def meaning_for(self, means: str) -> str:
         """Which share lies below: half of all, or 90 %."""
         del means
-        return f"The value that {'half' if self.q == MEDIAN else f'{100 * self.q:g} %'} of all values do not exceed"
+        part = "half" if self.q == MEDIAN else f"{100 * self.q:g} %"
+        return f"The value that {part} of all values do not exceed{'' if self.counted else FEW_ROWS}"
 
     @property
     def what(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,6 +10,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from tightrope.certificates.document import plain
+from tightrope.certificates.printable import json_text
 from tightrope.certificates.release import RELEASES, ReleaseCertificate, ReleaseResult
 from tightrope.certificates.results import results_csv
 from tightrope.errors import InputError
@@ -52,7 +52,7 @@ def _certificate(document: Json) -> Attached | None:
 
 def document_file(document: Struct, name: str, said: str) -> Attached:
     """A typed document as JSON in one line, and called so: the same beside a page has lines, and is larger."""
-    text = json.dumps(plain(document), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    text = json_text(plain(document), compact=True)
     return file_of(name, f"{said}, in one line", JSON, text)
 
 

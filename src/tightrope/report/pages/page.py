@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tightrope.certificates.account import Account, TrainingAccount
 from tightrope.certificates.coupling import CouplingDocument
 from tightrope.certificates.noise import NoiseDocument
-from tightrope.certificates.printable import printable
+from tightrope.certificates.printable import printable_lines
 from tightrope.certificates.study import FindingsDocument, StudyDocument
 from tightrope.errors import InputError, MissingExtraError
 from tightrope.report.pages.account_page import account_view, training_view
@@ -126,7 +126,7 @@ def _inside() -> dict[str, str]:
 
 def _seen(value: object) -> object:
     """What a template places: texts without letters that nobody sees, for a name of a column may turn a line around."""
-    return "\n".join(map(printable, value.split("\n"))) if type(value) is str else value
+    return printable_lines(value) if type(value) is str else value
 
 
 def _source(name: str) -> str:

@@ -98,6 +98,25 @@ def half_width(tails: Tails, outside: float) -> float:
     return _half(tails, outside / 2)
 
 
+def sum_widths(tails: Tails, most: int, outside: float) -> Floats:
+    """Widths w[m], m = 0 … ``most``: P(X₁ + … + Xₘ > w[m]) ≤ ``outside`` for independent noises; shape [most + 1].
+
+    Chernoff: E e^{θX} = E cosh(θX) ≤ Σ p cosh(θ x), each part of |X| moved to its outer end; what lies further than
+    all parts is added as a probability, m times. ∞ where that alone is more than ``outside``.
+    """
+    places, masses = _gathered(tails)
+    lost = max(1 - float(masses.sum()), 0.0)
+    widths = np.zeros(most + 1)
+    scale = math.sqrt(float(masses @ places**2)) or 1.0
+    rates = np.geomspace(1e-3, 10, 200) / scale
+    with np.errstate(over="ignore"):
+        growth = np.log(np.cosh(rates[:, None] * places) @ masses)
+    for many in range(1, most + 1):
+        left = outside - many * lost
+        widths[many] = np.min((many * growth - math.log(left)) / rates) if left > 0 else math.inf
+    return widths
+
+
 def _half(tails: Tails, outside: float) -> float:
     """A place that X is beyond at most ``outside`` of the time: about the first, and one more."""
     low, high = 0.0, tails.factor * len(tails.table)
