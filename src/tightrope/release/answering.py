@@ -163,7 +163,7 @@ def _rehearse(draft: Draft, requests: Sequence[Request], answer: Callable[[Seque
     joined = {name for one in draft.fitted() for name in one.joined.answers}
     zeros = []
     for task, noises, request in zip(draft.tasks, draft.noises(), requests, strict=True):
-        given = request.keys or tuple((step,) for step in request.steps) or ((None,) * len(request.by),)
+        given = tuple((step,) for step in request.steps) or request.keys or ((None,) * len(request.by),)
         every = any(one.name in joined for one in task.questions)
         keys = given if every else given[: task.cells or 1]
         shown = {noise.vector.name: 2 * (noise.threshold or 0) for noise in noises}
