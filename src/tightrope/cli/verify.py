@@ -30,9 +30,17 @@ Standalone = Annotated[
     bool,
     typer.Option("--standalone", help="Print the verifier as one file of Python (for FILE: what it needs), and stop."),
 ]
+Seconds = Annotated[
+    float,
+    typer.Option(
+        min=0, metavar="S", help="Processor seconds for the claims of a document; what takes longer is left open."
+    ),
+]
+LONG = 2000
+"""Lines beyond which a page is not wrapped between words."""
 
 
-def verify(file: File = None, standalone: Standalone = False, as_json: AsJson = False) -> None:
+def verify(file: File = None, standalone: Standalone = False, seconds: Seconds = 15.0, as_json: AsJson = False) -> None:
     """Check every claim of a document from the document alone.
 
     In interval arithmetic and exact whole numbers: slow, and proven. A claim is confirmed where what was computed
@@ -41,7 +49,7 @@ def verify(file: File = None, standalone: Standalone = False, as_json: AsJson = 
     if standalone:
         typer.echo(_alone(file), nl=False)
         return
-    claims = _claims(file)
+    claims = _claims(file, seconds)
     from tightrope.verify.check import CODES
     from tightrope.verify.claims import verdict
 
@@ -56,7 +64,7 @@ def _alone(file: Path | None) -> str:
         return standalone(None if file is None else _text(file))
 
 
-def _claims(file: Path | None) -> list[Claim]:
+def _claims(file: Path | None, seconds: float) -> list[Claim]:
     from tightrope.cli.output import working
     from tightrope.errors import InputError
 
@@ -67,7 +75,7 @@ def _claims(file: Path | None) -> list[Claim]:
         from tightrope.verify.check import checked
 
         with working("Computing every claim again ..."):
-            return checked(text)
+            return checked(text, seconds)
 
 
 def _text(file: Path) -> str:
@@ -97,7 +105,11 @@ def _tell(name: str, claims: list[Claim], as_json: bool) -> None:
     from tightrope.verify.claims import verdict
 
     if not as_json:
-        say(told(claims))
+        lines = told(claims).split("\n")
+        if len(lines) > LONG:
+            typer.echo("\n".join(lines))
+        else:
+            say(*lines)
         return
     data: list[dict[str, Any]] = [one._asdict() for one in claims]
     print_json({"document": "verification", "version": 1, "file": name, "verdict": verdict(claims), "claims": data})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from tightrope.verify.claims import (
     UNCHECKED,
     BrokenError,
     Claim,
+    Clock,
     TooMuchError,
     unchecked,
     verdict,
@@ -33,6 +35,8 @@ PRECISION = 400
 """Binary digits of the intervals."""
 CODES = {CONFIRMED: 0, REFUTED: 1, OPEN: 4}
 """Exit codes; 2 for what is no document of ours."""
+SECONDS = 15.0
+"""Processor seconds that the claims of one document may take on a command line, unless more are allowed."""
 MOST_TEXT = 1 << 26
 """Bytes of a document that are read."""
 KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
@@ -51,20 +55,27 @@ KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
 }
 
 
-def checked(text: str) -> list[Claim]:
-    """Every claim of a document; raises ``ValueError`` for what is none of ours."""
+def checked(text: str, seconds: float = math.inf) -> list[Claim]:
+    """Every claim of a document; raises ``ValueError`` for what is none of ours.
+
+    What more than ``seconds`` of the processor would take is left open. With the default of the command line, any file
+    that may be read ends within a minute and a gigabyte (docs/verify.md).
+    """
     data, around = _inner(_parsed(text))
     kind = data["document"] if isinstance(data, dict) and isinstance(data.get("document"), str) else None
     if kind not in KINDS:
         raise ValueError(f"expected a document of one of {', '.join(KINDS)}; got {kind!a}")
     FORMS[kind](kind, data)
     flint.ctx.prec = PRECISION
+    Clock.start(seconds)
     try:
         return [*KINDS[kind](data), *around]
     except BrokenError as broken:
         return [Claim(kind, "", str(broken), REFUTED)]
     except TooMuchError as problem:
         return [Claim(kind, "", str(problem), OPEN)]
+    except MemoryError:
+        return [Claim(kind, "", "more memory than there is, so that it was not computed", OPEN)]
     except (KeyError, TypeError, ArithmeticError, AttributeError, IndexError) as problem:
         raise ValueError(f"expected a {kind} as it was written: {type(problem).__name__} {problem}") from problem
 
@@ -125,9 +136,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """``python check.py FILE``: exit 0 confirmed, 1 refuted, 4 neither, 2 no document of ours."""
+    """``python check.py FILE [SECONDS]``: exit 0 confirmed, 1 refuted, 4 neither, 2 no document of ours."""
     try:
-        claims = checked(document_text(Path(sys.argv[1])))
+        seconds = float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
+        claims = checked(document_text(Path(sys.argv[1])), seconds)
     except (ValueError, OSError, IndexError) as problem:
         sys.stderr.write(f"check: {problem}\n")
         sys.exit(2)

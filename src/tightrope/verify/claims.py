@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any, NamedTuple
 
 CONFIRMED, REFUTED, OPEN, UNCHECKED = "confirmed", "refuted", "not confirmed", "not checked"
@@ -23,6 +24,26 @@ class BrokenError(ValueError):
 
 class TooMuchError(ValueError):
     """More work than somebody who was handed a file should have to wait for: what it is for is left open."""
+
+
+class Clock:
+    """Processor seconds that the claims of one document may take; without a limit where ``limit`` is infinite."""
+
+    began = 0.0
+    limit = math.inf
+
+    @classmethod
+    def start(cls, seconds: float) -> None:
+        """Count from now."""
+        cls.began, cls.limit = time.process_time(), seconds
+
+
+def in_time() -> None:
+    """Raise ``TooMuchError`` where the document has taken its processor seconds."""
+    if time.process_time() - Clock.began > Clock.limit:
+        raise TooMuchError(
+            f"more than {Clock.limit:g} processor seconds of work, so that it was not computed: --seconds allows more"
+        )
 
 
 def affordable(work: int, most: int, words: str) -> None:

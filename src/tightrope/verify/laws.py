@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from flint import arb, fmpz, fmpz_poly
 
-from tightrope.verify.claims import affordable
+from tightrope.verify.claims import affordable, in_time
 
 Atom = tuple[Any, Any, Any]
 """Mass under P, mass under Q (both arb), and the loss log P/Q."""
@@ -51,6 +51,7 @@ class Grid:
 
     def spend(self, points: int) -> None:
         """Raise ``TooMuchError`` for a law of too many points, or for too many of them in all."""
+        in_time()
         self.spent += points
         affordable(points, LARGEST_LAW, "grid points of a law")
         affordable(self.spent, MOST_SPENT, "grid points of all laws")
@@ -97,7 +98,10 @@ class Grid:
     def of_curve(self, profile: Callable[[Any], Any], low: int, high: int) -> Law:
         """The law whose profile joins the given one at the grid's points (linear in e^ε): above it, as it is convex."""
         self.spend(high - low)
-        values = [self.mass(profile(self.step * k)) for k in range(low, high + 1)]
+        values = []
+        for k in range(low, high + 1):
+            in_time()
+            values.append(self.mass(profile(self.step * k)))
         return self._of_values(values, low, self.one)
 
     def _of_values(self, values: Sequence[Any], low: int, total: Any) -> Law:
@@ -157,6 +161,7 @@ class Grid:
     def profile(self, law: Law, low: int, high: int) -> list[Any]:
         """δ(k · step) for k from low to high, in units: Σ above m (1 − e^(−distance)) + infinite, from the top down."""
         ratio = self._inward(self.ratio * self.one)
+        in_time()
         found, above, discounted = [], law.infinite, fmpz(0)
         for k in range(high, low - 1, -1):
             place = k + 1 - law.low
@@ -182,6 +187,7 @@ class Curve:
 
     def delta(self, epsilon: Any) -> Any:
         """δ(ε) on the grid's side: between two points of the grid the profile of the law is linear in e^ε."""
+        in_time()
         epsilon = epsilon + self.nudged
         place = epsilon / self.grid.step
         k = int(place.mid().floor().unique_fmpz()) if place.mid() < self.low + len(self.values) else None
@@ -196,6 +202,7 @@ class Curve:
 
     def found(self, false_alarms: Any) -> Any:
         """What an attacker finds at most at a share of false alarms: the least δ(ε) + e^ε · share."""
+        in_time()
         share = false_alarms * (-self.nudged).exp() * self.grid.one
         lines = (value + share * self.grid.power(k) for k, value in enumerate(self.values, self.low))
         least = min(line.upper() if self.grid.up else line.lower() for line in lines) / self.grid.one

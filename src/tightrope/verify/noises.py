@@ -19,6 +19,7 @@ from tightrope.verify.claims import (
     bounded,
     digits,
     fact,
+    in_time,
     unchecked,
 )
 from tightrope.verify.laws import Grid, Law
@@ -190,7 +191,12 @@ def _dual(multipliers: list[dict[str, Any]], power: int, sensitivity: int) -> An
         return abs(k) ** power + sum(parts, arb(0))
 
     paid = sum((exactly(one["cap"]) * exactly(one["delta"]) for one in multipliers), arb(0))
-    return min(((reduced(k) + reduced(-k)) / 2 - paid).lower() for k in range(reach + 2))
+    least = None
+    for k in range(reach + 2):
+        in_time()
+        here = ((reduced(k) + reduced(-k)) / 2 - paid).lower()
+        least = here if least is None or here < least else least
+    return least
 
 
 def _tails(points: list[tuple[float, float]], power: int) -> Any:
@@ -198,6 +204,7 @@ def _tails(points: list[tuple[float, float]], power: int) -> Any:
     lines = [(exactly(epsilon).exp(), exactly(delta)) for epsilon, delta in points]
     tail, total, k = max(((1 - delta) / (1 + growth)).lower() for growth, delta in lines), arb(0), 1
     while tail > FAINT_TAIL and k < 1 << 20:
+        in_time()
         total += 2 * (k**power - (k - 1) ** power) * tail
         tail, k = max(((tail - delta) / growth).lower() for growth, delta in lines), k + 1
     return total

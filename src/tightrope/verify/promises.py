@@ -25,7 +25,7 @@ from tightrope.verify.claims import (
     unchecked,
 )
 from tightrope.verify.laws import Curve, Grid, Law
-from tightrope.verify.releases import Composition, choice_claims, pair_claims
+from tightrope.verify.releases import Composition, choice_claims, exclusive_claims, pair_claims
 
 STEPS = (6, 8, 10, 12)
 """Grids of 2^−n nats, one after the other, until everything is confirmed as it stands or something is refuted; where
@@ -97,7 +97,12 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
         composition = Composition(data["mechanisms"])
     except BrokenError as broken:
         return [Claim("mechanisms", "", str(broken), REFUTED)]
-    claims = [*_spelled(data), *_parameters(data, composition), *_weights(data, composition)]
+    claims = [
+        *_spelled(data),
+        *exclusive_claims(data["mechanisms"]),
+        *_parameters(data, composition),
+        *_weights(data, composition),
+    ]
     if not all(noise.unimodal for noise in composition.noises.values()):
         return claims  # refuted: what follows holds for tables that fall from the middle
     ways = max(unit.ways for unit in composition.units)

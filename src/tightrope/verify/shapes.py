@@ -94,7 +94,7 @@ def maybe(part: Shape) -> Shape:
     return shape
 
 
-def many(part: Shape, least: int = 0, most: int = 1 << 24) -> Shape:
+def many(part: Shape, least: int = 0, most: int = 1 << 20) -> Shape:
     """A list of these."""
 
     def shape(name: str, value: Any) -> None:
