@@ -54,7 +54,7 @@ def test_it_says_the_same_of_a_release(place):
 
 
 ALONE_LINES = {
-    "release": (lambda: release("cells"), 1300),
+    "release": (lambda: release("cells"), 1450),
     "noise": (lambda: noise("a dual"), 1050),
     "account": (lambda: account("finite"), 950),
     "coupling": (coupling, 400),
