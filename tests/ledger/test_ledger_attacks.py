@@ -26,7 +26,7 @@ from tightrope.errors import LedgerError, TightropeError
 from tightrope.ledger import Account, Ledger
 from tightrope.ledger.check import check
 
-ATTACKS = int(os.environ.get("TIGHTROPE_LEDGER_ATTACKS", "20"))
+ATTACKS = int(os.environ.get("TIGHTROPE_LEDGER_ATTACKS", "8"))
 SHARE = Fraction(1, 100_000)
 
 

@@ -19,7 +19,7 @@ from tests.oracle import exact_curves as curves
 from tests.oracle.step_cases import DIGITS, Case, drawn, epsilons, gaussian, laplace, ranged, spread, triple, truncated
 from tightrope.errors import PrecisionWarning
 
-STEPS = int(os.environ.get("TIGHTROPE_STEPS", "1000"))
+STEPS = int(os.environ.get("TIGHTROPE_STEPS", "600"))
 RATES = max(200, STEPS // 5)
 BLOCKS = 10
 POPULATIONS = [2, 3, 10, 1000, 50_000, 10**9, 10**15]

@@ -45,7 +45,7 @@ from tightrope.release.questions.tasks import Task
 from tightrope.release.questions.vector import Noise
 
 pytestmark = pytest.mark.slow
-RELEASES = int(os.environ.get("TIGHTROPE_RELEASES", "10000"))
+RELEASES = int(os.environ.get("TIGHTROPE_RELEASES", "5000"))
 AT_ONCE = 20_000
 BY_LUCK = 1e-13
 BUDGETS = {"narrow": tr.Budget(epsilon=0.3, delta=1e-3), "wide": tr.Budget(epsilon=0.5, delta=1e-2)}

@@ -34,7 +34,7 @@ from tightrope.engines.snapshot.rows import Rows
 from tightrope.release.costs.tallies import with_tallies
 from tightrope.release.questions.tasks import Person, tasks_of
 
-TABLES = int(os.environ.get("TIGHTROPE_TABLES", "1080"))
+TABLES = int(os.environ.get("TIGHTROPE_TABLES", "600"))
 A_BATCH = 60
 RANGES = {"between": (-2, 10), "of": (0, 3)}
 QUESTIONS = (

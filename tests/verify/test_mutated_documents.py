@@ -18,7 +18,7 @@ import tightrope as tr
 from tests.verify.test_exclusive_sets import released
 from tightrope.certificates.document import written
 
-MUTATIONS = int(os.environ.get("TIGHTROPE_MUTATIONS", "30"))
+MUTATIONS = int(os.environ.get("TIGHTROPE_MUTATED", "30"))
 """Documents; 500 take some twenty minutes of one core."""
 LARGEST = 5_000_000
 PROGRAM = Path(__file__).with_name("mutations.py")

@@ -31,7 +31,7 @@ from tightrope.privacy.engines.lattices.on_lattice import on_lattice
 from tightrope.privacy.engines.smoothing import smoothed
 from tightrope.privacy.laws.composition import Composition
 
-COMPOSITIONS = int(os.environ.get("TIGHTROPE_FUZZ", "400"))
+COMPOSITIONS = int(os.environ.get("TIGHTROPE_FUZZ", "250"))
 BLOCKS = 20
 COARSE = (1 << 5, 1 << 7)
 FEW_NODES, FEW_PRICED = 1 << 13, 1 << 20

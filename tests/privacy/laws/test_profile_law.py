@@ -47,10 +47,10 @@ def test_two_directions_are_kept_apart():
 
 def test_infinite_mass_stays():
     triple = tr.approx_dp(1, delta=1e-3).loss
-    loss = 5 * of(triple, infinite_mass=1e-3)
-    assert loss.epsilon(4e-3) == np.inf
-    lower, upper = loss.delta_bounds(2.0)
-    truth = (5 * triple).delta(2.0)
+    loss = 2 * of(triple, infinite_mass=1e-3)
+    assert loss.epsilon(1.9e-3) == np.inf
+    lower, upper = loss.delta_bounds(1.5)
+    truth = (2 * triple).delta(1.5)
     assert lower <= truth <= upper <= truth * (1 + 1e-6)
 
 
