@@ -59,10 +59,10 @@ def test_json_is_exactly_one_object(run, folder):
     assert json.loads((folder / "certificate.json").read_text(encoding="utf-8")) == certificate
 
 
-def test_a_dry_run_reads_everything_and_charges_nothing(run, folder):
+def test_a_dry_run_looks_for_the_table_and_charges_nothing(run, folder):
     shown = run("release", folder / "plan.toml", "--dry-run")
     assert (shown.code, shown.err) == (0, "")
-    assert "Nothing was charged" in shown.out
+    assert "Nothing was read, charged or drawn" in " ".join(shown.out.split())
     assert not (folder / "tightrope.ledger").exists()
     assert not (folder / "result.json").exists()
     (folder / "visits.parquet").write_bytes(b"PAR1 damaged PAR1")
@@ -166,13 +166,20 @@ def test_paid_answers_can_be_written_again_under_their_key(run, folder):
     assert (folder / "again" / "result.json").read_text(encoding="utf-8") == before
 
 
-def test_a_release_that_failed_after_it_paid_is_taken_up_again(run, folder, monkeypatch):
-    """As if the machine failed between: what fails in the program itself fails before it is paid for."""
+def test_a_release_that_was_stopped_after_it_paid_is_taken_up_again(run, folder, monkeypatch):
+    """As if the process was killed between: it reads once more, at no cost."""
     with monkeypatch.context() as patch:
-        fails_after_the_charge(patch, ZeroDivisionError())
-        run("release", folder / "plan.toml").refused_with("the budget was spent, and nothing was published", code=1)
+        fails_after_the_charge(patch, KeyboardInterrupt())
+        run("release", folder / "plan.toml").refused_with("the budget was spent, and nothing was published", code=130)
     shown = run("release", folder / "plan.toml")
     assert shown.code == 0 and "0 is left" in shown.out
+
+
+def test_a_release_whose_reading_failed_is_spent(run, folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        fails_after_the_charge(patch, ZeroDivisionError())
+        run("release", folder / "plan.toml").refused_with("charged before it reads", code=1)
+    run("release", folder / "plan.toml").refused_with("0 is left", code=3)
 
 
 def test_a_series_is_declared_in_the_plan(run, folder):
