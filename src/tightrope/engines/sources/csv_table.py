@@ -55,7 +55,7 @@ def open_csv(path: Path, types: Mapping[str, str], dialect: Dialect) -> Table:
         return Rows(wanted, batches)
 
     def well_formed() -> None:
-        """Every record is as declared: a fact of the file, the same for every plan, found before anything is charged."""
+        """Every record is as declared: a fact of the file, the same for every plan, and found before the charge."""
         stamped.check()
         for _ in file.lines(len(names)):
             pass
