@@ -34,6 +34,8 @@ Loader = Callable[[Sequence[str]], "ir.Table"]
 """Gives an ibis table that holds at least the named columns."""
 Stream = Callable[[Sequence[str]], Rows]
 """Gives exactly the named columns; errors of it are ``TightropeError``."""
+Ready = Callable[[Sequence[str]], None]
+"""Raises where the source of these columns is gone, has changed or does not answer; reads no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,7 @@ class Table:
     """Where rows come as Arrow batches; otherwise they are read through _load."""
     _arrow: Any = field(default=None, repr=False)
     """The Arrow schema of all columns of a stream."""
-    _unchanged: Callable[[], None] = field(default=lambda: None, repr=False)
-    """Raises ``InputError`` where a file is not what it was when it was opened; reads no row."""
+    _ready: Ready = field(default=lambda _: None, repr=False)
     public: tuple[PublicTable, ...] = field(default=(), repr=False)
     """Public tables in which its rows look something up; their columns are the last of the schema."""
 
@@ -110,8 +111,8 @@ class Table:
         """
         for request in requests:
             check(self.schema, request)
-        self._unchanged()
         names = private_names(self.public, _names(requests))
+        self._ready(names)
         types = {table_column: kind for table in self.public for table_column, kind in table.types.items()}
         if self._stream is None:
             rows = guarded("look for the table", lambda: _only(self._load(names), names))
@@ -162,11 +163,8 @@ _Entered = tuple["Mapping[str, dt.DataType]", Any, "ir.Table"]
 """The types of the source's columns, the room, and the rows in it."""
 
 
-def streamed(kind: str, arrow: Any, stream: Stream, unchanged: Callable[[], None] = lambda: None) -> Table:
-    """A table of Arrow batches. ``arrow`` is the schema of all its columns; types that nobody knows are ``other``.
-
-    ``unchanged`` raises where its files are not what they were.
-    """
+def streamed(kind: str, arrow: Any, stream: Stream, ready: Ready = lambda _: None) -> Table:
+    """A table of Arrow batches. ``arrow`` is the schema of all its columns; types that nobody knows are ``other``."""
     check_names(arrow.names)
     schema = Schema(tuple(Column(column.name, arrow_kind(settled_type(column.type))) for column in arrow))
     needed("ibis", "duckdb")
@@ -181,7 +179,7 @@ def streamed(kind: str, arrow: Any, stream: Stream, unchanged: Callable[[], None
         guarded("read the rows", lambda: ours().con.register(name, reader))
         return guarded("read the rows", lambda: ours().table(name))
 
-    return Table(schema, kind, ours, loaded, stream, arrow, unchanged)
+    return Table(schema, kind, ours, loaded, stream, arrow, ready)
 
 
 def _any_column(schema: Schema) -> str:

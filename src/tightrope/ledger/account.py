@@ -20,6 +20,8 @@ from tightrope.ledger.storage.book import Book, Written
 from tightrope.ledger.storage.entry import ANSWERED, CHARGED, REFUSED, RESERVED, RETRIED, Entry, canonical, digest
 
 Outcome = Written[Entry | BudgetRefused]
+FAILED_READING = '{"reading": "failed"}'
+"""What is kept instead of answers where the table could not be read after the charge."""
 
 
 class Account:
@@ -86,20 +88,38 @@ class Account:
         ``BudgetRefused``, which is recorded, where a limit has not enough left; ``InputError`` for another plan.
         """
         costs = self._costs(claim, series)
+        return _passed(self.book.write(lambda connection: self._charge(connection, claim, series, costs)))
 
-        def work(connection: Connection) -> Outcome:
-            found = self._found(connection, CHARGED, claim)
-            if found is not None:
-                return found, None
-            entry = self._next(connection, claim, series, costs)
-            if isinstance(entry, BudgetRefused):
-                return entry, self._refused(connection, claim, entry)
-            if claim.recipe:
-                chain.keep_document(connection, claim.recipe)
-            made = chain.append(connection, self.name, CHARGED, claim.key, entry.time, (entry.body, entry.state))
-            return made, made
+    def begin_reading(self, claim: Claim, series: str | None = None) -> tuple[Entry, bool]:
+        """Charge a release, and return its entry and whether the table may be read under it now.
 
-        return _passed(self.book.write(work))
+        A charge pays for two readings: the one that it was made for, and one more where no outcome of the first is
+        kept, because its process was killed. The second is written down here, before it begins. All this is one
+        transaction: of many processes that begin under one key at once, two may read. Raises as ``charge`` does.
+        """
+        costs = self._costs(claim, series)
+
+        def work(connection: Connection) -> Written[tuple[Entry | BudgetRefused, bool]]:
+            found, made = self._charge(connection, claim, series, costs)
+            if made is not None:
+                return (found, True), made
+            if self._closed(connection, claim.key):
+                return (found, False), None
+            said: tuple[dict[str, Any], Any] = {}, self._state(connection).to_data()
+            return (found, True), chain.append(
+                connection, self.name, RETRIED, claim.key, self.book.now(connection), said
+            )
+
+        found, may_read = self.book.write(work)
+        return _passed(found), may_read
+
+    def may_read(self, key: str) -> bool:
+        """Return whether a release was charged under the key that may read the table once more at no cost."""
+        return self.book.read(
+            lambda connection: (
+                chain.of_key(connection, self.name, CHARGED, key) is not None and not self._closed(connection, key)
+            )
+        )
 
     def reserve(self, claim: SeriesClaim) -> Entry:
         """Set a whole series aside, or find it; raises as ``charge`` does."""
@@ -123,6 +143,7 @@ class Account:
     def answer(self, key: str, text: str) -> str:
         """Keep the answers that were paid under a key, and say the ones that count: the first that were kept.
 
+        ``FAILED_READING`` is kept instead where the table could not be read.
         Raises ``InputError`` where nothing was charged under the key: no answer is kept that was not paid.
         """
 
@@ -134,22 +155,9 @@ class Account:
             if found is not None:
                 return chain.document(connection, found.said["document"]), None
             said, state = {"document": chain.keep_document(connection, text)}, self._state(connection).to_data()
+            said |= {"reading": "failed"} if text == FAILED_READING else {}
             made = chain.append(connection, self.name, ANSWERED, key, self.book.now(connection), (said, state))
             return text, made
-
-        return self.book.write(work)
-
-    def retry(self, key: str) -> bool:
-        """Return whether a release that was charged and has no answers may read once more; written down before it does.
-
-        A charge pays for two readings at most: the one it was made for, and one more after a process was killed.
-        """
-
-        def work(connection: Connection) -> tuple[bool, Entry | None]:
-            if chain.of_key(connection, self.name, RETRIED, key) is not None:
-                return False, None
-            state = self._state(connection).to_data()
-            return True, chain.append(connection, self.name, RETRIED, key, self.book.now(connection), ({}, state))
 
         return self.book.write(work)
 
@@ -181,6 +189,23 @@ class Account:
         answered = {entry.key for entry in own if entry.kind in (ANSWERED, RETRIED)}
         paid = [entry.key for entry in own if entry.kind == CHARGED and entry.said["plan"] == plan]
         return next((key for key in reversed(paid) if key not in answered), None)
+
+    def _charge(self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]) -> Outcome:
+        """The entry of a claim, found or made, or the refusal; and what was written now."""
+        found = self._found(connection, CHARGED, claim)
+        if found is not None:
+            return found, None
+        entry = self._next(connection, claim, series, costs)
+        if isinstance(entry, BudgetRefused):
+            return entry, self._refused(connection, claim, entry)
+        if claim.recipe:
+            chain.keep_document(connection, claim.recipe)
+        made = chain.append(connection, self.name, CHARGED, claim.key, entry.time, (entry.body, entry.state))
+        return made, made
+
+    def _closed(self, connection: Connection, key: str) -> bool:
+        """Whether the answers under a key are kept, or its second reading has begun."""
+        return any(chain.of_key(connection, self.name, kind, key) is not None for kind in (ANSWERED, RETRIED))
 
     def _state(self, connection: Connection) -> State:
         last = chain.last_of(connection, self.name)

@@ -29,6 +29,7 @@ def overview(account: Account) -> dict[str, Any]:
     total = next(limit for limit in account.limits if limit.name == MAIN_LIMIT)
     counted = _counted(own)
     texts = _texts(account, counted)
+    failed = sum(_failed(entry) for entry in own)
     return {
         "dataset": account.name,
         "ledger": account.book.id,
@@ -36,7 +37,8 @@ def overview(account: Account) -> dict[str, Any]:
         "identity": account.identity.to_data(),
         "limits": [_limit(limit, state) for limit in account.limits],
         "releases": _count(own, CHARGED),
-        "answered": _count(own, ANSWERED),
+        "answered": _count(own, ANSWERED) - failed,
+        "failed": failed,
         "refusals": _count(own, REFUSED),
         "series": [{"key": k, "released": r.done, "times": r.times} for k, r in state.series.items()],
         "blocks": _blocks(own, ADAPTIVE[total.rule]),
@@ -61,6 +63,11 @@ def history(entries: Sequence[Entry]) -> list[dict[str, Any]]:
         }
         for entry in entries
     ]  # fmt: skip
+
+
+def _failed(entry: Entry) -> bool:
+    """Whether it says that the table could not be read after a charge."""
+    return entry.kind == ANSWERED and entry.said.get("reading") == "failed"
 
 
 def _count(own: Sequence[Entry], kind: str) -> int:

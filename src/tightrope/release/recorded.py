@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tightrope.errors import BudgetRefused, InputError, LedgerError
+from tightrope.ledger.account import FAILED_READING
 from tightrope.release.claims import named
-from tightrope.release.register import Issued, refuse_again, refuse_fork, tell
+from tightrope.release.register import CHARGED_FIRST, Issued, refuse_again, refuse_fork, tell
 from tightrope.release.stored import restored, stored_text
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from tightrope.release.answers import Answers
     from tightrope.release.drafting.draft import Draft
 
-READING_FAILED = '{"reading": "failed"}'
-"""What a ledger keeps instead of answers where reading failed after the charge."""
 WAITS, PAUSE = 120, 0.5
 """How often, and after how many seconds each, the answers of another process are looked for."""
 
@@ -86,7 +85,7 @@ def _stored(account: Account, claim: Claim, draft: Draft) -> Answers | None:
 
 def _read(text: str, draft: Draft, claim: Claim) -> Answers:
     """The answers that were kept; raises ``BudgetRefused`` where the ledger keeps that reading failed."""
-    if text == READING_FAILED:
+    if text == FAILED_READING:
         raise BudgetRefused(
             f"the release under the key {claim.key!r} failed while its table was read, and its budget was spent then; "
             f"choose another key to read again, at a further cost"
@@ -98,15 +97,14 @@ def _paid(account: Account, claim: Claim, draft: Draft, prepared: Prepared, life
     account.check(claim, series)
     with prepared() as work:
         life.charging = True
-        before = account.charged(claim)
-        entry = account.charge(claim, series)
-        if before is not None and not account.retry(claim.key):
+        entry, may_read = account.begin_reading(claim, series)
+        if not may_read:
             return _of_another(account, claim, draft)
         try:
             drawn = work()
         except Exception:
-            with suppress(LedgerError):  # a disk that is full keeps the second reading, which is counted, too
-                account.answer(claim.key, READING_FAILED)
+            with suppress(LedgerError):  # where it cannot be kept, one more reading is left, which is counted, too
+                account.answer(claim.key, FAILED_READING)
             raise
         own = replace(drawn, certificate_data=named(drawn.certificate_data, entry, account))
         text = stored_text(own)
@@ -151,17 +149,14 @@ def _outcome(account: Account, claim: Claim, life: _Life) -> str:
 def _published(account: Account, key: str, again: str) -> str:
     """What became of paid answers that this process does not have."""
     try:
-        text = account.stored(key)
+        text, more = account.stored(key), account.may_read(key)
     except LedgerError:
         return (
             f"and the answers that were kept under the key {key!r} are damaged: put the newest copy of the ledger "
             f"back; trying again does not help, and another key is charged again"
         )
-    if text is None:
+    if text is None and more:
         return f"and nothing was published: {again}, and reads once more at no cost"
-    if text == READING_FAILED:
-        return (
-            "and nothing was published: a release is charged before it reads, because whether reading fails can depend "
-            "on the rows; choose another key to read again, at a further cost"
-        )
+    if text is None or text == FAILED_READING:
+        return f"and nothing was published: {CHARGED_FIRST}; choose another key to read again, at a further cost"
     return f"and the answers are in the ledger: {again}"

@@ -14,6 +14,8 @@ from tightrope.certificates.budget import EXACT
 from tightrope.errors import BudgetRefused, InputError, TightropeError
 
 Result = TypeVar("Result")
+CHARGED_FIRST = "a release is charged before it reads, because whether reading fails can depend on the rows"
+"""Why a failure costs: said wherever one does."""
 
 
 class Attempt(NamedTuple):
@@ -177,8 +179,8 @@ def _outcome(share: Decimal, *, charged: bool, kept: Collection[object]) -> str:
     if kept:
         return f"a share of {share} of the budget was spent, and plan.answers has the answers"
     return (
-        f"a share of {share} of the budget was spent, and nothing was published: a release is charged before it reads, "
-        f"because whether reading fails can depend on the rows; to ask again, at a further cost, make the plan again"
+        f"a share of {share} of the budget was spent, and nothing was published: {CHARGED_FIRST}; to ask again, at a "
+        f"further cost, make the plan again"
     )
 
 

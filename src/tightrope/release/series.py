@@ -60,7 +60,7 @@ class Series(Sealed):
         return self._account.state().series[self._key].done
 
     def next(self, key: str | None = None) -> Plan:
-        """The plan of the next date; of one that was charged and has no answers yet, where there is one.
+        """The plan of the next date; of one that was charged and may read once more, where there is one.
 
         With the ``key`` of a date (its certificate names it) the plan is that date's: released again it is free.
         Raises ``BudgetRefused`` where all are released.
@@ -68,7 +68,7 @@ class Series(Sealed):
         if key is not None:
             return self._plan(self._known(key))
         done = self.released
-        waiting = (place for place in range(1, done + 1) if self._account.stored(self._name(place)) is None)
+        waiting = (place for place in range(1, done + 1) if self._account.may_read(self._name(place)))
         place = next(waiting, done + 1)
         if place > self._times:
             raise BudgetRefused(

@@ -147,4 +147,5 @@ def _entry(entry: Json) -> list[str]:
     left = shown(1 - Fraction(spent) - Fraction(reserved))
     key = entry["key"] or entry["body"].get("key", "")
     said = "" if entry["kind"] == "dataset" else printable(key)
-    return [str(entry["number"]), entry["time"][:19], printable(entry["dataset"]), entry["kind"], said, left]
+    what = entry["body"].get("reading", entry["kind"])
+    return [str(entry["number"]), entry["time"][:19], printable(entry["dataset"]), what, said, left]

@@ -64,7 +64,10 @@ def open_relation(relation: Any) -> Table:
         schema = load("pyarrow").schema([(name, types[name]) for name in names])
         return Rows(schema, lambda: _batches(relation, asked, schema))
 
-    return streamed("duckdb", load("pyarrow").schema(list(types.items())), stream)
+    def ready(_: Sequence[str]) -> None:
+        guarded("find the relation's columns", lambda: _plain(relation, kinds).limit(0).to_arrow_table())
+
+    return streamed("duckdb", load("pyarrow").schema(list(types.items())), stream, ready)
 
 
 def _plain(relation: Any, kinds: dict[str, str]) -> Any:

@@ -33,15 +33,18 @@ def open_pandas(frame: Any, types: Mapping[str, str]) -> Table:
     arrow = load("pyarrow")
     schema = arrow.schema([arrow.field(name, objects.arrow_type(frame[name], types.get(name))) for name in frame])
 
-    def stream(names: Sequence[str]) -> Rows:
+    def ready(names: Sequence[str]) -> None:
         for name in names:
             if objects.untyped(frame[name]) and name not in types:
                 expected = "of one declared type, but it holds Python objects"
                 raise SchemaError("column", name, expected, f"say types={{{name!r}: 'text'}}, or its kind")
+
+    def stream(names: Sequence[str]) -> Rows:
+        ready(names)
         columns = [objects.column(frame[name], schema.field(name).type, types.get(name)) for name in names]
         return _in_pieces(arrow.table(dict(zip(names, columns, strict=True))))
 
-    return streamed("pandas", schema, stream)
+    return streamed("pandas", schema, stream, ready)
 
 
 def open_polars(frame: Any) -> Table:

@@ -45,7 +45,7 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
         from_files = tuple(paths) if alike and set(names) <= set(kept.names) else ()
         return Rows(schema, lambda: stamped.unchanged(_batches(parts, kept, schema, kinds)), from_files, stamped.check)
 
-    return streamed("parquet", whole, stream, stamped.check)
+    return streamed("parquet", whole, stream, lambda _: stamped.check())
 
 
 def _refuse_others(asked: Path, paths: Sequence[Path]) -> None:

@@ -26,15 +26,22 @@ def open_postgres(url: str, table: str) -> Table:
         forms = postgres.columns(connection, relation)
     check_names(forms)
 
-    def stream(names: Sequence[str]) -> Rows:
+    def chosen(names: Sequence[str]) -> dict[str, Form]:
         for name in names:
             if forms[name] == UNREAD:
                 expected = "a number, text, boolean, uuid, date or timestamp, or an enum"
                 raise SchemaError("column", name, expected, "cast it in a view")
-        asked = {name: forms[name] for name in names}
+        return {name: forms[name] for name in names}
+
+    def stream(names: Sequence[str]) -> Rows:
+        asked = chosen(names)
         return Rows(_schema(asked), lambda: _batches(place, relation, asked))
 
-    return streamed("postgres", _schema(forms), stream)
+    def ready(names: Sequence[str]) -> None:
+        with postgres.transaction(place) as connection:
+            _refuse_changed(connection, relation, chosen(names or list(forms)[:1]))
+
+    return streamed("postgres", _schema(forms), stream, ready)
 
 
 def _schema(forms: Mapping[str, Form]) -> Any:
@@ -44,12 +51,15 @@ def _schema(forms: Mapping[str, Form]) -> Any:
 def _batches(url: str, relation: Relation, asked: Mapping[str, Form]) -> Iterator[Any]:
     """One transaction: that the columns are still the same ones is seen in the snapshot that the rows come from."""
     with postgres.transaction(url) as connection:
-        if postgres.columns(connection, relation, tuple(asked)) != asked:
-            raise InputError(
-                "source", str(relation), "with the columns that it had when it was opened", "open it again"
-            )
+        _refuse_changed(connection, relation, asked)
         for block, count in postgres.copied(connection, relation, tuple(asked)):
             yield _batch(block, count, asked)
+
+
+def _refuse_changed(connection: Any, relation: Relation, asked: Mapping[str, Form]) -> None:
+    """Raise ``InputError`` unless the table has these columns, as it had them when it was opened. Reads no row."""
+    if postgres.columns(connection, relation, tuple(asked)) != asked:
+        raise InputError("source", str(relation), "with the columns that it had when it was opened", "open it again")
 
 
 def _batch(block: bytes, count: int, forms: Mapping[str, Form]) -> Any:
