@@ -56,6 +56,8 @@ class Table:
     """Raises ``InputError`` where a file is not what it was when it was opened; reads no row."""
     public: tuple[PublicTable, ...] = field(default=(), repr=False)
     """Public tables in which its rows look something up; their columns are the last of the schema."""
+    markers: int = 0
+    """How many files of a folder are but marks of its writer (``_SUCCESS``, checksums) and hold no rows."""
 
     @property
     def private(self) -> Schema:
