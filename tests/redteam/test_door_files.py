@@ -114,14 +114,18 @@ def test_no_parts_type_wins_over_anothers(tmp_path, first, second):
         open_source(parts(tmp_path, first, second))
 
 
-def test_parts_with_other_columns_are_refused_and_hidden_files_are_not_read(tmp_path):
+def test_parts_with_other_columns_are_refused_and_marks_of_writers_are_not_read(tmp_path):
     folder = parts(tmp_path, pa.array([1, 2]), pa.array([3]))
-    for name in (".hidden.parquet", "_metadata.parquet", ".part-0.parquet.crc"):
+    for name in ("_metadata", ".part-0.parquet.crc"):
         (folder / name).write_bytes(b"nothing of the kind")
     assert open_source(folder).collect(ask()).values["rows"] == (3,)
     pq.write_table(pa.table({"x": [1], "y": [2]}), folder / "part-9.parquet")
     with pytest.raises(SchemaError, match="parts 1 and 3 of 3"):
         open_source(folder)
+    for name in (".hidden.parquet", "_metadata.parquet"):
+        (folder / name).write_bytes(b"nothing of the kind")
+        with pytest.raises(InputError, match="does not begin so"):
+            open_source(folder)
 
 
 def test_a_part_that_came_later_is_not_read_and_one_that_went_is_missed(tmp_path):

@@ -42,8 +42,9 @@ def test_what_becomes_of_an_attack_does_not_tell_whether_the_target_is_there(eng
         pytest.importorskip("psycopg")
     if engine == "spark":
         pytest.importorskip("pyspark")
-    short = engine == "spark" and REPETITIONS == 1  # each release takes seconds there
-    names = ["180 expressions", "16 expressions"] if short else list(ATTACKS)
+        if REPETITIONS == 1:
+            pytest.skip("minutes on Spark: TIGHTROPE_MEMORY_ATTACKS=10")
+    names = list(ATTACKS)
     outcomes = tried(engine, names)
     assert list(outcomes) == names
     for name, became in outcomes.items():

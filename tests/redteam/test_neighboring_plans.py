@@ -41,7 +41,7 @@ from tightrope.release.questions.vector import Vector
 
 pytestmark = pytest.mark.slow
 FOLDERS = int(os.environ.get("TIGHTROPE_FOLDERS", "4"))
-SPARK_TABLES = int(os.environ.get("TIGHTROPE_SPARK_TABLES", "1"))
+SPARK_TABLES = int(os.environ.get("TIGHTROPE_SPARK_TABLES", "0"))
 ARROW = pa.schema(
     [
         ("person", "string"),
@@ -402,6 +402,8 @@ def test_one_person_moves_no_unit_beyond_what_it_declares_in_partitioned_folders
 
 
 def test_one_person_moves_no_unit_beyond_what_it_declares_in_folders_that_spark_reads(tmp_path: Path) -> None:
+    if not SPARK_TABLES:
+        pytest.skip("a minute and more a table: TIGHTROPE_SPARK_TABLES=1")
     seen = run(SPARK_TABLES, of_spark, tmp_path, 2)
     assert seen["tables"] == SPARK_TABLES and seen["moved"] > SPARK_TABLES
 

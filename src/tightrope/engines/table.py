@@ -57,6 +57,8 @@ class Table:
     _ready: Ready = field(default=lambda _: None, repr=False)
     public: tuple[PublicTable, ...] = field(default=(), repr=False)
     """Public tables in which its rows look something up; their columns are the last of the schema."""
+    markers: int = 0
+    """How many files of a folder are but marks of its writer (``_SUCCESS``, checksums) and hold no rows."""
 
     @property
     def private(self) -> Schema:

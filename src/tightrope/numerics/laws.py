@@ -11,6 +11,9 @@ from tightrope.numerics.arrays import Floats, array_of
 SUM_TOLERANCE = 1e-9
 """Sums closer to one than this are renormalised, others are refused."""
 
+SHORT_ROUNDINGS = 16
+"""Sums of float32 and float16 may be off by so many roundings of their kind."""
+
 
 def probabilities(name: str, values: ArrayLike, size: int | None = None) -> Floats:
     """A law of shape [size] as it was given, in floats: nothing is renormalised.
@@ -23,7 +26,7 @@ def probabilities(name: str, values: ArrayLike, size: int | None = None) -> Floa
         expected = "a list of probabilities" if size is None else f"one probability for each of {size} points"
         remedy = "no empty law, and no table: flatten the masses of a grid"
         raise InputError(f"{name}.shape", masses.shape, expected, remedy)
-    _check(name, masses)
+    _check(name, masses, "divide counts by their total, in doubles: p = numpy.asarray(counts, float); p / p.sum()")
     return masses
 
 
@@ -33,9 +36,23 @@ def law(name: str, values: ArrayLike, size: int | None = None) -> Floats:
     >>> law("prior", [0.25, 0.75], 2).tolist()
     [0.25, 0.75]
     """
-    masses = probabilities(name, values, size)
+    masses = probabilities(name, in_doubles(name, values), size)
     masses /= masses.sum()
     return masses
+
+
+def in_doubles(name: str, values: ArrayLike) -> ArrayLike:
+    """Short floats whose sum is 1 up to their own roundings, as doubles that are divided by it; all else as it is.
+
+    Divided by its sum in 32 bits, a law misses 1 by far more than 1e−9, so that nobody could give one.
+    """
+    array = array_of(name, values, "a list of probabilities")
+    if array.dtype.kind != "f" or array.dtype.itemsize >= np.dtype(np.float64).itemsize or array.ndim != 1:
+        return values
+    masses = array.astype(np.float64)
+    total = float(masses.sum())
+    near = abs(total - 1) <= SHORT_ROUNDINGS * float(np.finfo(array.dtype).eps)
+    return masses / total if near else array
 
 
 def stochastic(matrix: ArrayLike) -> Floats:
@@ -68,7 +85,7 @@ def _numbers(name: str, values: ArrayLike, expected: str) -> Floats:
         raise InputError(f"type of {name}", str(array.dtype), expected) from None
 
 
-def _check(name: str, masses: Floats) -> None:
+def _check(name: str, masses: Floats, divide: str = "divide counts by their total") -> None:
     """Rows of non-negative numbers that sum to one; NaN and ∞ do not pass either."""
     good = (masses >= 0) & (masses < np.inf)
     if not np.all(good):
@@ -81,4 +98,4 @@ def _check(name: str, masses: Floats) -> None:
     if not np.all(off <= SUM_TOLERANCE):
         row = int(np.argmax(off))
         whose = f"{name}[{row}]" if masses.ndim == 2 else name
-        raise InputError(f"the sum of {whose}", float(totals[row]), "1 within 1e-9", "divide counts by their total")
+        raise InputError(f"the sum of {whose}", float(totals[row]), "1 within 1e-9", divide)

@@ -78,3 +78,11 @@ def test_a_csv_file_with_semicolons_and_decimal_commas(run, folder):
     (folder / "semi.toml").write_text(asked, encoding="utf-8")
     result = json.loads(run("release", folder / "semi.toml", "--json").out)
     assert result["answers"][1]["rows"][0]["value"] == pytest.approx(3.5, abs=0.5)
+
+
+def test_marks_of_writers_in_a_folder_are_said(run, folder):
+    parts = folder / "parts"
+    parts.mkdir()
+    (folder / "visits.parquet").rename(parts / "a.parquet")
+    (parts / "_SUCCESS").touch()
+    assert "not read: 1 files" in run("init", parts, "--person", "user", "--out", folder / "new.toml").out

@@ -25,8 +25,6 @@ def folder(tmp_path: Path) -> Path:
     write(tmp_path / "d" / "year=2023" / "city=Oslo" / "a.parquet", person=[1, 2], x=[1.0, 2.0])
     write(tmp_path / "d" / "year=2024" / "city=S%C3%A3o%20Paulo" / "a.parquet", person=[1], x=[3.0])
     write(tmp_path / "d" / "year=1_3" / "city=__HIVE_DEFAULT_PARTITION__" / "b.parquet", person=[3], x=[4.0])
-    write(tmp_path / "d" / "_hidden" / "a.parquet", other=["not read"])
-    write(tmp_path / "d" / "year=2023" / ".hidden.parquet", other=["not read"])
     return tmp_path / "d"
 
 
@@ -84,7 +82,9 @@ REFUSED = {
     "another order": {"a/k=1/j=1/x.parquet": {"x": [1]}, "a/j=1/k=1/x.parquet": {"x": [1]}},
     "no column": {"a/2024/x.parquet": {"x": [1]}},
     "a name twice": {"a/X=1/x.parquet": {"x": [1]}},
-    "nothing": {"a/_x.parquet": {"x": [1]}},
+    "a hidden part with another column": {"a/x.parquet": {"x": [1]}, "a/_x.parquet": {"y": [1]}},
+    "a hidden folder": {"a/x.parquet": {"x": [1]}, "a/_delta_log/x.parquet": {"x": [1]}},
+    "a list where the folder has a value": {"a/x=1/x.parquet": {"x": [[1]]}},
 }
 
 
@@ -127,3 +127,93 @@ def test_any_name_of_a_folder_has_its_kind_or_is_missing(tmp_path, kind):
     found = open_source(tmp_path, types={"k": kind}).collect(ask("k"))
     assert {key for (key,) in found.keys} == expected
     assert sum(found.values["rows"]) == len(values)
+
+
+MARKERS = ("_SUCCESS", "._SUCCESS.crc", ".part-0.parquet.crc", "_metadata", "_common_metadata", ".DS_Store", "done")
+
+
+def test_every_file_of_a_folder_is_read_whatever_it_is_called(tmp_path):
+    names = ("a.parquet", "b.PARQUET", "c.Parquet", "d.pq", "e", ".f.parquet", "_g.parquet", "h.parquet.tmp", "i.gz")
+    for name in names:
+        write(tmp_path / name, k=[name])
+    assert open_source(tmp_path).collect(ask("k")).keys == tuple(sorted((name,) for name in names))
+
+
+def test_markers_of_writers_are_counted(tmp_path):
+    write(tmp_path / "a.parquet", k=["a"])
+    for name in MARKERS:
+        (tmp_path / name).write_bytes(b"" if name == "done" else b"not read")
+    table = open_source(tmp_path)
+    assert table.markers == len(MARKERS)
+    assert f"markers={len(MARKERS)}" in repr(table)
+    assert table.collect(ask("k")).keys == (("a",),)
+
+
+@pytest.mark.parametrize("name", ["a.parquet.gz", "Ann.csv", "Ann.PARQUET.zst", ".Ann", "_Ann.json", "k=1/Ann.orc"])
+def test_a_file_that_is_not_read_is_refused_without_its_name(tmp_path, name):
+    write(tmp_path / "p.parquet", k=["a"])
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"anything")
+    with pytest.raises(InputError, match="1 of 2 files") as refused:
+        open_source(tmp_path)
+    assert "Ann" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["empty.parquet", "empty.PARQUET"])
+def test_an_empty_part_is_refused(tmp_path, name):
+    write(tmp_path / "a.parquet", k=["a"])
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(InputError, match="does not begin so"):
+        open_source(tmp_path)
+
+
+def test_a_link_to_a_folder_is_refused(tmp_path):
+    write(tmp_path / "d" / "a.parquet", k=["a"])
+    write(tmp_path / "elsewhere" / "b.parquet", k=["b"])
+    (tmp_path / "d" / "k=1").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="1 of 2 files"):
+        open_source(tmp_path / "d")
+
+
+def test_columns_that_stand_in_folders_and_in_files(tmp_path):
+    day = dt.date(2024, 2, 29)
+    write(tmp_path / "year=2023" / "city=Oslo" / "day=2024-02-29" / "a.parquet",
+          year=[2023, 2023, 2024, None], city=["Oslo", "Bergen", "Oslo", "Oslo"], day=[day, day, day, None],
+          x=[1, 2, 3, 4])  # fmt: skip
+    write(tmp_path / "year=none" / "city=S%C3%A3o" / "day=__HIVE_DEFAULT_PARTITION__" / "a.parquet",
+          year=[7], city=["São"], day=[day], x=[5])  # fmt: skip
+    table = open_source(tmp_path)
+    assert [column.name for column in table.schema.columns] == ["year", "city", "day", "x"]
+    assert table.schema.column("year").kind == "integer"
+    assert table.collect(ask("year")) == Grouped(((None,), (2023,)), {"rows": (3, 2)})
+    assert table.collect(ask("city")) == Grouped(((None,), ("Oslo",), ("São",)), {"rows": (1, 3, 1)})
+    assert table.collect(ask("day")) == Grouped(((None,), (day,)), {"rows": (2, 3)})
+    assert table.collect(ask("x")).values == {"rows": (1, 1, 1, 1, 1)}
+
+
+def test_columns_that_duckdb_and_polars_write_twice(tmp_path):
+    import duckdb
+    import polars as pl
+
+    rows = "SELECT * FROM (VALUES (1, 'a', DATE '2024-02-29'), (2, 'b', DATE '2024-03-01'), (3, NULL, NULL)) r(x, k, d)"
+    place = tmp_path / "duckdb"
+    duckdb.sql(f"COPY ({rows}) TO '{place}' (FORMAT parquet, PARTITION_BY (k, d), WRITE_PARTITION_COLUMNS)")
+    frame = pl.DataFrame({"x": [1, 2, 3], "k": ["a", "b", None], "n": [1, 2, 2]})
+    other = tmp_path / "polars"
+    for (k, n), part in frame.partition_by("k", "n", as_dict=True).items():
+        path = other / f"k={'__HIVE_DEFAULT_PARTITION__' if k is None else k}" / f"n={n}" / "0.parquet"
+        path.parent.mkdir(parents=True)
+        part.write_parquet(path)
+    for table in (open_source(place), open_source(other)):
+        assert table.collect(ask("k")) == Grouped(((None,), ("a",), ("b",)), {"rows": (1, 1, 1)})
+    assert open_source(other).collect(ask("n")) == Grouped(((1,), (2,)), {"rows": (1, 2)})
+
+
+@pytest.mark.parametrize("kind", [pa.dictionary(pa.int32(), pa.string()), pa.decimal128(9, 2), pa.float32(), pa.null()])
+def test_columns_of_any_type_that_stand_twice(tmp_path, kind):
+    values = pa.nulls(2) if pa.types.is_null(kind) else pa.array(["1", "2"]).cast(kind)
+    write(tmp_path / "k=1" / "a.parquet", k=values, x=[1, 2])
+    assert sum(open_source(tmp_path).collect(ask("x")).values["rows"]) == 2
+    table = open_source(tmp_path)
+    if table.schema.column("k").kind in ("text", "number") and not pa.types.is_null(kind):
+        assert table.collect(ask("k")).values["rows"] == (1, 1)

@@ -70,7 +70,8 @@ def init(asked: Asked) -> None:
     target = Path(asked.out)
     _check(asked, target)
     marks = _marks(asked.dialect or ())
-    schema = open_source(asked.data, table=asked.table, dialect=marks or None).schema
+    opened = open_source(asked.data, table=asked.table, dialect=marks or None)
+    schema = opened.schema
     person, chosen = _chosen(asked, schema)
     place = _relative(asked.data, target)
     text = starter(schema, place, person, table=asked.table, dialect=marks, chosen=chosen)
@@ -79,6 +80,8 @@ def init(asked: Asked) -> None:
     if asked.as_json:
         print_json({"plan": str(target), "source": asked.data, "person": person, "columns": _columns(schema)})
         return
+    if opened.markers:
+        say(f"Marks of the writer in the folder, which hold no rows and are not read: {opened.markers} files")
     say(f"Wrote {target}. It runs as it is. Fill in further questions, then:")
     say(f"  tightrope plan {target}      how accurate each answer will be; spends nothing")
     say(f"  tightrope release {target}   draws the noise and writes the report")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,30 +12,30 @@ from tightrope.engines.ground.job import ROWS
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.snapshot.room import Rows
 from tightrope.engines.sources.objects import ARROW_TYPES, check_types
-from tightrope.engines.sources.partitions import Part, fitting, in_folder, is_pattern
+from tightrope.engines.sources.partitions import MARKS, Part, beginning, fitting, in_folder, is_pattern
 from tightrope.engines.sources.spellings import fitted
 from tightrope.engines.sources.stamp import Stamped, numbered
 from tightrope.engines.table import Table, check_names, streamed
 from tightrope.errors import InputError, SchemaError
-
-MARKS = (b"PAR1", b"PARE")
-"""What Parquet begins with, plain and encrypted."""
 
 
 def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     """A Parquet file, a folder of parts, or a pattern, as one table.
 
     Columns that only folders name (``year=2024``) are text, or of the kind that ``types`` declares: a type that was
-    found in the names would be one that a single person's folder decides. Raises ``InputError`` for no parts,
-    ``SchemaError`` where two differ in a name or a type: one of them would have to give way.
+    found in the names would be one that a single person's folder decides. Where the files hold such a column, too, it
+    has the files' type, and a row that says otherwise than its folder is missing there. Raises ``InputError`` for no
+    parts and for files that are none, ``SchemaError`` where two differ in a name or a type: one of them would have to
+    give way.
     """
-    parts = fitting(path) if is_pattern(path) else in_folder(path) if path.is_dir() else (Part(path),)
+    parts, markers = _parts(path)
     paths = [part.path for part in parts]
     stamped = Stamped.now(path, *paths)
     _refuse_others(path, paths)
     kept, alike = _schema(path, parts)
-    added = parts[0].names
+    added = [name for name in parts[0].names if name not in kept.names]
     check_names([*kept.names, *added])
+    _refuse_nested(path, [kept.field(name) for name in parts[0].names if name in kept.names])
     check_types(types, added, [*kept.names, *added])
     kinds = {name: types.get(name, "text") for name in added}
     arrow = load("pyarrow")
@@ -42,24 +43,34 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
 
     def stream(names: Sequence[str]) -> Rows:
         schema = arrow.schema([whole.field(name) for name in names])
-        from_files = tuple(paths) if alike and set(names) <= set(kept.names) else ()
+        own = set(kept.names) - set(parts[0].names)
+        from_files = tuple(paths) if alike and set(names) <= own else ()
         return Rows(schema, lambda: stamped.unchanged(_batches(parts, kept, schema, kinds)), from_files, stamped.check)
 
-    return streamed("parquet", whole, stream, lambda _: stamped.check())
+    return replace(streamed("parquet", whole, stream, lambda _: stamped.check()), markers=markers)
+
+
+def _parts(path: Path) -> tuple[tuple[Part, ...], int]:
+    if is_pattern(path):
+        return fitting(path), 0
+    return in_folder(path) if path.is_dir() else ((Part(path),), 0)
+
+
+def _refuse_nested(asked: Path, shared: Sequence[Any]) -> None:
+    """Lists and structures of a file are no value that a folder can have; what they are called is not said."""
+    nested = load("pyarrow").types.is_nested
+    if any(nested(field.type) for field in shared):
+        expected = "columns that folders name, too, to be no lists in the files"
+        raise SchemaError("source", str(asked), expected, "write the folders' columns into the folders alone")
 
 
 def _refuse_others(asked: Path, paths: Sequence[Path]) -> None:
     """``InputError`` for a file that does not begin as Parquet does, nothing of it said."""
     for place, path in enumerate(paths):
-        if _beginning(path) not in MARKS:
+        if beginning(path) not in MARKS:
             called = numbered(place, of=len(paths))
             remedy = f"{called} is called so, but does not begin so: write it again, or call it by what it is"
             raise InputError("source", str(asked), "a Parquet file", remedy)
-
-
-def _beginning(path: Path) -> bytes:
-    with guarded("open the Parquet file", lambda: path.open("rb")) as file:
-        return guarded("read the Parquet file", lambda: file.read(len(MARKS[0])))
 
 
 def _schema(asked: Path, parts: Sequence[Part]) -> tuple[Any, bool]:
@@ -102,7 +113,10 @@ def _batches(parts: Sequence[Part], kept: Any, schema: Any, kinds: Mapping[str, 
     names = [name for name in schema.names if name not in kinds]
     read = names or kept.names[:1]  # rows to count
     for part in parts:
-        values = {name: fitted(value, kinds[name]) for name, value in part.values}
+        values = {
+            name: fitted(value, kinds[name]) if name in kinds else _as_type(value, kept.field(name).type)
+            for name, value in part.values
+        }
         file = guarded("open the Parquet file", partial(opened, part.path, pre_buffer=False))
         try:
             batches = guarded("read the rows", partial(file.iter_batches, ROWS // 4, columns=list(read)))
@@ -115,13 +129,40 @@ def _batches(parts: Sequence[Part], kept: Any, schema: Any, kinds: Mapping[str, 
 def _completed(batch: Any, schema: Any, values: Mapping[str, Any]) -> Any:
     """The columns of the schema: the file's own, and those that its folders say."""
     arrow = load("pyarrow")
-    columns = [
-        arrow.repeat(arrow.scalar(values[field.name], field.type), len(batch))
-        if field.name in values
-        else _typed(batch.column(field.name), field.type)
-        for field in schema
-    ]
+    own = set(batch.schema.names)
+    columns = []
+    for field in schema:
+        if field.name not in own:
+            columns.append(arrow.repeat(arrow.scalar(values[field.name], field.type), len(batch)))
+            continue
+        column = _typed(batch.column(field.name), field.type)
+        columns.append(_agreeing(column, values[field.name]) if field.name in values else column)
     return arrow.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _as_type(value: str | None, kind: Any) -> Any:
+    """What a folder says, in the type of the files; None where it does not fit."""
+    arrow, plain = load("pyarrow"), fitted(value, "text")
+    while arrow.types.is_dictionary(kind):
+        kind = kind.value_type
+    try:
+        return None if plain is None else arrow.scalar(plain, arrow.large_string()).cast(kind)
+    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError):
+        return None
+
+
+def _agreeing(column: Any, said: Any) -> Any:
+    """A column of a file, missing in rows that say otherwise than the folder: no row changes or stops another."""
+    return guarded("compare a column with its folder", partial(_where_equal, column, said))
+
+
+def _where_equal(column: Any, said: Any) -> Any:
+    arrow, compute = load("pyarrow"), load("pyarrow.compute")
+    if said is None or not said.is_valid:
+        return arrow.nulls(len(column), column.type)
+    plain = column.dictionary_decode() if arrow.types.is_dictionary(column.type) else column
+    agreed = compute.fill_null(compute.equal(plain, said), False)
+    return compute.if_else(agreed, plain, arrow.scalar(None, plain.type)).cast(column.type)
 
 
 def _typed(column: Any, kind: Any) -> Any:

@@ -67,16 +67,19 @@ class Cost(ABC):
             some = np.arange(start, min(start + step, rows))
             yield some, self.block(some)
 
-    def column_room(self, u: Floats) -> Floats:
-        """min_i c_ij − u_i for every j: the largest v that goes with u (the c-transform)."""
+    def column_room(self, u: Floats, lowered: float = 0.0) -> Floats:
+        """min_i c_ij − u_i for every j: the largest v that goes with u (the c-transform).
+
+        ``lowered``: for costs that are all less by this share of themselves.
+        """
         found = np.full(self.shape[1], np.inf)
         for rows, costs in self.blocks():
-            np.minimum(found, (costs - u[rows, None]).min(axis=0), out=found)
+            np.minimum(found, (_less(costs, lowered) - u[rows, None]).min(axis=0), out=found)
         return found
 
-    def row_room(self, v: Floats) -> Floats:
+    def row_room(self, v: Floats, lowered: float = 0.0) -> Floats:
         """min_j c_ij − v_j for every i: the largest u that goes with v."""
-        return np.concatenate([(costs - v).min(axis=1) for _, costs in self.blocks()])
+        return np.concatenate([(_less(costs, lowered) - v).min(axis=1) for _, costs in self.blocks()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +112,10 @@ class Matrix(Cost):
 
     def matrix(self) -> Floats:
         return self.values
+
+
+def _less(costs: Floats, share: float) -> Floats:
+    return costs * (1 - share) if share else costs
 
 
 CostLike = Cost | ArrayLike

@@ -9,9 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.numerics.arrays import Floats, Integers
-from tightrope.numerics.laws import law
+from tightrope.numerics.laws import in_doubles, law, probabilities
+
+
+def divided_law(name: str, values: ArrayLike, size: int) -> Floats:
+    """A law of shape [size], divided by its sum where that is further from 1 than roundings of a sum.
+
+    A law that was divided once stays as it is: dividing two laws by sums that differ in the last digit makes masses
+    differ that were alike, and what that is worth hangs on the cost. Raises ``InputError`` as ``numerics.laws.law``.
+    """
+    masses = probabilities(name, in_doubles(name, values), size)
+    total = float(masses.sum())
+    return masses if abs(total - 1) <= 4 * np.finfo(float).eps else masses / total
 
 
 def group_shares(values: Sequence[float] | None, count: int) -> Floats:

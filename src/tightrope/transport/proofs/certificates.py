@@ -14,6 +14,9 @@ import numpy as np
 from tightrope.numerics.arrays import Floats
 
 DUAL_ROUNDING = 2.0**-52
+SPLIT = 2.0**27 + 1
+LOST = 2.0**-1070
+"""At most what a product and its halves lose below the least float."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,9 +38,32 @@ def dual(u: Floats, v: Floats, source: Floats, target: Floats) -> Dual:
     >>> 1.5 - 1e-14 < dual(np.array([1.0, 2.0]), np.array([0.0, 0.0]), law, law).value < 1.5
     True
     """
-    terms = np.concatenate([u * source, v * target])
-    size = float(np.abs(terms).sum())
-    return Dual(u, v, math.fsum(terms) - 2 * DUAL_ROUNDING * size)
+    heights, masses = np.concatenate([u, v]), np.concatenate([source, target])
+    counted = (heights != 0) & (masses != 0)
+    if not counted.any():
+        return Dual(u, v, 0.0)
+    _, power = math.frexp(float(np.abs(heights[counted]).max()))
+    terms = _exact_products(np.ldexp(heights[counted], -power), masses[counted])
+    value = math.fsum(terms) - LOST * len(terms)
+    return Dual(u, v, math.nextafter(math.ldexp(math.nextafter(value, -math.inf), power), -math.inf))
+
+
+def _exact_products(one: Floats, other: Floats) -> Floats:
+    """Numbers whose sum is Σ one_i other_i, up to what falls below the least float: products and what these lost.
+
+    Factors are at most 1, split into halves of 26 bits (Dekker 1971), so that potentials far above the cost, which
+    cancel in the sum, take no digits from it.
+    """
+    product = one * other
+    (high, low), (long, short) = _halves(one), _halves(other)
+    lost = ((high * long - product) + high * short + low * long) + low * short
+    return np.concatenate([product, lost])
+
+
+def _halves(values: Floats) -> tuple[Floats, Floats]:
+    wide = values * SPLIT
+    high = wide - (wide - values)
+    return high, values - high
 
 
 @dataclass(frozen=True, slots=True, eq=False)

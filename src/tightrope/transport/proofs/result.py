@@ -38,8 +38,8 @@ class Coupling:
 
     @property
     def gap(self) -> float:
-        """``cost`` minus the proven lower bound, in units of ``cost``."""
-        return self.cost - self.dual.value
+        """``cost`` minus the proven lower bound, in units of ``cost``; nothing costs less than nothing."""
+        return self.cost - max(0.0, self.dual.value)
 
     @property
     def at_least(self) -> float:

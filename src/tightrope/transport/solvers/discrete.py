@@ -56,11 +56,11 @@ class Discrete(Cost):
             raise InputError("exponent", exponent, "positive")
         return self
 
-    def column_room(self, u: Floats) -> Floats:
-        return np.asarray(np.minimum(-u, 1 - u.max()))
+    def column_room(self, u: Floats, lowered: float = 0.0) -> Floats:
+        return np.asarray(np.minimum(-u, 1 - lowered - u.max()))
 
-    def row_room(self, v: Floats) -> Floats:
-        return np.asarray(np.minimum(-v, 1 - v.max()))
+    def row_room(self, v: Floats, lowered: float = 0.0) -> Floats:
+        return np.asarray(np.minimum(-v, 1 - lowered - v.max()))
 
 
 def staying(cost: Discrete, source: Floats, target: Floats) -> Coupling:
