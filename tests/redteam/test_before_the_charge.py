@@ -160,14 +160,18 @@ def test_a_file_that_is_gone_or_changed_costs_nothing(tmp_path):
     assert (plan.charged, session.spent["share"]) == (False, "0")
 
 
-def test_rows_that_cannot_be_read_are_charged(tmp_path):
+def damaged(path) -> None:
     """Pages in the middle are damaged: the schema and the ends are whole, and reading finds it out."""
-    path = tmp_path / "table.parquet"
     parts(path)
     raw = bytearray(path.read_bytes())
     middle = len(raw) // 2
     raw[middle : middle + 3000] = b"\xff" * 3000
     path.write_bytes(raw)
+
+
+def test_rows_that_cannot_be_read_are_charged(tmp_path):
+    path = tmp_path / "table.parquet"
+    damaged(path)
     session = tr.Session(path, person="id", budget=BUDGET, rows_per_person=1)
     plan = session.plan([tr.sum("x", between=(0, 1))])
     with pytest.raises(TightropeError, match="was spent, and nothing was published: a release is charged before it"):

@@ -102,7 +102,6 @@ def parts(folder: Path, *columns: pa.Array) -> Path:
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (pa.array([None], pa.null()), pa.array([400_000_000_000.0])),
         (pa.array([1], pa.int64()), pa.array([1.5])),
         (pa.array([1], pa.int64()), pa.array([1], pa.int32())),
         (pa.array(["1"]), pa.array([1])),

@@ -335,7 +335,8 @@ def test_a_reader_who_stops_leaves_no_query_behind(fresh):
     assert left == 0
 
 
-def test_a_view_that_writes_or_speaks_is_refused_and_nothing_is_charged(fresh):
+def test_a_view_that_writes_or_speaks_is_refused_when_its_rows_are_read(fresh):
+    """Whether it speaks can depend on a row, so the failure is charged."""
     filled(
         fresh,
         "CREATE TABLE trace (word text)",
@@ -351,10 +352,11 @@ def test_a_view_that_writes_or_speaks_is_refused_and_nothing_is_charged(fresh):
             fresh, table=view, person="person", rows_per_person=1, budget=tr.Budget(epsilon=1, delta=1e-8)
         )
         plan = session.plan([tr.count(by="k")])
-        with pytest.raises(EngineError, match="nothing was spent") as failure:
+        plan.rehearse()
+        with pytest.raises(EngineError, match="charged before it reads") as failure:
             plan.release()
         assert WORD not in str(failure.value)
-        assert session.spent["share"] == "0"
+        assert session.spent["share"] == "1"
     with server().connect(fresh) as connection:
         assert connection.execute("SELECT * FROM trace").fetchall() == []
 

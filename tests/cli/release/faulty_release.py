@@ -44,7 +44,7 @@ class Watch:
         if event not in ("call", "return") or not any(part in code.co_filename for part in WATCHED):
             return
         self.seen += 1
-        if event == "call" and code.co_name == "charge" and code.co_filename.endswith("account.py"):
+        if event == "call" and code.co_name == "begin_reading" and code.co_filename.endswith("account.py"):
             self.charged = self.seen
             os.write(self.status, b"charged\n")
         if self.seen == self.point:
