@@ -84,7 +84,7 @@ def test_what_is_suggested_is_charged_before_it_reads_too(session, tmp_path, sug
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited by Linux")
 def test_memory_that_ends_while_rows_are_read(tmp_path):
-    """After a rehearsal in the same memory, which passes."""
+    """By an exception, or by a library that ends the process: it is paid either way."""
     code = f"""
     import resource
     import pyarrow as pa
@@ -105,9 +105,10 @@ def test_memory_that_ends_while_rows_are_read(tmp_path):
     """
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.stdout == "True 0.5 True\n", done.stderr
     view = overview(Ledger(tmp_path / "people.ledger").account("people"))
-    assert (view["releases"], view["answered"], view["failed"]) == (1, 0, 1)
+    if done.returncode == 0:
+        assert done.stdout == "True 0.5 True\n", done.stderr
+    assert (view["releases"], view["answered"], view["failed"]) == (1, 0, int(done.returncode == 0))
 
 
 @pytest.fixture
