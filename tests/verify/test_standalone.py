@@ -55,10 +55,10 @@ def test_it_says_the_same_of_a_release(place):
 
 ALONE_LINES = {
     "release": (lambda: release("cells"), 1450),
-    "noise": (lambda: noise("a dual"), 1050),
+    "noise": (lambda: noise("a dual"), 1090),
     "account": (lambda: account("finite"), 950),
     "coupling": (coupling, 400),
-    "ledger": (ledger, 460),
+    "ledger": (ledger, 480),
 }  # fmt: skip
 
 
