@@ -21,7 +21,7 @@ from tightrope.verify.shapes import (
 )
 
 SIZE, SHARE, COUNT = number(0), number(0, 1), whole(1)
-POINTS, PARTS, CELLS = 256, 10_000, 1 << 21
+POINTS, LISTED, CELLS = 256, 10_000, 1 << 21
 """How long lists are at most: points of a curve, answers and mechanisms, weights of a table. Writers write fewer."""
 FEW = whole(1, 1 << 20)
 DECIMAL = spelled_as(r"[0-9]{1,400}(\.[0-9]{1,1200})?([eE][+-]?[0-9]{1,3})?", "a number >= 0 as decimal text")
@@ -34,12 +34,12 @@ TABLE = table({
     "centre": DIGITS,
     "half": many(DIGITS, 0, CELLS),
     "tail": maybe(table({"block": many(DIGITS, 1, CELLS), "escape_in": DIGITS, "escape": DIGITS})),
-    "steps": many(number(), 0, PARTS),
+    "steps": many(number(), 0, LISTED),
 })  # fmt: skip
 CHOICE = table({"below": DIGITS, "cells": FEW, "root": DIGITS, "target": maybe(DIGITS)})
 MECHANISM = table(
     {
-        "answers": many(word, 1, PARTS), "statistic": word, "column": maybe(word), "by": many(word, 0, PARTS),
+        "answers": many(word, 1, LISTED), "statistic": word, "column": maybe(word), "by": many(word, 0, LISTED),
         "family": word, "unit": DECIMAL, "sensitivity_per_row": DIGITS, "table_steps_per_row": FEW, "rows": FEW,
         "rows_per_group": COUNT, "groups": COUNT, "factor": DIGITS, "table": TABLE,
     },
@@ -60,7 +60,7 @@ RELEASE = table(
         "delta": SHARE, "delta_exact": DECIMAL, "total_variation": SHARE, "total_variation_exact": DECIMAL,
         "attack_success": SHARE,
         "budget": table({"delta": DECIMAL, "points": many(row_of(DECIMAL, DECIMAL), 0, POINTS)}),
-        "share": DECIMAL, "neighbours": NEIGHBOURS, "mechanisms": many(MECHANISM, 1, PARTS),
+        "share": DECIMAL, "neighbours": NEIGHBOURS, "mechanisms": many(MECHANISM, 1, LISTED),
         "profile": table({"epsilon": many(SIZE, 1, POINTS), "delta": many(SHARE, 1, POINTS)}),
         "tradeoff": table({
             "false_positive_rate": many(SHARE, 0, POINTS), "true_positive_rate": many(SHARE, 0, POINTS)
@@ -71,8 +71,17 @@ RELEASE = table(
     },
     {"entry": anything, "public_tables": anything, "consistent": many(CONSISTENT, 0, 100)},
 )  # fmt: skip
+NOISE_USED = table({
+    "statistic": word, "family": word, "why": word, "mean_absolute_error": SIZE, "half_width_95": SIZE,
+    "worst_error": maybe(SIZE), "unit": word,
+})  # fmt: skip
+ANSWER = table({
+    "name": word, "by": many(word, 0, LISTED), "keys": among("none", "given", "discovered"), "rows_per_person": COUNT,
+    "rows_per_group": COUNT, "groups_per_person": COUNT, "noise": many(NOISE_USED, 1, LISTED),
+    "rows": many(table({}, others=True)),
+}, others=True)  # fmt: skip
 RESULT = table(
-    {"document": among("release result"), "version": among(1), "title": maybe(word), "answers": anything,
+    {"document": among("release result"), "version": among(1), "title": maybe(word), "answers": many(ANSWER, 1, LISTED),
      "certificate": RELEASE},
     {"costs": anything, "about": anything},
 )  # fmt: skip
@@ -112,7 +121,7 @@ STEP = tagged("mechanism", {
     "discrete_truncated_laplace": CUT,
     "randomized_response": table({**RUN, "epsilon": SIZE, "k": maybe(whole(2))}),
     "approx_dp": table({**RUN, "epsilon": SIZE, "delta": maybe(SHARE), "total_variation": maybe(SHARE)}),
-    "from_points": table({**RUN, "points": many(row_of(SIZE, SHARE), 1, PARTS)}),
+    "from_points": table({**RUN, "points": many(row_of(SIZE, SHARE), 1, LISTED)}),
     "from_pair": table({**RUN, "p": many(SIZE, 1), "q": many(SIZE, 1)}),
 })  # fmt: skip
 GAINED = {
@@ -125,7 +134,7 @@ BRACKET = {
 }  # fmt: skip
 DELTA_BRACKET = {"epsilon": number(), "delta": SHARE, "lower": SHARE, "upper": SHARE, "relative_width": SHARE}
 ACCOUNT = table({
-    "document": among("account"), "version": among(1), **GAINED, "steps": many(STEP, 1, PARTS),
+    "document": among("account"), "version": among(1), **GAINED, "steps": many(STEP, 1, LISTED),
     "epsilon_at_delta": many(table(BRACKET), 0, POINTS), "delta_at_epsilon": many(table(DELTA_BRACKET), 0, POINTS),
 })  # fmt: skip
 TRAINING = table(
