@@ -57,7 +57,7 @@ ALONE_LINES = {
     "release": (lambda: release("cells"), 1650),
     "noise": (lambda: noise("a dual"), 1150),
     "account": (lambda: account("finite"), 1050),
-    "coupling": (coupling, 520),
+    "coupling": (coupling, 650),
     "ledger": (ledger, 560),
 }  # fmt: skip
 

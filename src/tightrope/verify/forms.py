@@ -150,10 +150,22 @@ PLACES, MASSES = many(whole(), 1), many(HEXADECIMAL, 1)
 GROUP = table({
     "law": MASSES, "loss": number(), "tables": many(table({"outcomes": PLACES, "weights": MASSES}), 1), "rows": PLACES
 })  # fmt: skip
+AXIS = table({"column": word, "lower": number(), "upper": number(), "cells": COUNT})
+SUPPORT = tagged("kind", {
+    "categories": table({"column": word, "names": many(anything, 1), "metric": word}),
+    "cells": table({"axes": many(AXIS, 1, 100), "metric": word}),
+})  # fmt: skip
+LEARNED = table({
+    "epsilon": positive, "person": word, "confidence": SHARE,
+    "left": many(table({"epsilon": SIZE, "delta": SHARE, "total_variation": SHARE}), 1, POINTS),
+})  # fmt: skip
+ORIGIN = table({
+    "kind": among("table", "public", "private"), "secrecy": word, "target": word, "learning": maybe(LEARNED)
+})  # fmt: skip
 COUPLING = table({
-    "document": among("coupling"), "version": among(1), "support": anything,
-    "group": table({"column": word, "names": many(anything, 1)}), "objective": word, "target": MASSES,
-    "stray": anything, "groups": many(GROUP, 1), "origin": anything,
+    "document": among("coupling"), "version": among(1), "support": SUPPORT,
+    "group": table({"column": word, "names": many(anything, 1)}), "objective": among("expected", "worst"),
+    "target": MASSES, "stray": row_of(HEXADECIMAL, HEXADECIMAL), "groups": many(GROUP, 1), "origin": ORIGIN,
 })  # fmt: skip
 ENTRY = table({
     "number": COUNT, "dataset": word, "kind": word, "key": maybe(word), "time": word,
