@@ -83,6 +83,7 @@ def contribution_claims(mechanisms: Sequence[Mechanism], whose: Mechanism) -> It
         if unit[0].get("exclusive") is not None:
             yield from _exclusive(unit)
     yield from _ranges(mechanisms)
+    yield from _powers(mechanisms)
 
 
 def parts_of(mechanisms: Sequence[Mechanism]) -> dict[int, int]:
@@ -121,6 +122,8 @@ def _bounded_as(name: str, one: Mechanism, whose: Mechanism, parts: int) -> Iter
     if one.get("choice") is not None:
         yield fact(f"{name}.rows_per_group: rows fall into cells in any way", per_group, rows)
         yield at_most(f"{name}.groups: of all but the cells", groups, 1, len(one["by"]) > 1 or groups == 1)
+    if len(one["by"]) > 1 and (one["statistic"] in IN_CELLS or one.get("choice") is not None):
+        yield fact(f"{name}.rows: no group of its cells is bounded by itself", rows, most)
     if per_group < min(most, whose["rows_per_group"]):
         fewer = f"{per_group}, of up to {whose['rows_per_group']}: that no more rows of a person count in a group here"
         yield unchecked(f"{name}.rows_per_group", fewer)
@@ -225,21 +228,67 @@ def single(term: str) -> bool:
 
 
 def _ranges(mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
-    """A sum whose values are counted below a and above b has a sensitivity of (b − a)/2 at least, wherever 0 is."""
-    ends: dict[tuple[str, str], dict[str, Decimal]] = {}
+    """A sum whose values are counted below a and above b reaches as far as they do, or (b − a)/2 from their middle."""
+    ends: dict[str, dict[str, dict[str, Decimal]]] = {}
     for one in mechanisms:
         match = TALLY.fullmatch(one["statistic"])
         read = condition(str(one["column"]), match[1]) if match is not None and match[1] in ENDS else None
         if match is not None and read is not None and read[1] is not None:
             for answer in one["answers"]:
-                ends.setdefault((answer, read[0]), {}).setdefault(match[1], read[1])
+                ends.setdefault(answer, {}).setdefault(read[0], {}).setdefault(match[1], read[1])
+    centred = {answer for one in mechanisms if one["statistic"] == "usable values" for answer in one["answers"]}
     for place, one in enumerate(mechanisms):
-        if one["statistic"] != "sum":
+        plain = one["statistic"] == SUMMED[0]
+        if not plain and (not one["statistic"].startswith(SUMMED[1]) or one["statistic"].startswith(SUMMED[2:])):
             continue
-        size = int(one["sensitivity_per_row"]) * Decimal(one["unit"])
+        column = str(one["column"]) if plain else one["statistic"].removeprefix(SUMMED[1])
         for answer in one["answers"]:
-            found = ends.get((answer, str(one["column"])), {})
+            found = _ends_of(column, ends.get(answer, {}))
             if len(found) == 2:
                 half = (found["above"] - found["below"]) / 2
+                least = max(map(abs, found.values())) if plain and answer not in centred else half
                 name = f"mechanisms[{place}].sensitivity_per_row: of a range this wide"
-                yield at_most(name, half * HALVED, size, half * HALVED <= size)
+                yield at_most(name, least * HALVED, _size(one), least * HALVED <= _size(one))
+
+
+def _ends_of(column: str, ends: dict[str, dict[str, Decimal]]) -> dict[str, Decimal]:
+    """The ends of a column, or of the first of an answer's two."""
+    if column in ends or len(ends) != 2:
+        return ends.get(column, {})
+    first, second = ends
+    names = {f"{first} and {second}": first, f"{second} and {first}": second}
+    return ends.get(names.get(column, ""), {})
+
+
+def _powers(mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
+    """Squares and products of one answer reach as far as its sums: half of a centred square, and a whole product."""
+    reach: dict[str, dict[str, Decimal]] = {}
+    for one in mechanisms:
+        if one["statistic"].startswith(SUMMED[1]) and not one["statistic"].startswith(SUMMED[2:]):
+            column, size = one["statistic"].removeprefix(SUMMED[1]), _size(one)
+            for answer in one["answers"]:
+                own = reach.setdefault(answer, {})
+                own[column] = min(size, own.get(column, size))
+    for place, one in enumerate(mechanisms):
+        for answer in one["answers"] if one["statistic"].startswith(SUMMED[2:]) else ():
+            least = _power(one["statistic"], reach.get(answer, {}))
+            if least is not None:
+                name = f"mechanisms[{place}].sensitivity_per_row: of sums that reach so far"
+                yield at_most(name, least * HALVED, _size(one), least * HALVED <= _size(one))
+
+
+def _power(statistic: str, reach: dict[str, Decimal]) -> Decimal | None:
+    squared = reach.get(statistic.removeprefix(SUMMED[2]))
+    if statistic.startswith(SUMMED[2]):
+        return None if squared is None else squared * squared / 2
+    for column, size in reach.items():
+        start = f"{SUMMED[3]}{column} and "
+        beside = reach.get(statistic.removeprefix(start)) if statistic.startswith(start) else None
+        if beside is not None:
+            return size * beside
+    return None
+
+
+def _size(one: Mechanism) -> Decimal:
+    """What a row adds at most, in the unit of the answer."""
+    return int(one["sensitivity_per_row"]) * Decimal(one["unit"])

@@ -154,21 +154,6 @@ def _distances(support: dict[str, Any]) -> tuple[Callable[[int], Place], Callabl
     return cell, metric, metric((0.0,) * len(sizes), tuple(float(size - 1) for size in sizes))
 
 
-def _points(support: dict[str, Any], most: int) -> int | None:
-    """How many points there are by their names or cells; None where neither says so. Counting ends beyond ``most``."""
-    if isinstance(support.get("names"), list):
-        return len(support["names"])
-    found = 1
-    for axis in support["axes"] if isinstance(support.get("axes"), list) else []:
-        cells = axis.get("cells") if isinstance(axis, dict) else None
-        if not isinstance(cells, int):
-            return None
-        found *= min(cells, most + 1)
-        if found > most:
-            return most + 1
-    return found if support.get("axes") else None
-
-
 def shares(masses: list[str]) -> list[Fraction]:
     """A law in proportion to masses in hexadecimal."""
     whole = [int(mass, 16) for mass in masses]
