@@ -108,7 +108,7 @@ def test_memory_that_ends_while_rows_are_read(tmp_path):
     view = overview(Ledger(tmp_path / "people.ledger").account("people"))
     if done.returncode == 0:
         assert done.stdout == "True 0.5 True\n", done.stderr
-    assert (view["releases"], view["answered"], view["failed"]) == (1, 0, int(done.returncode == 0))
+    assert (view["releases"], view["answered"]) == (1, 0)
 
 
 @pytest.fixture

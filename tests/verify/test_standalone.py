@@ -54,11 +54,11 @@ def test_it_says_the_same_of_a_release(place):
 
 
 ALONE_LINES = {
-    "release": (lambda: release("cells"), 1450),
-    "noise": (lambda: noise("a dual"), 1090),
-    "account": (lambda: account("finite"), 950),
-    "coupling": (coupling, 400),
-    "ledger": (ledger, 480),
+    "release": (lambda: release("cells"), 1650),
+    "noise": (lambda: noise("a dual"), 1150),
+    "account": (lambda: account("finite"), 1050),
+    "coupling": (coupling, 650),
+    "ledger": (ledger, 560),
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from tightrope.verify.claims import (
     verdict,
 )
 from tightrope.verify.couplings import coupling_claims
-from tightrope.verify.findings import answers_claims, findings_claims
+from tightrope.verify.findings import answers_claims, findings_claims, served_claims
 from tightrope.verify.forms import FORMS
 from tightrope.verify.ledgers import ledger_claims
 from tightrope.verify.noises import noise_claims
@@ -49,8 +49,9 @@ KINDS: dict[str, Callable[[dict[str, Any]], list[Claim]]] = {
     "training account": training_claims,
     "release result": lambda data: [
         *release_claims(data["certificate"]),
+        *served_claims(data),
         *answers_claims(data),
-        unchecked("title, answers, costs, about", "what was answered: the certificate is computed again, and sums"),
+        unchecked("title, answers, costs, about", "what was answered: sums are checked, and how large noise is"),
     ],
 }
 

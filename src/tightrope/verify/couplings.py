@@ -2,31 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from tightrope.verify.claims import BrokenError, Claim, at_most, fact, unchecked
+from tightrope.verify.claims import (
+    CONFIRMED,
+    REFUTED,
+    BrokenError,
+    Claim,
+    affordable,
+    at_most,
+    fact,
+    in_time,
+    unchecked,
+)
 
 DRAWN = 1 << 128
 OFF = Fraction(1, 1 << 100)
 """How far a written probability may be from the target's: weights of 2¹²⁸ are rounded."""
+LOSS_ERROR = 1e-9
+"""How far a stated loss may be from that of the weights, as a part of the largest distance: sums of floats."""
+NEGLIGIBLE = 2e-12
+MOST_DRAWN = 1 << 20
+"""Weights that are added up for all points of all groups."""
+LINE_METRICS, MAP_METRICS = ("cityblock", "euclidean"), ("chebyshev", "cityblock", "euclidean", "sqeuclidean")
+Place = tuple[float, ...]
+METRICS: dict[str, Callable[[Place, Place], float]] = {
+    "chebyshev": lambda a, b: max(abs(p - q) for p, q in zip(a, b, strict=True)),
+    "cityblock": lambda a, b: sum(abs(p - q) for p, q in zip(a, b, strict=True)),
+    "euclidean": math.dist,
+    "sqeuclidean": lambda a, b: sum((p - q) ** 2 for p, q in zip(a, b, strict=True)),
+    "discrete": lambda a, b: float(a != b),
+}
 
 
 def coupling_claims(data: dict[str, Any]) -> list[Claim]:
     """Every claim of a coupling, in whole numbers."""
-    target = shares(data["target"])
-    claims = [fact("groups", len(data["groups"]), len(data["group"]["names"]))]
-    for number, group in enumerate(data["groups"]):
+    target, groups = shares(data["target"]), data["groups"]
+    points = len(target)
+    affordable(
+        sum(_work(group, points) for group in groups), MOST_DRAWN, "weights that the points of all groups draw from"
+    )
+    claims = [fact("groups", len(groups), len(data["group"]["names"])), *_support(data["support"], points)]
+    claims += [*_labels_of("group.names", data["group"]["names"]), *_stray(data["stray"]), *_origin(data["origin"])]
+    for number, group in enumerate(groups):
         claims += _group(f"groups[{number}]", group, target)
-    claims.append(unchecked("groups.loss, stray, objective", "how far values move: no claim of privacy"))
-    claims.append(unchecked("support, group.column, group.names", "names, and the distance over them"))
+        claims += _loss(f"groups[{number}].loss", group, data["support"], data["objective"])
+    claims.append(unchecked("stray, objective", "how far values move: no claim of privacy"))
+    claims.append(unchecked("support, group.column, group.names", "what points, columns and groups are called"))
     return [*claims, unchecked("origin", "where the laws came from: nobody can recompute it")]
+
+
+def _work(group: dict[str, Any], points: int) -> int:
+    """How many weights are added up: each point's table, and the target for each point that nobody has."""
+    sizes = [len(table["outcomes"]) for table in group["tables"]]
+    empty = sum(1 for mass in group["law"] if not mass.strip("0"))
+    drawn = sum(sizes[row] for row in group["rows"] if row < len(sizes))
+    return int(drawn + points * min(empty, len(sizes)) + points)
+
+
+def _support(support: dict[str, Any], points: int) -> Iterator[Claim]:
+    """That the support has as many points as the laws, and names or axes that can be."""
+    if support["kind"] == "categories":
+        yield fact("support.names", len(support["names"]), points)
+        yield from _labels_of("support.names", support["names"])
+        whole = all(isinstance(name, int) for name in support["names"])
+        known: tuple[str, ...] = ("discrete", "cityblock") if whole else ("discrete",)
+        yield fact("support.metric", support["metric"] in known, True)
+        return
+    axes = support["axes"]
+    yield fact("support.axes: cells of all", math.prod(axis["cells"] for axis in axes), points)
+    yield fact("support.axes: columns", len({axis["column"] for axis in axes}), len(axes))
+    parted = [axis["lower"] < axis["upper"] < math.inf and _can_hold(axis) for axis in axes]
+    yield fact("support.axes: a range for each, that holds its cells", all(parted), True)
+    known = LINE_METRICS if len(axes) == 1 else MAP_METRICS
+    yield fact("support.metric", support["metric"] in known, True)
+
+
+def _can_hold(axis: dict[str, Any]) -> bool:
+    """Whether half a cell is no rounding of its range."""
+    lower, upper = float(axis["lower"]), float(axis["upper"])
+    half = (upper - lower) / axis["cells"] / 2
+    return math.isfinite(half) and lower + half > lower and upper - half < upper
+
+
+def _labels_of(name: str, names: list[Any]) -> Iterator[Claim]:
+    """All text or all whole numbers of 64 bits, none twice."""
+    kinds = {type(one) for one in names}
+    wide = kinds == {int} and not all(-(1 << 63) <= one < 1 << 63 for one in names)
+    yield fact(f"{name}: all text or all whole numbers", kinds in ({str}, {int}) and not wide, True)
+    yield fact(f"{name}: different ones", len(set(map(str, names))), len(names))
+
+
+def _stray(stray: list[str]) -> Iterator[Claim]:
+    """The share of the mass that a fit moved is one, and small."""
+    above, below = (int(part, 16) for part in stray)
+    yield fact("stray: a share of the mass, of at most 1e-9", below > 0 and above * 10**9 <= below, True)
+
+
+def _origin(origin: dict[str, Any]) -> Iterator[Claim]:
+    """Laws that were learned say how, and no others."""
+    yield fact("origin: learned exactly if private", origin["learning"] is not None, origin["kind"] == "private")
+
+
+def _loss(name: str, group: dict[str, Any], support: dict[str, Any], objective: str) -> Iterator[Claim]:
+    """What its values lose: the mean of the distances that they are moved, or the largest but for some 2e-12."""
+    place, distance, wide = _distances(support)
+    masses, moved = [int(mass, 16) for mass in group["law"]], dict[float, float]()
+    whole = sum(masses)
+    for x, (mass, row) in enumerate(zip(masses, group["rows"], strict=True)):
+        in_time()
+        table, here = group["tables"][row], place(x)
+        for y, weight in zip(table["outcomes"], table["weights"], strict=True) if mass else ():
+            far = distance(here, place(y))
+            moved[far] = moved.get(far, 0.0) + mass / whole * (int(weight, 16) / DRAWN)
+    found = math.fsum(far * share for far, share in moved.items())
+    if objective == "worst":
+        beyond = 0.0
+        for found in sorted(moved, reverse=True):
+            beyond += moved[found]
+            if beyond > NEGLIGIBLE:
+                break
+    holds = abs(found - group["loss"]) <= LOSS_ERROR * wide
+    yield Claim(name, repr(group["loss"]), f"= {found:.12g}", CONFIRMED if holds else REFUTED)
+
+
+def _distances(support: dict[str, Any]) -> tuple[Callable[[int], Place], Callable[[Place, Place], float], float]:
+    """Where a point is, how far two are apart, and the largest distance of all."""
+    metric = METRICS[support["metric"]]
+    if support["kind"] == "categories":
+        names = support["names"]
+        if support["metric"] == "discrete":
+            return lambda x: (float(x),), lambda a, b: float(a != b), 1.0
+        values = [float(name) for name in names]
+        return lambda x: (values[x],), metric, max(values) - min(values)
+    axes = support["axes"]
+    if len(axes) == 1:
+        lower, width = axes[0]["lower"], (axes[0]["upper"] - axes[0]["lower"]) / axes[0]["cells"]
+        return lambda x: (lower + (x + 0.5) * width,), metric, (axes[0]["cells"] - 1) * width
+    sizes = [axis["cells"] for axis in axes]
+
+    def cell(x: int) -> Place:
+        place = []
+        for size in reversed(sizes):
+            x, here = divmod(x, size)
+            place.append(float(here))
+        return tuple(reversed(place))
+
+    return cell, metric, metric((0.0,) * len(sizes), tuple(float(size - 1) for size in sizes))
 
 
 def shares(masses: list[str]) -> list[Fraction]:
     """A law in proportion to masses in hexadecimal."""
     whole = [int(mass, 16) for mass in masses]
+    if not sum(whole):
+        raise BrokenError("a law of which all masses are 0")
     return [Fraction(mass, sum(whole)) for mass in whole]
 
 
@@ -43,8 +175,9 @@ def _group(name: str, group: dict[str, Any], target: list[Fraction]) -> Iterator
             written[outcome] += mass * Fraction(weight, DRAWN)
     off = max(abs(a - b) for a, b in zip(written, target, strict=True))
     yield at_most(f"{name}: its law of what is written is the target", float(off), float(OFF), off <= OFF)
-    empty = [tables[row] for mass, row in zip(law, group["rows"], strict=True) if not mass]
-    gap = max((abs(Fraction(t.get(k, 0), DRAWN) - w) for t in empty for k, w in enumerate(target)), default=Fraction(0))
+    empty = {row for mass, row in zip(law, group["rows"], strict=True) if not mass}
+    gaps = (abs(Fraction(tables[row].get(k, 0), DRAWN) - w) for row in empty for k, w in enumerate(target))
+    gap = max(gaps, default=Fraction(0))
     yield at_most(f"{name}: points that nobody has tell nothing", float(gap), float(OFF), gap <= OFF)
 
 

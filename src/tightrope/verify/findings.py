@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, BrokenError, Claim, affordable, at_most, fact, unchecked
+from tightrope.verify.contributions import IN_CELLS, TALLY, over_all_groups, parts_of
+from tightrope.verify.releases import noise_of
 
 ROUNDED_SUMS = 1e-12
 """Relative differences between sums that are rounding."""
 MOST_FITTED = 1 << 22
+ROUNDED_NOISE = 1e-6
+"""Relative differences between errors of a table that are rounding."""
 
 
 def findings_claims(data: dict[str, Any]) -> list[Claim]:
@@ -84,6 +89,66 @@ def answers_claims(data: dict[str, Any]) -> Iterator[Claim]:
             raise BrokenError("answers that divide the same rows by other groups")
         yield _judged(f"answers {named}", "parts add up to totals", _agree(numbers))
         yield _judged(f"answers {named}", "nearest to what was drawn", _nearest(numbers))
+
+
+def served_claims(data: dict[str, Any]) -> Iterator[Claim]:
+    """That answers and mechanisms speak of each other: the same names, bounds on a person's rows, groups and noise.
+
+    A certificate alone does not tell that a mechanism was left out, or that its table is that of wider noise: answers
+    say how large their noise is.
+    """
+    answers, mechanisms = {one["name"]: one for one in data["answers"]}, data["certificate"]["mechanisms"]
+    served = {name for one in mechanisms for name in one["answers"]}
+    yield fact("answers: those that mechanisms serve", sorted(served ^ set(answers)), [])
+    if served != set(answers):
+        return
+    parts, known = parts_of(mechanisms), dict[str, float]()
+    errors: dict[str, list[tuple[str, float]]] = {name: [] for name in answers}
+    for place, one in enumerate(mechanisms):
+        if TALLY.fullmatch(one["statistic"]) is not None:
+            continue  # what bounding costs is no answer
+        text = json.dumps([one["table"], one.get("box"), one["factor"], one["unit"]], sort_keys=True)
+        if text not in known:
+            known[text] = mean_absolute_error(one)
+        own = one["statistic"], known[text]
+        said = [noise for name in one["answers"] for noise in answers[name]["noise"] if _same(noise, own)]
+        yield fact(f"mechanisms[{place}]: answers state noise of {own[1]:.6g} on average", bool(said), True)
+        for name in one["answers"]:
+            errors[name].append(own)
+            if not over_all_groups(one):
+                yield _bounds_of(
+                    f"mechanisms[{place}]: rows and groups of a person", one, answers[name], parts[id(one)]
+                )
+    for number, (name, own_errors) in enumerate(errors.items()):
+        other = [
+            noise["statistic"] for noise in answers[name]["noise"] if not any(_same(noise, own) for own in own_errors)
+        ]
+        yield fact(f"answers[{number}].noise: of no mechanism", other, [])
+
+
+def _same(noise: dict[str, Any], own: tuple[str, float]) -> bool:
+    """Whether noise that is stated is that of a statistic, and as large on average."""
+    statistic, error = own
+    return bool(noise["statistic"] == statistic and abs(noise["mean_absolute_error"] - error) <= ROUNDED_NOISE * error)
+
+
+def _bounds_of(name: str, one: dict[str, Any], answer: dict[str, Any], parts: int) -> Claim:
+    """Rows and groups of a person are those of its answer, whose groups are no fewer; of a choice those listed."""
+    rows, per_group, groups = answer["rows_per_person"], answer["rows_per_group"], answer["groups_per_person"]
+    chosen, cells = one.get("choice") is not None, one["statistic"] in IN_CELLS
+    if (answer["keys"] == "given" and not cells) or chosen:
+        groups = min(groups, len(answer["rows"]))
+    return fact(name, (one["rows"], one["rows_per_group"], one["groups"]), (rows, per_group, groups * parts))
+
+
+def mean_absolute_error(one: dict[str, Any]) -> float:
+    """E|X| of X = factor · Y + U − U' in natural units: where Y is not 0, |X| is factor · |Y| on average.
+
+    Where Y is 0 it is E|U − U'| = (factor² − 1) / (3 factor), U and U' below factor.
+    """
+    noise, factor = noise_of(one), int(one["factor"])
+    apart = float(Fraction(factor * factor - 1, 3 * factor)) if factor else 0.0
+    return (factor * noise.absolute + noise.at_zero * apart) * float(Decimal(one["unit"]))
 
 
 def _inside(row: dict[str, Any]) -> bool:

@@ -21,7 +21,7 @@ from tightrope.verify.shapes import (
 )
 
 SIZE, SHARE, COUNT = number(0), number(0, 1), whole(1)
-CURVE_POINTS, LIST_PARTS, TABLE_CELLS = 256, 10_000, 1 << 21
+POINTS, LISTED, CELLS = 256, 10_000, 1 << 21
 """How long lists are at most: points of a curve, answers and mechanisms, weights of a table. Writers write fewer."""
 FEW = whole(1, 1 << 20)
 DECIMAL = spelled_as(r"[0-9]{1,400}(\.[0-9]{1,1200})?([eE][+-]?[0-9]{1,3})?", "a number >= 0 as decimal text")
@@ -32,14 +32,14 @@ FRACTION = spelled_as(r"[0-9]{1,4300}/[0-9]{1,4300}", "a fraction as decimal tex
 HASH = spelled_as(r"[0-9a-f]{64}", "a SHA-256")
 TABLE = table({
     "centre": DIGITS,
-    "half": many(DIGITS, 0, TABLE_CELLS),
-    "tail": maybe(table({"block": many(DIGITS, 1, TABLE_CELLS), "escape_in": DIGITS, "escape": DIGITS})),
-    "steps": many(number(), 0, LIST_PARTS),
+    "half": many(DIGITS, 0, CELLS),
+    "tail": maybe(table({"block": many(DIGITS, 1, CELLS), "escape_in": DIGITS, "escape": DIGITS})),
+    "steps": many(number(), 0, LISTED),
 })  # fmt: skip
 CHOICE = table({"below": DIGITS, "cells": FEW, "root": DIGITS, "target": maybe(DIGITS)})
 MECHANISM = table(
     {
-        "answers": many(word, 1, LIST_PARTS), "statistic": word, "column": maybe(word), "by": many(word, 0, LIST_PARTS),
+        "answers": many(word, 1, LISTED), "statistic": word, "column": maybe(word), "by": many(word, 0, LISTED),
         "family": word, "unit": DECIMAL, "sensitivity_per_row": DIGITS, "table_steps_per_row": FEW, "rows": FEW,
         "rows_per_group": COUNT, "groups": COUNT, "factor": DIGITS, "table": TABLE,
     },
@@ -59,20 +59,29 @@ RELEASE = table(
         "document": among("release certificate"), "version": among(1, 2), "epsilon": SIZE, "epsilon_exact": DECIMAL,
         "delta": SHARE, "delta_exact": DECIMAL, "total_variation": SHARE, "total_variation_exact": DECIMAL,
         "attack_success": SHARE,
-        "budget": table({"delta": DECIMAL, "points": many(row_of(DECIMAL, DECIMAL), 0, CURVE_POINTS)}),
-        "share": DECIMAL, "neighbours": NEIGHBOURS, "mechanisms": many(MECHANISM, 1, LIST_PARTS),
-        "profile": table({"epsilon": many(SIZE, 1, CURVE_POINTS), "delta": many(SHARE, 1, CURVE_POINTS)}),
+        "budget": table({"delta": DECIMAL, "points": many(row_of(DECIMAL, DECIMAL), 0, POINTS)}),
+        "share": DECIMAL, "neighbours": NEIGHBOURS, "mechanisms": many(MECHANISM, 1, LISTED),
+        "profile": table({"epsilon": many(SIZE, 1, POINTS), "delta": many(SHARE, 1, POINTS)}),
         "tradeoff": table({
-            "false_positive_rate": many(SHARE, 0, CURVE_POINTS), "true_positive_rate": many(SHARE, 0, CURVE_POINTS)
+            "false_positive_rate": many(SHARE, 0, POINTS), "true_positive_rate": many(SHARE, 0, POINTS)
         }),
-        "alternatives": many(table({"family": word, "relative_error": positive}), 0, CURVE_POINTS),
+        "alternatives": many(table({"family": word, "relative_error": positive}), 0, POINTS),
         "computed": table({"engine": word, "argument": word, "rounding": word}), "versions": names_to(word),
         "ledger": word,
     },
     {"entry": anything, "public_tables": anything, "consistent": many(CONSISTENT, 0, 100)},
 )  # fmt: skip
+NOISE_USED = table({
+    "statistic": word, "family": word, "why": word, "mean_absolute_error": SIZE, "half_width_95": SIZE,
+    "worst_error": maybe(SIZE), "unit": word,
+})  # fmt: skip
+ANSWER = table({
+    "name": word, "by": many(word, 0, LISTED), "keys": among("none", "given", "discovered"), "rows_per_person": COUNT,
+    "rows_per_group": COUNT, "groups_per_person": COUNT, "noise": many(NOISE_USED, 1, LISTED),
+    "rows": many(table({}, others=True)),
+}, others=True)  # fmt: skip
 RESULT = table(
-    {"document": among("release result"), "version": among(1), "title": maybe(word), "answers": anything,
+    {"document": among("release result"), "version": among(1), "title": maybe(word), "answers": many(ANSWER, 1, LISTED),
      "certificate": RELEASE},
     {"costs": anything, "about": anything},
 )  # fmt: skip
@@ -86,9 +95,9 @@ NOISE = table(
     {
         "document": among("noise certificate"), "version": among(1, 2), "lower": SIZE, "upper": SIZE,
         "gap": maybe(SIZE), "guarantee": table({"epsilon": SIZE, "delta": SHARE, "total_variation": SHARE}),
-        "realised": many(row_of(SIZE, SHARE, SHARE), 0, CURVE_POINTS), "cost": word, "sensitivity": positive,
-        "shape": word, "releases": COUNT, "mean_absolute_error": SIZE, "mean_squared_error": SIZE,
-        "worst_error": maybe(SIZE), "shape_lower": maybe(SIZE), "unimodal_price": maybe(number()),
+        "realised": many(row_of(SIZE, SHARE, SHARE), 0, POINTS), "cost": word, "sensitivity": positive, "shape": word,
+        "releases": COUNT, "mean_absolute_error": SIZE, "mean_squared_error": SIZE, "worst_error": maybe(SIZE),
+        "shape_lower": maybe(SIZE), "unimodal_price": maybe(number()),
         "argument": table({"kind": word, "statement": word, "numbers": NUMBERS}),
     },
     {"table": maybe(TABLE)},
@@ -112,12 +121,12 @@ STEP = tagged("mechanism", {
     "discrete_truncated_laplace": CUT,
     "randomized_response": table({**RUN, "epsilon": SIZE, "k": maybe(whole(2))}),
     "approx_dp": table({**RUN, "epsilon": SIZE, "delta": maybe(SHARE), "total_variation": maybe(SHARE)}),
-    "from_points": table({**RUN, "points": many(row_of(SIZE, SHARE), 1, LIST_PARTS)}),
+    "from_points": table({**RUN, "points": many(row_of(SIZE, SHARE), 1, LISTED)}),
     "from_pair": table({**RUN, "p": many(SIZE, 1), "q": many(SIZE, 1)}),
 })  # fmt: skip
 GAINED = {
     "total_variation": SHARE, "attack_success": SHARE,
-    "attack": many(table({"false_positive_rate": SHARE, "true_positive_rate": SHARE}), 0, CURVE_POINTS),
+    "attack": many(table({"false_positive_rate": SHARE, "true_positive_rate": SHARE}), 0, POINTS),
     "neighbours": among("unspecified", "add-remove", "replace-one", "local"), "engine": word, "statement": word,
 }  # fmt: skip
 BRACKET = {
@@ -125,9 +134,8 @@ BRACKET = {
 }  # fmt: skip
 DELTA_BRACKET = {"epsilon": number(), "delta": SHARE, "lower": SHARE, "upper": SHARE, "relative_width": SHARE}
 ACCOUNT = table({
-    "document": among("account"), "version": among(1), **GAINED, "steps": many(STEP, 1, LIST_PARTS),
-    "epsilon_at_delta": many(table(BRACKET), 0, CURVE_POINTS),
-    "delta_at_epsilon": many(table(DELTA_BRACKET), 0, CURVE_POINTS),
+    "document": among("account"), "version": among(1), **GAINED, "steps": many(STEP, 1, LISTED),
+    "epsilon_at_delta": many(table(BRACKET), 0, POINTS), "delta_at_epsilon": many(table(DELTA_BRACKET), 0, POINTS),
 })  # fmt: skip
 TRAINING = table(
     {
@@ -142,10 +150,22 @@ PLACES, MASSES = many(whole(), 1), many(HEXADECIMAL, 1)
 GROUP = table({
     "law": MASSES, "loss": number(), "tables": many(table({"outcomes": PLACES, "weights": MASSES}), 1), "rows": PLACES
 })  # fmt: skip
+AXIS = table({"column": word, "lower": number(), "upper": number(), "cells": COUNT})
+SUPPORT = tagged("kind", {
+    "categories": table({"column": word, "names": many(anything, 1), "metric": word}),
+    "cells": table({"axes": many(AXIS, 1, 100), "metric": word}),
+})  # fmt: skip
+LEARNED = table({
+    "epsilon": positive, "person": word, "confidence": SHARE,
+    "left": many(table({"epsilon": SIZE, "delta": SHARE, "total_variation": SHARE}), 1, POINTS),
+})  # fmt: skip
+ORIGIN = table({
+    "kind": among("table", "public", "private"), "secrecy": word, "target": word, "learning": maybe(LEARNED)
+})  # fmt: skip
 COUPLING = table({
-    "document": among("coupling"), "version": among(1), "support": anything,
-    "group": table({"column": word, "names": many(anything, 1)}), "objective": word, "target": MASSES,
-    "stray": anything, "groups": many(GROUP, 1), "origin": anything,
+    "document": among("coupling"), "version": among(1), "support": SUPPORT,
+    "group": table({"column": word, "names": many(anything, 1)}), "objective": among("expected", "worst"),
+    "target": MASSES, "stray": row_of(HEXADECIMAL, HEXADECIMAL), "groups": many(GROUP, 1), "origin": ORIGIN,
 })  # fmt: skip
 ENTRY = table({
     "number": COUNT, "dataset": word, "kind": word, "key": maybe(word), "time": word,

@@ -14,10 +14,13 @@ HELD = ("number", "dataset", "kind", "key", "time", "body", "state", "previous")
 """What the hash of an entry is of; body and state as JSON with sorted keys."""
 
 
+ENTRY_KINDS = "dataset", "reserved", "charged", "retried", "answered", "refused"
+
+
 def ledger_claims(data: dict[str, Any]) -> list[Claim]:
     """Every claim of an exported ledger."""
     entries = data["entries"]
-    claims = [*_chain(data["ledger"], entries), *_texts(data["documents"], entries)]
+    claims = [*_chain(data["ledger"], entries), *_texts(data["documents"], entries), *_paid(data["documents"], entries)]
     for dataset in dict.fromkeys(entry["dataset"] for entry in entries):
         claims += _sums(dataset, [entry for entry in entries if entry["dataset"] == dataset])
     why = "entries left out at the end, or a ledger written anew, show in what a certificate says of its entry alone"
@@ -52,6 +55,39 @@ def _texts(documents: dict[str, str], entries: list[dict[str, Any]]) -> Iterator
         yield fact(f"documents.{name[:12]}", name, sha256(text))
     named = {entry["body"].get(part) for entry in entries for part in ("recipe", "document")} - {None}
     yield fact("documents that entries name are there", named <= set(documents), True)
+
+
+def _paid(documents: dict[str, str], entries: list[dict[str, Any]]) -> Iterator[Claim]:
+    """Answers are of what was charged before them; their certificate says its number, its hash and what it kept."""
+    charged: dict[Any, dict[str, Any]] = {}
+    yield fact(
+        "kinds of entries that are not known", sorted({entry["kind"] for entry in entries} - set(ENTRY_KINDS)), []
+    )
+    for place, entry in enumerate(entries):
+        own = entry["dataset"], entry["key"]
+        if entry["kind"] == "charged":
+            charged[own] = entry
+        if entry["kind"] not in {"answered", "retried"}:
+            continue
+        yield fact(f"entries[{place}] is of a charge before it", own in charged, True)
+        said = _certificate(documents.get(str(entry["body"].get("document"))))
+        if own in charged and isinstance(said.get("entry"), dict):
+            paid, named = charged[own], said["entry"]
+            found = [named.get("number"), named.get("hash")]
+            yield fact(f"entries[{place}]: its certificate names the charge", found, [paid["number"], paid["hash"]])
+            if paid["body"].get("series") is None:
+                kept = said.get("budget") == paid["body"].get("kept")
+                yield fact(f"entries[{place}]: its certificate keeps what was charged", kept, True)
+
+
+def _certificate(text: str | None) -> dict[str, Any]:
+    """The certificate in the text of an answer; nothing, where there is none."""
+    try:
+        data = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    found = data.get("certificate") if isinstance(data, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _sums(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:

@@ -24,8 +24,9 @@ from tightrope.verify.claims import (
     settled,
     unchecked,
 )
+from tightrope.verify.contributions import contribution_claims
 from tightrope.verify.laws import Curve, Grid, Law
-from tightrope.verify.releases import Composition, choice_claims, exclusive_claims, pair_claims
+from tightrope.verify.releases import Composition, choice_claims, pair_claims
 
 STEPS = (6, 8, 10, 12)
 """Grids of 2^−n nats, one after the other, until everything is confirmed as it stands or something is refuted; where
@@ -99,7 +100,7 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
         return [Claim("mechanisms", "", str(broken), REFUTED)]
     claims = [
         *_spelled(data),
-        *exclusive_claims(data["mechanisms"]),
+        *contribution_claims(data["mechanisms"], data["neighbours"]),
         *_parameters(data, composition),
         *_weights(data, composition),
     ]
@@ -144,7 +145,6 @@ def _parameters(data: dict[str, Any], composition: Composition) -> Iterator[Clai
         yield fact("neighbours", bounds, (1, 1, 1))
     for place, one in enumerate(data["mechanisms"]):
         name, steps = f"mechanisms[{place}]", one["table_steps_per_row"]
-        yield from _bounded_as(name, one, whose)
         yield fact(f"{name}.factor", int(one["factor"]), -(-int(one["sensitivity_per_row"]) // steps))
         yield fact(f"{name}.table is unimodal", composition.noises[id(one)].unimodal, True)
         yield from choice_claims(name, one, composition.noises[id(one)])
@@ -164,22 +164,6 @@ def _weights(data: dict[str, Any], composition: Composition) -> Iterator[Claim]:
             same = abs(float(stated) - variance) <= NEARLY * variance
             found = f"= {variance:.6g}"
             yield Claim(f"consistent[{place}].variances[{number}]", stated, found, CONFIRMED if same else REFUTED)
-
-
-def _bounded_as(name: str, one: dict[str, Any], whose: dict[str, Any]) -> Iterator[Claim]:
-    """A mechanism counts the rows that the neighbours say, or fewer; to one of a whole table a person may add once."""
-    rows, per_group = one["rows"], one["rows_per_group"]
-    most, groups = whose["rows_per_person"], whose["groups_per_person"]
-    if not one["by"] and (rows, per_group) == (1, 1) != (most, whose["rows_per_group"]):
-        yield unchecked(f"{name}.rows", f"1, of up to {most} that a person may have: that each person adds once")
-        return
-    per_person = min(most, per_group * (one["groups"] if one["by"] else 1))
-    yield fact(f"{name}: rows, and whether a group may hold more", (rows, per_group > most), (per_person, False))
-    if per_group < min(most, whose["rows_per_group"]):
-        fewer = f"{per_group}, of up to {whose['rows_per_group']}: that no more rows of a person count in a group here"
-        yield unchecked(f"{name}.rows_per_group", fewer)
-    if one["by"] and one["groups"] < min(groups, one["rows"]):
-        yield unchecked(f"{name}.groups", f"{one['groups']}, of up to {groups}: that there are no more keys")
 
 
 def _promised(data: dict[str, Any], ends: Ends, largest: Any, *, tight: bool) -> Iterator[Claim]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -12,13 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from flint import arb
 
-from tightrope.verify.claims import CONFIRMED, REFUTED, BrokenError, Claim, affordable, fact, in_time
+from tightrope.verify.claims import BrokenError, Claim, affordable, fact, in_time
+from tightrope.verify.contributions import gathered_units
 from tightrope.verify.laws import Grid, Law, composed
 from tightrope.verify.tables import MOST_CELLS, TOTAL, Box, Noise
 
 T = TypeVar("T")
-TALLIED = re.compile(r"rows, (below|above|missing) of (.*), over all groups", re.DOTALL)
-CONDITION = re.compile(r"case\((.*?) (<|>|is None)(?: (-?[0-9][0-9.e+-]*))?, 1, None\)", re.DOTALL)
 SAME, LEAST_SPACING = 1e-11, 2.0**-14
 CHOOSING, PARTS, HEAVIEST, MISSED = "exponential mechanism", 10**6, 1 << 100, 0.05
 NEEDED = 1e-12
@@ -43,14 +41,6 @@ class Unit(NamedTuple):
         return self.rows * self.largest * (1 if self.groups >= self.rows else self.groups)
 
 
-def gathered_units(mechanisms: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Mechanisms by the number ``together``. Where a document has none (version 1), each by itself: that costs more."""
-    gathered: dict[Any, list[dict[str, Any]]] = {}
-    for place, one in enumerate(mechanisms):
-        gathered.setdefault(one.get("together") or f"alone {place}", []).append(one)
-    return list(gathered.values())
-
-
 def units_of(mechanisms: Sequence[dict[str, Any]]) -> list[Unit]:
     """The units of a document."""
     return [_unit(own) for own in gathered_units(mechanisms)]
@@ -65,65 +55,6 @@ def _unit(own: list[dict[str, Any]]) -> Unit:
         raise BrokenError("fewer than one row, or one group")
     largest = min(rows, per_group)
     return Unit(tuple(_drawn(own)), label is not None, min(rows, largest * groups), largest, groups)
-
-
-def exclusive_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim]:
-    """Mechanisms of one exclusive set: alike, of parts that no row is in two of, and with as many groups as rows reach.
-
-    A row enters one part, so min(rows, parts) parts of each group are shifted by a person at most. A set that says
-    fewer groups would halve what it costs.
-    """
-    for unit in gathered_units(mechanisms):
-        label = unit[0].get("exclusive")
-        if label is None:
-            continue
-        name, first = f"exclusive set {label!a}", unit[0]
-        same = "table", "table_steps_per_row", "unit", "sensitivity_per_row", "factor", "by", "where", "family", "box"
-        said = {json.dumps([one.get(part) for part in same], sort_keys=True) for one in unit}
-        yield fact(f"{name}: one table, unit, sensitivity, by and where", len(said), 1)
-        yield fact(f"{name}: no row is in two of its parts", disjoint(unit), True)
-        needed = min(first["rows"], len(unit)) * _groups_of_person(first, mechanisms)
-        groups, parts = first["groups"], len(unit)
-        holds = groups >= needed and groups % parts == 0
-        yield Claim(f"{name}.groups", str(groups), f">= {needed}, {parts} a group", CONFIRMED if holds else REFUTED)
-
-
-def _groups_of_person(one: dict[str, Any], mechanisms: Sequence[dict[str, Any]]) -> int:
-    """How many groups a person is in, by what is counted for the same answers and by the same columns; else one."""
-    if not one["by"]:
-        return 1
-    answers = set(one["answers"])
-    alike = (other for other in mechanisms if other.get("exclusive") is None and answers & set(other["answers"]))
-    return max((other["groups"] for other in alike if other["by"] == one["by"]), default=1)
-
-
-def disjoint(parts: Sequence[dict[str, Any]]) -> bool:
-    """Whether no row can be in two of these parts, by what they count.
-
-    One part alone; the ones and the zeros of one column; values below, above and missing of one column.
-    """
-    if len(parts) == 1:
-        return True
-    counted = [(one["statistic"], one["column"]) for one in parts]
-    if counted == [("ones or zeros", counted[0][1])] * 2 and counted[0][1] is not None:
-        return True
-    found = [TALLIED.fullmatch(statistic) for statistic, _ in counted]
-    kinds = [match[1] for match in found if match is not None]
-    columns = {match[2] for match in found if match is not None}
-    return len(kinds) == len(parts) == len(set(kinds)) and len(columns) == 1 and _apart(counted, kinds)
-
-
-def _apart(counted: Sequence[tuple[str, Any]], kinds: Sequence[str]) -> bool:
-    """Whether the conditions are one expression below a number, above one that is no smaller, and without a value."""
-    ends, expressions = {}, set()
-    for (_, column), kind in zip(counted, kinds, strict=True):
-        match = CONDITION.fullmatch(str(column))
-        if match is None or {"<": "below", ">": "above", "is": "missing"}[match[2].strip().split()[0]] != kind:
-            return False
-        expressions.add(match[1])
-        if match[3] is not None:
-            ends[kind] = float(match[3])
-    return len(expressions) == 1 and ends.get("below", 0.0) <= ends.get("above", ends.get("below", 0.0))
 
 
 def _drawn(own: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -224,7 +155,8 @@ def _far(cells: int, root: int) -> int:
     return far
 
 
-def _noise(one: dict[str, Any]) -> Noise:
+def noise_of(one: dict[str, Any]) -> Noise:
+    """What is drawn for a mechanism, from its table."""
     return Noise(one["table"]) if one.get("box") is None else Box(one["table"], one["box"])
 
 
@@ -246,7 +178,7 @@ class Composition:
         self.noises = {}
         for one in mechanisms:
             text = json.dumps([one["table"], one.get("box")], sort_keys=True)
-            self.noises[id(one)] = known[text] = known.get(text) or _noise(one)
+            self.noises[id(one)] = known[text] = known.get(text) or noise_of(one)
         self._laws: dict[Any, Law] = {}
 
     def law(self, grid: Grid) -> Law:

@@ -19,6 +19,7 @@ ORDER = (
     "claims",
     "laws",
     "tables",
+    "contributions",
     "releases",
     "promises",
     "noises",

@@ -51,6 +51,21 @@ class Noise:
         return found
 
     @property
+    def absolute(self) -> float:
+        """E |Y|, nearly: of an endless tail the sum over all turns of (x + t b) ρ^t."""
+        found = 2 * sum(x * w for x, w in enumerate(self.half, start=1)) / TOTAL
+        again, turn = self.escape / TOTAL, len(self.block)
+        for x, weight in enumerate(self.block, start=self.reach + 1):
+            turns = x / (1 - again) + turn * again / (1 - again) ** 2
+            found += 2 * (self.escape_in / TOTAL) * (weight / TOTAL) * turns
+        return found
+
+    @property
+    def at_zero(self) -> float:
+        """P(Y = 0), nearly."""
+        return self.centre / TOTAL
+
+    @property
     def unimodal(self) -> bool:
         """Whether no weight is above one nearer to 0: then a larger shift loses more at every ε."""
         head = [self.centre, *self.half, *([self._weight(self.reach + 1)] if self.block else [])]
@@ -171,6 +186,16 @@ class Box(Noise):
     def squared(self) -> float:
         """E Y_i² = E R (R + 1) / 3."""
         return 2 * sum(r * (r + 1) * w for r, w in enumerate(self.half, start=1)) / TOTAL / 3
+
+    @property
+    def absolute(self) -> float:
+        """E |Y_i| = E R (R + 1) / (2R + 1)."""
+        return sum(2 * r * (r + 1) * w / (2 * r + 1) for r, w in enumerate(self.half, start=1)) / TOTAL
+
+    @property
+    def at_zero(self) -> float:
+        """P(Y_i = 0) = E 1 / (2R + 1)."""
+        return (self.centre + sum(2 * w / (2 * r + 1) for r, w in enumerate(self.half, start=1))) / TOTAL
 
     def cells(self, shift: int) -> Iterator[tuple[Any, Any, Any]]:
         """All points by their largest coordinate a, and b that of the point less the shift: as those of one number."""

@@ -1,0 +1,98 @@
+"""A coupling whose parts contradict each other is not confirmed: what ``couple check`` refuses, ``verify`` refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tightrope.certificates.coupling import Origin
+from tightrope.certificates.document import written
+from tightrope.engines.axis_cells import Axis
+from tightrope.engines.labels import Labels
+from tightrope.errors import InputError
+from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.transport.on_tables.saved import SavedCoupling
+from tightrope.transport.on_tables.supports import Categories, Cells
+from tightrope.verify.check import checked
+from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
+
+Data = dict[str, Any]
+LINE = Cells((Axis("age", 0, 100, 4),))
+MAP = Cells((Axis("x", 0, 1, 2), Axis("y", 0, 1, 3)))
+FITTED: dict[str, tuple[Categories | Cells, str, str]] = {
+    "a line": (LINE, "cityblock", "expected"),
+    "a line, the largest": (LINE, "euclidean", "worst"),
+    "a map": (MAP, "euclidean", "expected"),
+    "a map of squares": (MAP, "sqeuclidean", "expected"),
+    "a map of a king": (MAP, "chebyshev", "expected"),
+    "categories": (Categories("city", Labels.of(["Bern", "Graz", "Ulm"])), "discrete", "expected"),
+    "numbers": (Categories("grade", Labels.of([1, 2, 5])), "cityblock", "worst"),
+}
+LAWS = {"f": [0.5, 0.25, 0.25, 0, 0, 0], "m": [0, 0.5, 0.25, 0.25, 0, 0]}
+TARGET = [0.25, 0.25, 0.25, 0.25, 0, 0]
+
+
+def saved(name: str) -> Data:
+    support, metric, objective = FITTED[name]
+    size = len(support)
+    laws = {group: [part / sum(law[:size]) for part in law[:size]] for group, law in LAWS.items()}
+    target = [part / sum(TARGET[:size]) for part in TARGET[:size]]
+    fitted = CouplingMechanism.fit(laws, support.cost(metric), target=target, objective=objective)
+    document = SavedCoupling(fitted, support, "sex", metric, Origin.of("public", "mine")).document()
+    found: Data = json.loads(written(document))
+    return found
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_what_was_fitted_is_confirmed(name: str) -> None:
+    claims = checked(json.dumps(saved(name)))
+    assert verdict(claims) == CONFIRMED, [one for one in claims if one.verdict in (OPEN, REFUTED)]
+
+
+def more_cells(data: Data) -> None:
+    data["support"]["axes"][0]["cells"] += 1
+
+
+def fewer_points(data: Data) -> None:
+    data["support"]["names"].pop()
+
+
+FORGED: dict[str, tuple[str, Callable[[Data], None]]] = {
+    "more cells than points": ("a line", more_cells),
+    "fewer names than points": ("categories", fewer_points),
+    "other cells along two axes": ("a map", more_cells),
+    "a name twice": ("categories", lambda data: data["support"].update(names=["Bern", "Bern", "Ulm"])),
+    "names of two kinds": ("categories", lambda data: data["support"].update(names=["Bern", 1, "Ulm"])),
+    "a range upside down": ("a line", lambda data: data["support"]["axes"][0].update(lower=100, upper=0)),
+    "a range of no width": ("a line", lambda data: data["support"]["axes"][0].update(lower=1e300, upper=1.0000001e300)),
+    "one column twice": ("a map", lambda data: data["support"]["axes"][0].update(column="y")),
+    "a metric of a map": ("a line", lambda data: data["support"].update(metric="chebyshev")),
+    "distances between texts": ("categories", lambda data: data["support"].update(metric="cityblock")),
+    "a group twice": ("a line", lambda data: data["group"].update(names=["f", "f"])),
+    "half the loss": ("a line", lambda data: data["groups"][0].update(loss=data["groups"][0]["loss"] / 2)),
+    "twice the range": ("a line", lambda data: data["support"]["axes"][0].update(upper=200.0)),
+    "another objective": ("a line", lambda data: data.update(objective="worst")),
+    "all of the mass was moved": ("a line", lambda data: data.update(stray=["1", "1"])),
+    "more mass than there is": ("a line", lambda data: data.update(stray=["2", "1"])),
+    "no mass": ("a line", lambda data: data.update(stray=["0", "0"])),
+    "learned, and public": ("a line", lambda data: data["origin"].update(kind="private")),
+    "a law of nothing": ("a line", lambda data: data["groups"][0].update(law=["0"] * 4)),
+    "a target of nothing": ("a line", lambda data: data.update(target=["0"] * 4)),
+    "the row of an empty point": ("a line", lambda data: data["groups"][1]["rows"].__setitem__(0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_what_contradicts_itself_is_neither_read_nor_confirmed(name: str) -> None:
+    document, forge = FORGED[name]
+    data = saved(document)
+    forge(data)
+    text = json.dumps(data)
+    with pytest.raises(InputError):
+        SavedCoupling.read(text)
+    with contextlib.suppress(ValueError):  # no document at all
+        assert verdict(checked(text)) == REFUTED
