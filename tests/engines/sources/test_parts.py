@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
+from tests.engines.every_engine import spark
 from tests.engines.questions import COUNT, ask, mean, per_person
-from tightrope.engines import Grouped, open_source
+from tightrope.engines import Grouped, open_on_spark, open_source
 from tightrope.errors import InputError, SchemaError
 
 
@@ -129,7 +131,7 @@ def test_any_name_of_a_folder_has_its_kind_or_is_missing(tmp_path, kind):
     assert sum(found.values["rows"]) == len(values)
 
 
-MARKERS = ("_SUCCESS", "._SUCCESS.crc", ".part-0.parquet.crc", "_metadata", "_common_metadata", ".DS_Store", "done")
+MARKERS = ("_SUCCESS", "._SUCCESS.crc", ".a.parquet.crc", "_metadata", "_common_metadata", ".DS_Store", "done")
 
 
 def test_every_file_of_a_folder_is_read_whatever_it_is_called(tmp_path):
@@ -217,3 +219,62 @@ def test_columns_of_any_type_that_stand_twice(tmp_path, kind):
     table = open_source(tmp_path)
     if table.schema.column("k").kind in ("text", "number") and not pa.types.is_null(kind):
         assert table.collect(ask("k")).values["rows"] == (1, 1)
+
+
+def write_link(path: Path) -> None:
+    write(path.parents[2] / "elsewhere" / "c.parquet", x=[3])
+    path.symlink_to(path.parents[2] / "elsewhere", target_is_directory=True)
+
+
+SILENT = {
+    "rows behind the name of a mark": ("k=1/_SUCCESS", lambda path: write(path, x=[3]), "", (3,)),
+    "rows behind the name of a checksum": ("k=1/c.crc", lambda path: write(path, x=[3]), "", (3,)),
+    "rows behind the name of a footer": ("k=1/_metadata", lambda path: write(path, x=[3]), "", (3,)),
+    "a checksum whose file is gone": ("k=1/.c.parquet.crc", lambda path: path.write_bytes(b"crc\0"), "", None),
+    "a pipe": ("k=1/c.parquet", os.mkfifo, "", None),
+    "a link to nothing": ("k=1/c.parquet", lambda path: path.symlink_to("nowhere"), "", None),
+    "hidden and fitting": ("k=1/_c.parquet", lambda path: write(path, x=[3]), "**/*.parquet", None),
+    "in capitals and fitting": ("k=1/c.PARQUET", lambda path: write(path, x=[3]), "**/*.parquet", (3,)),
+    "in a folder that looks hidden": ("_k=1/c.parquet", lambda path: write(path, x=[3]), "_*/*.parquet", (1,)),
+    "behind a link": ("k=3", write_link, "**/*.parquet", None),
+    "a folder of parts that fits": ("c.parquet/part-of-it", lambda path: write(path, x=[3]), "*.parquet", None),
+}
+
+
+@pytest.mark.parametrize("case", SILENT)
+def test_what_was_left_out_in_silence_is_read_or_refused(tmp_path, case):
+    name, make, pattern, rows = SILENT[case]
+    write(tmp_path / "d" / "k=1" / "a.parquet", x=[1])
+    write(tmp_path / "d" / "k=2" / "b.parquet", x=[2])
+    if pattern == "*.parquet":
+        write(tmp_path / "d" / "e.parquet", x=[4])
+    (tmp_path / "d" / name).parent.mkdir(exist_ok=True)
+    make(tmp_path / "d" / name)
+    if rows is None:
+        with pytest.raises(InputError, match="something else") as refused:
+            open_source(tmp_path / "d" / pattern)
+        assert Path(name).name not in str(refused.value)
+    else:
+        assert open_source(tmp_path / "d" / pattern).collect(ask()).values["rows"] == rows
+
+
+def test_a_footer_of_its_own_is_a_mark(tmp_path):
+    write(tmp_path / "a.parquet", x=[1])
+    for name in ("_metadata", "_common_metadata"):
+        pq.write_metadata(pa.schema({"x": pa.int64()}), tmp_path / name)
+    assert open_source(tmp_path).markers == 2
+
+
+def test_spark_leaves_nothing_out_in_silence(tmp_path):
+    frame = spark().createDataFrame([(1, "a"), (2, None), (3, "b c")], "x long, k string")
+    frame.write.partitionBy("k").parquet(str(tmp_path / "d"))
+    alone, with_spark = open_source(tmp_path / "d"), open_on_spark(str(tmp_path / "d"))
+    assert with_spark.markers == 1
+    assert alone.collect(ask("k")) == with_spark.collect(ask("k"))
+    write(tmp_path / "d" / "k=a" / "_more.parquet", x=[4])
+    with pytest.raises(InputError, match="leaves out 1 of") as refused:
+        open_on_spark(str(tmp_path / "d"))
+    assert "_more" not in str(refused.value)
+    write(tmp_path / "both" / "k=a" / "p.parquet", k=["a", "b"], x=[1, 2])
+    with pytest.raises(SchemaError, match="name no column that the files hold"):
+        open_on_spark(str(tmp_path / "both"))

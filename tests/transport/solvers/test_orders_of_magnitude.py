@@ -135,3 +135,22 @@ def test_short_floats_are_divided_in_doubles(kind: type[np.floating]) -> None:
     assert math.isclose(found, 33, rel_tol=float(np.finfo(kind).eps) * 4)
     with pytest.raises(InputError, match="in doubles"):
         transport.wasserstein(counts, law, transport.line(np.arange(100)))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e-165])
+def test_places_whose_distance_floats_take_for_zero_are_refused(metric, unit):
+    cost = transport.points([[0.0, 0.0], [unit, unit]], metric=metric)
+    for attempt in (transport.coupling, transport.wasserstein):
+        with pytest.raises(PrecisionError, match="larger unit"):
+            attempt([0.5, 0.5], [0.2, 0.8], cost)
+    assert transport.wasserstein([0.5, 0.5], [0.5, 0.5], cost) == 0
+
+
+def test_powers_that_floats_take_for_zero_are_refused():
+    for cost in ([[1e-200, 1], [1, 1e-200]], transport.line([0, 1], [1e-200, 1])):
+        with pytest.raises(PrecisionError, match="larger unit"):
+            transport.wasserstein([0.5, 0.5], [0.5, 0.5], cost, p=2)
+    assert transport.wasserstein([0.5, 0.5], [0.2, 0.8], transport.points([[0, 0], [1e-140, 0]])) == pytest.approx(
+        3e-141
+    )

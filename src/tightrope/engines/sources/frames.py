@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tightrope.engines.backends.addresses import checked
@@ -13,6 +14,7 @@ from tightrope.engines.ground.job import ROWS
 from tightrope.engines.guard import guarded, load
 from tightrope.engines.snapshot.room import Rows
 from tightrope.engines.sources import objects
+from tightrope.engines.sources.partitions import MARKERS, Names, said
 from tightrope.engines.table import Table, check_names, streamed
 from tightrope.errors import InputError, SchemaError
 
@@ -90,8 +92,10 @@ def open_on_spark(place: str) -> Table:
     """Parquet that Spark reads, one file or a folder of parts, in the Spark session of this process or a new one.
 
     ``place`` is a path or URL as Spark takes it. A session beside the others is used, in which partitions are text:
-    Spark would take their type from all their values. Raises ``SchemaError`` where parts differ in their columns, and
-    ``InputError`` for a URL that holds a password: Spark writes where it reads into its log.
+    Spark would take their type from all their values. Raises ``SchemaError`` where parts differ in their columns and
+    where files hold a column that folders name (Spark would not read it), ``InputError`` for files that Spark would
+    leave out, for Spark Connect, which lists no files, and for a URL that holds a password: Spark writes where it reads
+    into its log.
     """
     checked(place)
     sql = load("pyspark.sql", "spark")
@@ -107,7 +111,51 @@ def open_on_spark(place: str) -> Table:
     )
     if one.schema != all_parts.schema:
         raise SchemaError("source", place, "parts with the same columns of the same types", "write them alike")
-    return open_spark(one)
+    found = _listed(session, place)
+    _refuse_twice(session, place, found)
+    return replace(open_spark(one), markers=sum(names[-1] in MARKERS for names in found))
+
+
+def _listed(session: Any, place: str) -> list[Names]:
+    """The files at a place, by their names below it; ``InputError`` where Spark would leave out any but a mark."""
+    if not hasattr(session, "_jvm"):
+        remedy = "read a frame, spark.read.schema(...).parquet(...), and give that to tr.Session"
+        raise InputError("spark", place, "a place that a classic Spark session lists", remedy)
+    found = guarded("list the files with Spark", lambda: list(_files_of_spark(session, place)))
+    left = sum(names[-1] not in MARKERS and any(map(_is_left_out, names)) for names in found)
+    if left:
+        expected = f"files that Spark reads, but it leaves out {left} of {len(found)} as hidden"
+        raise InputError("source", place, expected, "rename them, or move what is no part of the table elsewhere")
+    return found
+
+
+def _is_left_out(name: str) -> bool:
+    """What Spark takes for hidden."""
+    return name.startswith(".") or name.endswith("._COPYING_") or (name.startswith("_") and "=" not in name)
+
+
+def _files_of_spark(session: Any, place: str) -> Iterator[Names]:
+    """As the file system that Spark reads has them; a pattern leads to many places. Checksums it hides by itself."""
+    path = session._jvm.org.apache.hadoop.fs.Path(place)
+    system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    for top in system.globStatus(path) or ():
+        above = top.getPath() if top.isDirectory() else top.getPath().getParent()
+        base = above.toUri().getPath().rstrip("/") + "/"
+        files = system.listFiles(top.getPath(), True)
+        while files.hasNext():
+            yield tuple(files.next().getPath().toUri().getPath().removeprefix(base).split("/"))
+
+
+def _refuse_twice(session: Any, place: str, found: Sequence[Names]) -> None:
+    """``SchemaError`` where a column stands in the files and in the folders' names: Spark takes the folders' value."""
+    named = {said(folder)[0].casefold() for names in found for folder in names[:-1] if "=" in folder}
+    if not named:
+        return
+    alone = session.read.option("recursiveFileLookup", "true")  # folders then name no columns
+    columns = guarded("read the schema of the Parquet files", lambda: alone.parquet(place).columns)
+    if any(column.casefold() in named for column in columns):
+        remedy = "open the folder without Spark, which compares them, or write the files without it"
+        raise SchemaError("source", place, "parts whose folders name no column that the files hold", remedy)
 
 
 def _of(table: Any, names: Sequence[str]) -> Any:

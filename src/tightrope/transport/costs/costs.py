@@ -25,6 +25,9 @@ LOG_LARGEST = 700.0
 """Floats end at exp(709.8); sums of two costs must fit too."""
 
 
+Marks = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
 class Cost(ABC):
     """c_ij ≥ 0 for a source i < n and a target j < m."""
 
@@ -38,6 +41,14 @@ class Cost(ABC):
     @abstractmethod
     def ceiling(self) -> float:
         """At least every c_ij, at little cost."""
+
+    def differ(self, rows: Integers, columns: Integers) -> Marks:
+        """Whether a source is elsewhere than a target, whatever floats make of the cost."""
+        return np.asarray(self.pairs(rows, columns) > 0)
+
+    def least(self) -> float:
+        """Smaller positive costs may have lost digits, or all of them."""
+        return float(np.finfo(float).tiny)
 
     @abstractmethod
     def pairs(self, rows: Integers, columns: Integers) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers, finite_array
-from tightrope.transport.costs.costs import Cost
+from tightrope.transport.costs.costs import Cost, Marks
 from tightrope.transport.costs.real_line import ceiling_of, raised
 
 Lengths = Callable[[Floats], Floats]
@@ -41,6 +41,8 @@ METRICS: dict[str, Lengths] = {
     "euclidean": _euclidean,
     "sqeuclidean": _squared,
 }
+SQUARED = {"euclidean": 2.0**-480, "sqeuclidean": 2.0**-960}
+"""Shorter ways may have lost digits, as their squares fell below the least float."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +64,14 @@ class Points(Cost):
         high = np.maximum(self.x.max(axis=0), self.y.max(axis=0))
         with np.errstate(over="ignore"):
             return ceiling_of(float(METRICS[self.metric](high - low)), self.exponent)
+
+    def differ(self, rows: Integers, columns: Integers) -> Marks:
+        return np.asarray((self.x[rows] != self.y[columns]).any(axis=1))
+
+    def least(self) -> float:
+        """Squares of steps lose their digits first."""
+        steps = SQUARED.get(self.metric, float(np.finfo(float).tiny))
+        return max(float(np.finfo(float).tiny), ceiling_of(steps, self.exponent))
 
     def pairs(self, rows: Integers, columns: Integers) -> Floats:
         return raised(METRICS[self.metric](self.x[rows] - self.y[columns]), self.exponent)

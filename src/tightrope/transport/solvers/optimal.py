@@ -20,6 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
 
 from tightrope.errors import InputError, MissingExtraError, PrecisionError
 from tightrope.numerics.arrays import Floats
@@ -29,7 +30,7 @@ from tightrope.transport.costs.graphs import Graph
 from tightrope.transport.costs.laws import divided_law
 from tightrope.transport.costs.point_clouds import Points
 from tightrope.transport.costs.real_line import Line
-from tightrope.transport.proofs.result import MARGINAL_TOLERANCE, Coupling
+from tightrope.transport.proofs.result import MARGINAL_TOLERANCE, Coupling, indices
 from tightrope.transport.solvers.discrete import Discrete, staying
 
 LARGE = 1 << 20
@@ -69,7 +70,23 @@ def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 
         from tightrope.transport.solvers.bottleneck import bottleneck
 
         return bottleneck(table, begin, end)
-    return replace(_proven(powered(table, order), begin, end), p=order)
+    raised = powered(table, order)
+    found = replace(_proven(raised, begin, end), p=order)
+    _require_digits(table, raised, found)
+    return found
+
+
+def _require_digits(cost: Cost, raised: Cost, found: Coupling) -> None:
+    """``PrecisionError`` where costs that are paid fell below the floats that have all digits, and matter."""
+    if raised.least() <= PROOF_TOLERANCE * found.cost:  # all of the mass could not matter
+        return
+    entries = coo_array(found.plan)
+    pairs = indices(entries)
+    lost = cost.differ(*pairs) & (raised.pairs(*pairs) < raised.least())
+    if float(entries.data[lost].sum()) * raised.least() > PROOF_TOLERANCE * found.cost:
+        raise PrecisionError(
+            f"costs that are paid are below {raised.least():.3g} and have lost their digits; give them in a larger unit"
+        )
 
 
 def exponent(p: Real) -> float:
