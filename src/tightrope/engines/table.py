@@ -108,8 +108,7 @@ class Table:
     def check(self, requests: Sequence[Request]) -> None:
         """Raise where reading would fail whatever is asked: the source has changed, is gone or does not answer.
 
-        Reads no value. Of a CSV file it is checked that every line is a record as declared: one fact of a file, the
-        same for every plan. Raises what ``snapshot`` raises.
+        Reads no row. Raises what ``snapshot`` raises.
         """
         for request in requests:
             check(self.schema, request)

@@ -13,7 +13,7 @@ from tightrope.design.program.noise_reference import Reference
 from tightrope.design.program.noise_repair import Repair
 from tightrope.design.program.noise_request import Promise, Shape
 from tightrope.design.program.noise_window import MOST_PROGRAM_ROWS, Window, wide_enough
-from tightrope.design.program.steep_noise import STEEP, Steep
+from tightrope.design.program.steep_noise import MOST_STAIRS, MOST_STEEP_CELLS, STEEP, Steep
 from tightrope.errors import InputError, PrecisionError
 from tightrope.mechanisms.tables.integer_tables import staircase_table
 from tightrope.mechanisms.tables.table import NoiseTable
@@ -76,6 +76,8 @@ def least_table(promise: Promise, sensitivity: int, costs: Costs, shape: Shape) 
 
 def steep_noise(promise: Promise, sensitivity: int, costs: Costs) -> Steep:
     """The closed form of a large ε, with the best first plateau of an endless staircase, and its bound."""
+    if not sensitivity * MOST_STAIRS <= MOST_STEEP_CELLS:  # too wide for a list of its costs
+        return Steep(None, math.inf, 0.0)
     steepest = max(epsilon for epsilon, _ in promise.points)
     steps = math.ceil(FOLLOWED_NATS / steepest) + 1 if steepest >= STEEP else 0
     first = best_staircase(steepest, sensitivity, costs(sensitivity * steps))[1] if steps else 1
