@@ -180,6 +180,40 @@ def test_no_single_older_page_lets_a_charge_overspend_or_an_answer_be_drawn_agai
     assert len(outcomes) > 4 and not {"overspent", "drawn again"} & set(outcomes), outcomes
 
 
+def test_no_single_older_page_lets_a_table_be_read_a_third_time(tmp_path):
+    """All releases were killed twice while they read."""
+    place = tmp_path / "visits.ledger"
+
+    def history(first: int, last: int) -> None:
+        own = account(place)
+        for number in range(first, last):
+            assert own.begin_reading(claim(f"release {number}", "0.001"))[1]
+            assert own.begin_reading(claim(f"release {number}", "0.001"))[1]
+        own.book.close()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        history(0, 200)
+        older = place.read_bytes()
+        history(200, 202)
+        newer, head = place.read_bytes(), place.with_name("visits.ledger.head").read_bytes()
+        outcomes = []
+        for start in range(0, len(older), PAGE):
+            if older[start : start + PAGE] == newer[start : start + PAGE]:
+                continue
+            place.write_bytes(newer[:start] + older[start : start + PAGE] + newer[start + PAGE :])
+            place.with_name("visits.ledger.head").write_bytes(head)
+            try:
+                own = account(place)
+                entry, may_read = own.begin_reading(claim("release 201", "0.001"))
+                charged_again = entry.number > 405
+                outcomes.append("read" if may_read and not charged_again else "right")
+                own.book.close()
+            except TightropeError:
+                outcomes.append("refused")
+    assert len(outcomes) > 3 and "read" not in outcomes, outcomes
+
+
 def _with_an_older_page(place: Path, releases: int) -> str:
     own = None
     try:

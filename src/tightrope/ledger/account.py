@@ -103,23 +103,22 @@ class Account:
             found, made = self._charge(connection, claim, series, costs)
             if made is not None:
                 return (found, True), made
-            if self._closed(connection, claim.key):
+            if not isinstance(found, Entry) or self._closed(connection, found):
                 return (found, False), None
-            said: tuple[dict[str, Any], Any] = {}, self._state(connection).to_data()
-            return (found, True), chain.append(
-                connection, self.name, RETRIED, claim.key, self.book.now(connection), said
-            )
+            now, state = self.book.now(connection), self._state(connection).to_data()
+            return (found, True), chain.append(connection, self.name, RETRIED, claim.key, now, ({}, state))
 
         found, may_read = self.book.write(work)
         return _passed(found), may_read
 
     def may_read(self, key: str) -> bool:
         """Return whether a release was charged under the key that may read the table once more at no cost."""
-        return self.book.read(
-            lambda connection: (
-                chain.of_key(connection, self.name, CHARGED, key) is not None and not self._closed(connection, key)
-            )
-        )
+
+        def work(connection: Connection) -> bool:
+            charged = chain.of_key(connection, self.name, CHARGED, key)
+            return charged is not None and not self._closed(connection, charged)
+
+        return self.book.read(work)
 
     def reserve(self, claim: SeriesClaim) -> Entry:
         """Set a whole series aside, or find it; raises as ``charge`` does."""
@@ -151,7 +150,7 @@ class Account:
             charged = chain.of_key(connection, self.name, CHARGED, key)
             if charged is None:
                 raise InputError("key", key, "one that was charged")
-            found = chain.answer_of(connection, self.name, charged)
+            found = chain.after_charge(connection, self.name, ANSWERED, charged)
             if found is not None:
                 return chain.document(connection, found.said["document"]), None
             said, state = {"document": chain.keep_document(connection, text)}, self._state(connection).to_data()
@@ -203,9 +202,10 @@ class Account:
         made = chain.append(connection, self.name, CHARGED, claim.key, entry.time, (entry.body, entry.state))
         return made, made
 
-    def _closed(self, connection: Connection, key: str) -> bool:
-        """Whether the answers under a key are kept, or its second reading has begun."""
-        return any(chain.of_key(connection, self.name, kind, key) is not None for kind in (ANSWERED, RETRIED))
+    def _closed(self, connection: Connection, charged: Entry) -> bool:
+        """Whether the answers of a charge are kept, or its second reading has begun."""
+        kinds = (ANSWERED, RETRIED)
+        return any(chain.after_charge(connection, self.name, kind, charged) is not None for kind in kinds)
 
     def _state(self, connection: Connection) -> State:
         last = chain.last_of(connection, self.name)

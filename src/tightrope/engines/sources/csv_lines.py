@@ -42,8 +42,14 @@ class CsvFile:
     dialect: Dialect
 
     def first(self) -> bytes:
-        """The first record, without its end; no other one is looked at closely."""
-        return next(self._whole(), b"").partition(b"\n")[0].removesuffix(b"\r")
+        """The first line, without its end; nothing behind it decides anything here, whatever marks are declared."""
+        with guarded("open the CSV file", lambda: self.path.open("rb")) as file:
+            waiting = b""
+            for block in _blocks(file, self.dialect.encoding):
+                waiting += block
+                if b"\n" in block or len(waiting) > LONGEST:
+                    break
+        return waiting.partition(b"\n")[0].removesuffix(b"\r")
 
     def lines(self, fields: int) -> Iterator[Lines]:
         """All records but the header, in blocks. Raises ``InputError``, without a word of the file, where one is not

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, case, func, insert, select
 
 from tightrope.errors import LedgerError
-from tightrope.ledger.storage.entry import ANSWERED, Entry, beginning, canonical, digest
+from tightrope.ledger.storage.entry import Entry, beginning, canonical, digest
 from tightrope.ledger.storage.tables import DOCUMENTS, ENTRIES, LEDGER, VERSION
 
 AT_ONCE = 10_000
@@ -50,11 +50,14 @@ def last_of(connection: Connection, dataset: str) -> Entry | None:
     return found
 
 
-def answer_of(connection: Connection, dataset: str, charged: Entry) -> Entry | None:
-    """The answers that were kept after a charge; ``LedgerError`` where an older page of the index would hide them."""
-    found = of_key(connection, dataset, ANSWERED, str(charged.key))
+def after_charge(connection: Connection, dataset: str, kind: str, charged: Entry) -> Entry | None:
+    """The entry of a kind that was kept after a charge, under its key: its answers, or that its table is read again.
+
+    ``LedgerError`` where an older page of the index would hide it.
+    """
+    found = of_key(connection, dataset, kind, str(charged.key))
     if found is None:
-        mine = (ENTRIES.c.dataset.concat("") == dataset) & (ENTRIES.c.kind.concat("") == ANSWERED)
+        mine = (ENTRIES.c.dataset.concat("") == dataset) & (ENTRIES.c.kind.concat("") == kind)
         _refuse_hidden(connection, charged.number, mine & (ENTRIES.c.key.concat("") == charged.key))
     return found
 
