@@ -121,7 +121,7 @@ STEP = tagged("mechanism", {
     "discrete_truncated_laplace": CUT,
     "randomized_response": table({**RUN, "epsilon": SIZE, "k": maybe(whole(2))}),
     "approx_dp": table({**RUN, "epsilon": SIZE, "delta": maybe(SHARE), "total_variation": maybe(SHARE)}),
-    "from_points": table({**RUN, "points": many(row_of(SIZE, SHARE), 1, LISTED)}),
+    "from_points": table({**RUN, "points": many(row_of(SIZE, SHARE), 1, 1000)}),
     "from_pair": table({**RUN, "p": many(SIZE, 1), "q": many(SIZE, 1)}),
 })  # fmt: skip
 GAINED = {

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from tightrope.verify.claims import CONFIRMED, REFUTED, Claim, at_most, fact, unchecked
+from tightrope.verify.claims import CONFIRMED, REFUTED, BrokenError, Claim, at_most, fact, unchecked
 
 HELD = ("number", "dataset", "kind", "key", "time", "body", "state", "previous")
 """What the hash of an entry is of; body and state as JSON with sorted keys."""
 
 
+LONGEST_LEDGER_NUMBER = 10_000
+LEDGER_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?(/[0-9]*[1-9][0-9]*)?")
 ENTRY_KINDS = "dataset", "reserved", "charged", "retried", "answered", "refused"
 
 
@@ -110,11 +113,21 @@ def _sums(dataset: str, entries: list[dict[str, Any]]) -> Iterator[Claim]:
                     f"entry {entry['number']}.kept", str(entry["body"]["kept"]), "no share of the limit", REFUTED
                 )
         state = entry["state"]
-        balance = [str(Fraction(part)) for part in state["balances"].get(limit["name"], ["0", "0"])]
+        balance = [str(spelled_number(part)) for part in state["balances"].get(limit["name"], ["0", "0"])]
         found, wanted = [*balance, state["releases"]], [str(spent), "0", releases]
         yield fact(f"entry {entry['number']}.state", found, wanted)
     yield at_most(f"spent of {dataset!r}", spent, 1, spent <= 1)
     yield Claim(f"left of {dataset!r}", str(1 - spent), f"{releases} releases", CONFIRMED)
+
+
+def spelled_number(text: object) -> Fraction:
+    """Return a number that is written in at most 10 000 characters with an exponent of at most three digits.
+
+    Raises ``BrokenError`` for others: 1e999999999 would take gigabytes.
+    """
+    if not isinstance(text, str) or len(text) > LONGEST_LEDGER_NUMBER or LEDGER_NUMBER.fullmatch(text) is None:
+        raise BrokenError("a number of a ledger that is none, or too long")
+    return Fraction(text)
 
 
 def _share(kept: dict[str, Any], limit: dict[str, Any]) -> Fraction:
@@ -125,6 +138,7 @@ def _share(kept: dict[str, Any], limit: dict[str, Any]) -> Fraction:
         for own, whole in zip(kept["points"], limit["points"], strict=True)
         for pair in zip(own, whole, strict=True)
     ]
-    factors = {Fraction(own) / Fraction(whole) for own, whole in pairs if Fraction(whole)}
-    empty = all(Fraction(own) == 0 for own, whole in pairs if not Fraction(whole))
+    pairs = [(spelled_number(own), spelled_number(whole)) for own, whole in pairs]
+    factors = {own / whole for own, whole in pairs if whole}
+    empty = all(own == 0 for own, whole in pairs if not whole)
     return factors.pop() if len(factors) == 1 and empty else Fraction(-1)
