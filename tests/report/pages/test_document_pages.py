@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 import pytest
 from msgspec import structs
-from test_report_html import checked, words
 
 from tests.report import documents
+from tests.report.pages.test_report_html import checked, words
 from tightrope import report
 from tightrope.certificates.account import Way, read_account, read_training_account
 from tightrope.certificates.coupling import read_coupling

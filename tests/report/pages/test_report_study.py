@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from test_report_html import checked, words
 
 from tests.report import study_sample as sample
+from tests.report.pages.test_report_html import checked, words
 from tightrope import report
 from tightrope.certificates.document import plain, written
 from tightrope.certificates.study import FINDINGS, Chance, Estimate, FindingsDocument, read_findings
