@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ import pytest
 import tightrope as tr
 from tests.verify.test_exclusive_sets import released
 from tightrope.certificates.document import written
+from tightrope.verify.check import checked
+from tightrope.verify.claims import verdict
 
 MUTATIONS = int(os.environ.get("TIGHTROPE_MUTATED", "30"))
 """Documents; 500 take some twenty minutes of one core."""
@@ -108,3 +111,16 @@ def test_a_document_of_many_points_is_refused_at_once(documents: list[dict[str, 
     )
     seconds, verdict, _ = json.loads(done.stdout)
     assert verdict == "refused" and seconds < 5
+
+
+def test_long_loops_keep_the_time_limit(documents: list[dict[str, Any]]) -> None:
+    """A table of 900 000 weights under 200 000 shifts; without a look at the clock it takes half a minute."""
+    wide = copy.deepcopy(documents[2])
+    half = 900_000
+    wide["table"] |= {"centre": str((1 << 128) - 2 * half), "half": ["1"] * half, "tail": None}
+    wide |= {"sensitivity": 200_000, "releases": 2}
+    began = time.process_time()
+    claims = checked(json.dumps(wide), 0.5)
+    assert verdict(claims) in ("refuted", "not confirmed")
+    assert any("more than 0.5 processor seconds" in claim.found for claim in claims)
+    assert time.process_time() - began < 15

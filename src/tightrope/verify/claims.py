@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+Item = TypeVar("Item")
 
 CONFIRMED, REFUTED, OPEN, UNCHECKED = "confirmed", "refuted", "not confirmed", "not checked"
 CLOSE, LOOSE = 1e-6, 1e-2
@@ -44,6 +47,14 @@ def in_time() -> None:
         raise TooMuchError(
             f"more than {Clock.limit:g} processor seconds of work, so that it was not computed: --seconds allows more"
         )
+
+
+def timed(items: Iterable[Item]) -> Iterator[Item]:
+    """The items; every 256th looks at the clock, so that no long loop outlasts the document's processor seconds."""
+    for number, item in enumerate(items):
+        if not number & 255:
+            in_time()
+        yield item
 
 
 def affordable(work: int, most: int, words: str) -> None:

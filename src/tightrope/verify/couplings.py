@@ -15,7 +15,7 @@ from tightrope.verify.claims import (
     affordable,
     at_most,
     fact,
-    in_time,
+    timed,
     unchecked,
 )
 
@@ -112,10 +112,9 @@ def _loss(name: str, group: dict[str, Any], support: dict[str, Any], objective: 
     place, distance, wide = _distances(support)
     masses, moved = [int(mass, 16) for mass in group["law"]], dict[float, float]()
     whole = sum(masses)
-    for x, (mass, row) in enumerate(zip(masses, group["rows"], strict=True)):
-        in_time()
+    for x, (mass, row) in timed(enumerate(zip(masses, group["rows"], strict=True))):
         table, here = group["tables"][row], place(x)
-        for y, weight in zip(table["outcomes"], table["weights"], strict=True) if mass else ():
+        for y, weight in timed(zip(table["outcomes"], table["weights"], strict=True)) if mass else ():
             far = distance(here, place(y))
             moved[far] = moved.get(far, 0.0) + mass / whole * (int(weight, 16) / DRAWN)
     found = math.fsum(far * share for far, share in moved.items())
@@ -159,7 +158,8 @@ def shares(masses: list[str]) -> list[Fraction]:
     whole = [int(mass, 16) for mass in masses]
     if not sum(whole):
         raise BrokenError("a law of which all masses are 0")
-    return [Fraction(mass, sum(whole)) for mass in whole]
+    total = sum(whole)
+    return [Fraction(mass, total) for mass in timed(whole)]
 
 
 def _group(name: str, group: dict[str, Any], target: list[Fraction]) -> Iterator[Claim]:
@@ -170,13 +170,13 @@ def _group(name: str, group: dict[str, Any], target: list[Fraction]) -> Iterator
     yield fact(f"{name}.tables add up to 2^128", sums, {DRAWN})
     yield fact(f"{name}.tables are above 0", all(min(table.values()) > 0 for table in tables), True)
     written = [Fraction(0)] * len(target)
-    for mass, row in zip(law, group["rows"], strict=True):
-        for outcome, weight in tables[row].items() if mass else ():
+    for mass, row in timed(zip(law, group["rows"], strict=True)):
+        for outcome, weight in timed(tables[row].items()) if mass else ():
             written[outcome] += mass * Fraction(weight, DRAWN)
     off = max(abs(a - b) for a, b in zip(written, target, strict=True))
     yield at_most(f"{name}: its law of what is written is the target", float(off), float(OFF), off <= OFF)
     empty = {row for mass, row in zip(law, group["rows"], strict=True) if not mass}
-    gaps = (abs(Fraction(tables[row].get(k, 0), DRAWN) - w) for row in empty for k, w in enumerate(target))
+    gaps = (abs(Fraction(tables[row].get(k, 0), DRAWN) - w) for row in empty for k, w in timed(enumerate(target)))
     gap = max(gaps, default=Fraction(0))
     yield at_most(f"{name}: points that nobody has tell nothing", float(gap), float(OFF), gap <= OFF)
 

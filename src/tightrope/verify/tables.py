@@ -9,7 +9,7 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from tightrope.verify.claims import BrokenError, affordable
+from tightrope.verify.claims import BrokenError, affordable, timed
 from tightrope.verify.laws import Atom, Grid, Law
 
 TOTAL = 1 << 128
@@ -70,7 +70,7 @@ class Noise:
         """Whether no weight is above one nearer to 0: then a larger shift loses more at every ε."""
         head = [self.centre, *self.half, *([self._weight(self.reach + 1)] if self.block else [])]
         blocks = [fmpq(w) for w in self.block] + [fmpq(w) * self.escape / TOTAL for w in self.block[:1]]
-        return all(a >= b for part in (head, blocks) for a, b in pairwise(part))
+        return all(a >= b for part in (head, blocks) for a, b in pairwise(timed(part)))
 
     def _weight(self, x: int) -> Any:
         """Out of 2¹²⁸, of x ≥ 0; exactly, but for later turns of a tail."""
@@ -101,7 +101,7 @@ class Noise:
         if not self.block or not 0 < fall < 1 or not arb(fmpq(self.escape, TOTAL)) <= fall ** len(self.block):
             return False
         beyond, most = fmpq(sum(self.half) + self.escape_in, TOTAL), fall / (1 + fall)
-        for x in range(self.reach + len(self.block)):
+        for x in timed(range(self.reach + len(self.block))):
             if not arb(beyond) <= most:
                 return False
             beyond, most = beyond - fmpq(self._weight(x + 1)) / TOTAL, most * fall
@@ -117,7 +117,7 @@ class Noise:
         again = 1 - arb(self.escape) / TOTAL
         if turn:
             low, high = low - turn, high + shift + turn
-        for y in range(low, high + 1):
+        for y in timed(range(low, high + 1)):
             here = self.at(y)
             if here is not None:
                 yield here, self.at(y - shift), again if turn and (y < -self.reach or y > self.reach + shift) else 1
@@ -175,10 +175,10 @@ class Box(Noise):
             raise BrokenError(f"a box of {dimension} numbers, or one without an end")
         self.dimension, left = dimension, arb(0)
         points = []
-        for r, weight in reversed(list(enumerate([self.centre, *(2 * w for w in self.half)]))):
+        for r, weight in timed(reversed(list(enumerate([self.centre, *(2 * w for w in self.half)])))):
             left += arb(fmpq(weight, (2 * r + 1) ** dimension))
             points.append(left / TOTAL)
-        self.points = [(p, p.log()) for p in reversed(points) if p > 0]
+        self.points = [(p, p.log()) for p in timed(reversed(points)) if p > 0]
 
     unimodal = True
 
@@ -200,8 +200,8 @@ class Box(Noise):
     def cells(self, shift: int) -> Iterator[tuple[Any, Any, Any]]:
         """All points by their largest coordinate a, and b that of the point less the shift: as those of one number."""
         affordable(len(self.points) * (2 * shift + 1), MOST_CELLS, "cells of a box under one shift")
-        for a, here in enumerate(self.points):
-            for b in range(max(0, a - shift), a + shift + 1):
+        for a, here in timed(enumerate(self.points)):
+            for b in timed(range(max(0, a - shift), a + shift + 1)):
                 if many := self._many(a, b, shift):
                     there = self.points[b] if b < len(self.points) else None
                     scaled = None if there is None else (many * there[0], there[1])
