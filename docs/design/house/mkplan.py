@@ -30,7 +30,7 @@ room("accounting.methods", "privacy.engines",
     select="choice closed_form", method="engine saddle closer",
     contour="contour.contour contour.level contour.jumps", contour_line="contour.contour_integral contour.contour_line contour.line_integral contour.real_axis",
     lattice="lattices.lattice lattices.tilted", lattice_method="lattices.on_lattice lattices.common_step sums.three_point", grid="lattices.grid lattices.gridded lattices.window",
-    smoothing="smoothing.smoothed smoothing.apart", smoothing_line="smoothing.smooth_line smoothing.nodes smoothing.alive", chernoff="smoothing.chernoff",
+    smoothing="smoothing.smoothed smoothing.apart smoothing.chernoff", smoothing_line="smoothing.smooth_line smoothing.nodes smoothing.alive",
     laplace_sum="sums.laplace_sum sums.many_scales sums.one_scale sums.positive_series", enumeration="sums.enumeration")
 room("accounting.filters", "privacy.filters", filter="filter gate basic", gaussian="gaussian equivalent", moments="moments log_moments", menu="menu adaptive dominating declared tokens")
 
@@ -50,7 +50,7 @@ room("noise", "mechanisms", families="families.family families.laplace families.
 move[f"{P}.design"] = f"{P}.noise"
 drop += ["design.allocation", "design.calibration", "design.compare"]
 room("noise", "design",
-    real_noise="real_noise program.real_lattice", allocation="allocation.allocation allocation.size_search", vector_noise="allocation.vector_noise",
+    real_noise="real_noise program.real_lattice", least_noise="least_noise program.tradeoff_noise", allocation="allocation.allocation allocation.size_search", vector_noise="allocation.vector_noise",
     worst_split="allocation.units allocation.many_rows allocation.contributions", calibrate="calibration.calibrate calibration.parameter_guess calibration.dpsgd",
     parameter_search="calibration.parameter_search calibration.parameter_root",
     compare="compare.noise_comparison compare.gaussian_price compare.frontier calibration.calibration", accountant_comparison="compare.accountants",
@@ -67,7 +67,7 @@ room("tables", "engines",
     backends__backend="backends.backend backends.streamed backends.relation", backends__registry="backends.known", backends__postgres="backends.postgres backends.postgres_types backends.addresses",
     expressions__tree="expressions.tree expressions.facts", expressions__conditions="expressions.conditions expressions.choices", expressions__functions="expressions.functions expressions.texts expressions.local_time expressions.cells",
     expressions__expression="expressions.written expressions.terms expressions.reading",
-    sources__csv="sources.csv_table sources.csv_lines sources.csv_fields sources.dialect", sources__frames="sources.frames sources.objects", sources__databases="sources.duckdb_tables sources.postgres_table", sources__public_tables="sources.lookups", sources__parquet="sources.parquet sources.partitions", sources__source="sources.source sources.row_by_row",
+    sources__csv="sources.csv_table sources.csv_lines sources.csv_fields sources.dialect", sources__frames="sources.frames sources.objects", sources__databases="sources.duckdb_tables sources.postgres_table", sources__public_tables="sources.lookups", sources__parquet="sources.parquet", sources__parquet_folders="sources.partitions", sources__source="sources.source sources.row_by_row",
     sources__canonical_text="sources.spellings")
 
 room("channels", "channels", channel="channel le_cam row_pairs", kernel="kernel information envelope", product="product symmetric similar_rows")
@@ -89,19 +89,19 @@ room("local", "local",
 drop += ["transport.libraries", "transport.metric", "transport.proofs"]
 room("transport", "transport",
     costs__graphs="costs.graphs costs.lattices", costs__points="costs.point_clouds costs.real_line", costs__costs="costs.costs costs.laws",
-    couplings__mechanism="couplings.coupling_mechanism couplings.membership couplings.person_names couplings.displacement", couplings__optimal="couplings.least_loss couplings.least_maximum",
+    couplings__mechanism="couplings.coupling_mechanism couplings.membership couplings.person_names couplings.displacement couplings.least_loss couplings.least_maximum",
     exact__plan="exact.exact_plan exact.exact_laws exact.exact_flow", exact__tables="exact.row_tables exact.row_loops exact.group_tables",
     guarantees__lifting="guarantees.distances_of_laws guarantees.lifting", guarantees__learned_distributions="guarantees.learned_laws", guarantees__divergences="guarantees.divergences guarantees.distribution_rules",
     metric_privacy="metric.metric_privacy metric.planar_noise metric.metric_optimum metric.metric_comparison",
     on_tables__supports="on_tables.supports on_tables.counting", on_tables__saved="on_tables.saved on_tables.known_laws",
-    solvers__optimal="solvers.optimal solvers.distances", solvers__barycenter="solvers.barycentre solvers.barycentre_programs", solvers__bottleneck="solvers.bottleneck solvers.line_bottleneck", solvers__flow="solvers.edge_flow solvers.flow_paths",
+    solvers__optimal="solvers.optimal solvers.distances", solvers__barycenter="solvers.barycentre solvers.barycentre_programs", solvers__bottleneck="solvers.bottleneck solvers.line_bottleneck", solvers__flow="solvers.edge_flow solvers.flow_paths solvers.exact_paths",
     solvers__arc_pricing="solvers.arc_pricing solvers.tables solvers.multiscale", solvers__monotone="solvers.monotone solvers.north_west", solvers__result="proofs.result proofs.certificates proofs.feasible", solvers__libraries="libraries.pot libraries.ortools_flows")
 
 drop += ["release.questions.asking", "release.questions.widths", "release.derived", "release.quantiles", "release.totals", "release.costs", "release.stated", "release.drafting", "release.documents"]
 merge[f"{P}.queries"] = [f"{P}.release.questions"]
 room("queries", "release",
-    query="questions.node", options="questions.asked questions.asking.keys questions.asking.texts questions.within", column_query="questions.of_column", fixed_point="questions.fixed_point",
-    query_group="questions.tasks questions.bounded", statistics="questions.vector", intervals="questions.widths.intervals questions.widths.tails questions.widths.two_noises", accuracy="questions.accuracy",
+    query="questions.node", options="questions.asked questions.asking.keys questions.asking.texts questions.within", column_query="questions.of_column",
+    query_group="questions.tasks questions.bounded", statistics="questions.vector questions.fixed_point", intervals="questions.widths.intervals questions.widths.tails questions.widths.two_noises", accuracy="questions.accuracy",
     count="questions.count questions.count_distinct", mean="questions.mean questions.sum", histogram="questions.histogram",
     ratio="derived.ratio derived.odds", proportion="derived.share", moment_estimates="derived.moments derived.joint derived.spans derived.record derived.factors",
     moments="derived.variance derived.pairs derived.covariance derived.correlation", regression="derived.regression derived.line", top_k="derived.top derived.other",
@@ -118,7 +118,7 @@ room("ledger", "ledger", identity="identity claim", account="account ledger", st
 move[f"{P}.report"] = f"{P}.reporting"
 drop += ["report.pictures", "report.pages", "report.words"]
 room("reporting", "report",
-    pages__document_page="pages.page pages.policy", pages__release_page="pages.page_model pages.table", pages__account_page="pages.account_page pages.attack_view", pages__study_page="pages.study_page pages.plan_page", pages__papers_page="pages.papers",
+    pages__document_page="pages.page pages.policy pages.papers", pages__release_page="pages.page_model pages.table", pages__account_page="pages.account_page pages.attack_view", pages__study_page="pages.study_page pages.plan_page",
     pages__coupling_page="pages.coupling_page", pages__noise_page="pages.noise_page", pages__blocks="pages.blocks pages.attached",
     charts__page_charts="pictures.scale pictures.dots pictures.curves pictures.hundred", charts__plots="pictures.plots pictures.audits pictures.couplings", charts__panels="pictures.panels",
     wording__answers="words.answers words.further words.interval", wording__promise="words.promise words.attacker", wording__sentences="words.wording", wording__document="words.document", wording__method="words.method", wording__study="words.study", wording__accounts="words.accounts")
@@ -129,12 +129,12 @@ move[f"{P}.reproduce"] = f"{P}.papers"
 room("papers", "reproduce", gdgk__bounds="gdgk.bounds gdgk.printed gdgk.tightness gdgk.gaussians", gi_v1__divergences="gi_v1.divergences gi_v1.leakage", aac__minimax="aac.minimax aac.testing", run="run registry", item="item judges")
 drop += ["cli.account", "cli.audit", "cli.ledger", "cli.release"]
 room("cli", "cli", account="account.account account.steps account.attack", dpsgd="account.dpsgd", audit="audit.audit audit.sources", couple__group="couple.couple", local__perturb="local.perturb local.estimate", ledger="ledger.ledger ledger.view", init="release.init release.ask",
-    release="release.release release.patience", output_files="release.folder release.parts release.last_resort", plan="release.plan", errors="failures", output="output tables", papers="reproduce")
+    release="release.release release.patience", output_files="release.folder release.parts release.last_resort", plan="release.plan", errors="failures", output="output tables", papers="reproduce", options="options pages")
 
-room("verify", "verify", steps="steps pairs")
+room("verify", "verify", steps="steps pairs", forms="forms shapes")
 merge[f"{P}.errors"] = [f"{P}.errors", f"{P}.cli.signals"]
 room("studio", "studio", server="serve app guard counter", plan_editor="desk worker", plan_draft="draft offers figures needed", plan_form="wishes toml_text opened")
-room("audit", "audit", rates="rates hulls bands", findings="findings claims verdicts power", score_bounds="score_bounds held_out", scores="known_laws classifier doubles")
+room("audit", "audit", rates="rates hulls bands", findings="findings claims verdicts power", scores="score_bounds held_out known_laws classifier doubles")
 
 lines = ["[merge]"]
 lines += [f'"{new}" = [{", ".join(chr(34) + o + chr(34) for o in olds)}]' for new, olds in merge.items()]
