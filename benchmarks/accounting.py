@@ -115,7 +115,7 @@ def tightrope(job: Job, *, both: bool = True) -> list[float]:
 def _tightrope_noise(job: Job, sampled_loss: Callable[[dict[str, float]], Any]) -> list[float]:
     """The least noise, which is private, and the 1e-9 below it that is not."""
     import tightrope as tr
-    from tightrope.design.calibration.calibrate import calibrate
+    from tightrope.noise.calibrate import calibrate
 
     ((count, _, parameters),) = job.steps
     budget = (

@@ -58,7 +58,7 @@ def copy(source: Path, folder: Path) -> Callable[[], int]:
     """What perturbing costs without perturbing."""
     import pyarrow
 
-    from tightrope.engines import open_source, written
+    from tightrope.tables import open_source, written
 
     schema = pyarrow.schema([("report", pyarrow.uint16())])
     return lambda: written(
@@ -70,7 +70,7 @@ def copy_both(source: Path, folder: Path) -> Callable[[], int]:
     """What coupling costs without coupling: two columns are read, 64-bit numbers are written."""
     import pyarrow
 
-    from tightrope.engines import open_source, written
+    from tightrope.tables import open_source, written
 
     schema = pyarrow.schema([("value", pyarrow.int64())])
 
@@ -82,7 +82,7 @@ def copy_both(source: Path, folder: Path) -> Callable[[], int]:
 
 def count(source: Path, folder: Path) -> Callable[[], int]:
     """What a tally costs without a mechanism."""
-    from tightrope.engines import folded, open_source
+    from tightrope.tables import folded, open_source
 
     def counted(batch: Any) -> Any:
         return np.bincount(batch.column(0).to_numpy(), minlength=K).astype(np.int64)
@@ -91,14 +91,14 @@ def count(source: Path, folder: Path) -> Callable[[], int]:
 
 
 def perturb(source: Path, folder: Path) -> Callable[[], int]:
-    from tightrope.local.on_tables.collection import perturb_table
+    from tightrope.local.collection import perturb_table
 
     mechanism = oracle()
     return lambda: perturb_table(mechanism, source, "value", folder / "reports.parquet")
 
 
 def tally(source: Path, folder: Path) -> Callable[[], int]:
-    from tightrope.local.on_tables.collection import tally_table
+    from tightrope.local.collection import tally_table
 
     mechanism = oracle()
     return lambda: tally_table(mechanism, folder / "reports.parquet").people

@@ -14,12 +14,11 @@ import time
 
 from lines import Line, option, write
 
-from tightrope.certificates import Budget
-from tightrope.design.composed.composed_noise import ComposedNoise, composed_noise
-from tightrope.design.composed.composed_question import Question
-from tightrope.design.composed.shapes import tuned
-from tightrope.design.program.noise_cost import Cost
-from tightrope.mechanisms.families.exponential_power import ExponentialPower
+from tightrope.documents import Budget
+from tightrope.noise.composed.candidates import Question
+from tightrope.noise.composed.composed_noise import ComposedNoise, composed_noise, tuned
+from tightrope.noise.families import ExponentialPower
+from tightrope.noise.program.request import Cost
 
 RELEASES = (1, 2, 5, 10, 12, 15, 20, 50, 100, 1000)
 BUDGETS = ((1.0, 1e-6), (4.0, 1e-6), (0.5, 1e-9), (1.0, 1e-4))
@@ -71,7 +70,7 @@ def classic(epsilon: float, delta: float, releases: int, found: ComposedNoise) -
     """Variances of the classic families; for one release from the comparison of single answers."""
     if releases > 1:
         return {name: value for name in CLASSIC if isinstance(value := found.candidates.get(name), float)}
-    from tightrope.design.calibration.calibration import families
+    from tightrope.noise.compare import families
 
     rows = families(Budget(epsilon=epsilon, delta=delta))
     return {row.family: row.mechanism.mean_squared_error for row in rows if row.family in CLASSIC and row.mechanism}

@@ -31,10 +31,9 @@ from lines import Line, option, write
 from peers.tasks import TASKS, Task, errors, truths
 
 import tightrope as tr  # noqa: F401 - the rooms below load by it
-from tightrope.engines import attached, open_source
-from tightrope.release.answering import answering
-from tightrope.release.certificate import certificate_of
-from tightrope.release.documents.plan_file import load
+from tightrope.release.build_answers import answering, certificate_of
+from tightrope.release.plan_file import load
+from tightrope.tables import attached, open_source
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 EPSILON, DELTA, INFINITE = 1.0, 1e-8, float("inf")

@@ -59,7 +59,7 @@ def plane(size: int, folder: Path) -> dict[str, float]:
 
 
 def draws(size: int, folder: Path) -> dict[str, float]:
-    from tightrope.mechanisms.tables.table import NoiseTable
+    from tightrope.mechanisms.discrete.noise_table import NoiseTable
 
     table = NoiseTable.from_probabilities([1 / (1 + x / 250) ** 2 for x in range(250)])
     assert sum(len(table.sample(many)) for many in batches(size)) == size

@@ -11,16 +11,14 @@ from pathlib import Path
 
 from lines import Line, option, write
 
-from tightrope.certificates import Budget
-from tightrope.design.allocation.contributions import Contribution
-from tightrope.design.allocation.units import Choice, Spend, Unit
-from tightrope.ledger import Account, Claim, Identity, Ledger, Limit
+from tightrope.documents import Budget
+from tightrope.ledger import Account, Claim, Identity, Ledger, Limit, chain
+from tightrope.ledger.chain import CHARGED, Entry
 from tightrope.ledger.check import check
-from tightrope.ledger.recipe import Recipe
-from tightrope.ledger.rules import after
-from tightrope.ledger.storage import chain
-from tightrope.ledger.storage.entry import CHARGED, Entry
-from tightrope.mechanisms.tables.integer_optimum import optimal_table
+from tightrope.ledger.noise_record import Recipe
+from tightrope.ledger.state import after
+from tightrope.mechanisms.discrete.integer_tables import optimal_table
+from tightrope.noise.worst_split import Choice, Contribution, Spend, Unit
 
 BUDGET = Budget(epsilon=1, delta="1e-6")
 SHARE = "0.000001"

@@ -63,9 +63,9 @@ JOBS: dict[str, Job] = {
 
 def tightrope(job: Job) -> Draw:
     import tightrope as tr
-    from tightrope.mechanisms.integer.large_gaussian import LargeGaussian
-    from tightrope.mechanisms.integer.widened_gaussian import widened_gaussian
-    from tightrope.mechanisms.tables.table import NoiseTable
+    from tightrope.mechanisms.discrete.gaussian_sampling import LargeGaussian
+    from tightrope.mechanisms.discrete.noise_table import NoiseTable
+    from tightrope.mechanisms.discrete.scaled_noise import widened_gaussian
 
     makers: dict[str, Callable[[float], Any]] = {
         "table": lambda n: NoiseTable.from_probabilities([1 / (1 + x / n) ** 2 for x in range(int(n))]),

@@ -98,14 +98,14 @@ def _sql(query: str, path: Path) -> Callable[[], object]:
 
 
 def collect(path: Path, limit: str | None, keys: tuple[tuple[object, ...], ...] | None = None) -> Callable[[], object]:
-    from tightrope.engines import FixedPoint, Measure, PersonBounds, Request, open_source
+    from tightrope.tables import FixedPoint, Measure, PersonBounds, Request, open_source
 
     income = FixedPoint(0, 200_000, Decimal("0.01"), 10_000_000)
     measures = (Measure("rows", None, None), Measure("usable", "income", None), Measure("sum", "income", income))
     request = Request(("city",), keys, PersonBounds("user_id", 3, 3, 3), measures)
     table = open_source(path)
     if limit is not None:
-        from tightrope.engines.backends import duckdb
+        from tightrope.tables.backends import duckdb
 
         duckdb.MEMORY = limit
     return lambda: table.collect(request)

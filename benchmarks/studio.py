@@ -23,9 +23,9 @@ from pathlib import Path
 from lines import Line, option, write
 
 from tightrope.cli.studio import lent
-from tightrope.studio.desk import Desk
-from tightrope.studio.opened import opened
-from tightrope.studio.serve import SWITCH, loopback, server_of
+from tightrope.studio.plan_editor import Desk
+from tightrope.studio.plan_form import opened
+from tightrope.studio.server import SWITCH, loopback, server_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PLANS = "examples/census/plan.toml", "examples/wages/plan.toml"

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tightrope.reproduce.item import COARSE
-from tightrope.reproduce.registry import items
-from tightrope.reproduce.run import page_in_markdown, run, words
+from tightrope.papers.item import COARSE
+from tightrope.papers.run import items, page_in_markdown, run, words
 
 ROOT = Path(__file__).parents[1]
 PAGE, VERDICTS = ROOT / "docs" / "papers.md", ROOT / "tests" / "reproduce" / "verdicts.json"

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-ROOMS = "tightrope.certificates", "tightrope.release.documents"
+ROOMS = "tightrope.documents", "tightrope.release"
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

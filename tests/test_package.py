@@ -31,7 +31,7 @@ def test_the_wheel_holds_every_file_of_the_source_and_no_other(wheel: Path) -> N
     held = FILES["of_wheel"](wheel)
     assert held == FILES["of_source"]()
     assert {name.partition("/")[0] for name in held} == {"tightrope"}
-    assert {"tightrope/py.typed", "tightrope/__init__.pyi", "tightrope/report/templates/report.css"} <= set(held)
+    assert {"tightrope/py.typed", "tightrope/__init__.pyi", "tightrope/reporting/templates/report.css"} <= set(held)
     assert FILES["about"](wheel) == FILES["ABOUT"]
 
 

@@ -13,7 +13,7 @@ import pytest
 import tightrope as tr
 from tightrope.local import limits
 
-MODULES = (tr, tr.audit, tr.local, limits, tr.transport, tr.channels, tr.design, tr.engines)
+MODULES = (tr, tr.audit, tr.local, limits, tr.transport, tr.channels, tr.noise, tr.tables)
 ORDER = ("epsilon", "delta", "total_variation", "sensitivity", "scale")
 """The canonical order; parameters that must be given come before those that need not."""
 FORBIDDEN = {"eps", "users", "n_users", "tv", "eta", "optimized", "random_state", "rng", "seed"}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tightrope.engines import open_source
-from tightrope.engines.axis_cells import Axis
+from tightrope.tables import open_source
+from tightrope.tables.labels import Axis
 from tightrope.transport import compare_on_grid
-from tightrope.transport.on_tables.counting import Population, counted
-from tightrope.transport.on_tables.known_laws import of_counts
-from tightrope.transport.on_tables.supports import Cells
+from tightrope.transport.on_tables.saved import of_counts
+from tightrope.transport.on_tables.supports import Cells, Population, counted
 
 PLACES = Path(__file__).with_name("places.parquet")
 EUROPE = Cells((Axis("latitude", 36, 60, 4), Axis("longitude", -10, 32, 7)))

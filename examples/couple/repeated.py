@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 
 from tightrope.transport import CouplingMechanism, line
-from tightrope.transport.exact.row_tables import RowTables
+from tightrope.transport.exact.tables import RowTables
 
 TOTAL = 2**128
 LAWS = {"always in the middle": [0.0, 1.0, 0.0], "at either end": [0.5, 0.0, 0.5]}

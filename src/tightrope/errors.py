@@ -121,3 +121,10 @@ def nearest(name: object, names: tuple[str, ...]) -> str:
     almost, close = (difflib.get_close_matches(given, folded, n=1, cutoff=cutoff) for cutoff in (0.9, 0.6))
     found = [*almost, *begun, *close]
     return f"did you mean {folded[found[0]]!r}?" if found else ""
+
+
+# What Ctrl-C ends with: known before anything else is loaded.
+
+NOTHING_SPENT = "interrupted; nothing was spent"
+INTERRUPTED = 130
+"""128 and the number of SIGINT."""

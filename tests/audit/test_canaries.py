@@ -12,7 +12,7 @@ from scipy import optimize, sparse, special, stats
 import tightrope as tr
 from tightrope.audit import OneRun, one_run
 from tightrope.errors import InputError
-from tightrope.randomness.source import InsecureSeeded
+from tightrope.randomness.bits import InsecureSeeded
 
 BY_LUCK = 1e-9
 

@@ -10,10 +10,8 @@ import pytest
 from scipy import stats
 
 import tightrope as tr
-from tightrope.audit.claims import claimed_points
-from tightrope.audit.hulls import concave
-from tightrope.audit.power import LAWS, chance_to_refute, least_seen
-from tightrope.audit.rates import Rates
+from tightrope.audit.findings import LAWS, chance_to_refute, claimed_points, least_seen
+from tightrope.audit.rates import Rates, concave
 from tightrope.errors import InputError
 
 ONE = np.arange(1_000.0)

@@ -12,12 +12,12 @@ import pytest
 
 import tightrope as tr
 from tests.randomness.keyed import InsecureKeyed
-from tightrope.audit.claims import claimed_points
+from tightrope.audit.findings import claimed_points
 from tightrope.errors import InputError
-from tightrope.mechanisms.families.registry import offered
-from tightrope.mechanisms.families.weights import Need
-from tightrope.mechanisms.integer.integer_mechanism import IntegerMechanism
-from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.discrete.integer_mechanism import IntegerMechanism
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.noise.families import offered
+from tightrope.noise.family_weights import Need
 
 RUNS = 40_000
 SHIFT = 3

@@ -11,7 +11,7 @@ import pytest
 from tests.browser.conftest import Opened
 from tests.browser.test_report_page import measured
 from tests.report import documents, released, study_sample
-from tightrope import report
+from tightrope import reporting
 
 pytestmark = pytest.mark.browser
 RUN = """async () => {
@@ -41,11 +41,11 @@ def axe() -> str:
 def release() -> str:
     """A list, an axis with withheld groups, two keys, a total: everything but the longest table."""
     names = ("people", "income", "states", "sectors")
-    return report.html(released.everything() | {"answers": [released.answer(name) for name in names]})
+    return reporting.html(released.everything() | {"answers": [released.answer(name) for name in names]})
 
 
 def study() -> str:
-    return report.study_html(study_sample.states())
+    return reporting.study_html(study_sample.states())
 
 
 def judged(tab: Any) -> dict[str, Any]:

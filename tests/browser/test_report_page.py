@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser.conftest import Opened
 from tests.report import released
-from tightrope import report
+from tightrope import reporting
 
 pytestmark = pytest.mark.browser
 MEASURE = """() => {
@@ -33,7 +33,7 @@ def measured(tab: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("width", [320, 375, 1280])
 def test_no_sideways_scrolling(opened: Opened, width: int) -> None:
-    found = measured(opened(report.html(released.everything()), width))
+    found = measured(opened(reporting.html(released.everything()), width))
     assert found["width"] == width
     assert found["wide"] == []
     assert found["scroll"] <= width
@@ -41,7 +41,7 @@ def test_no_sideways_scrolling(opened: Opened, width: int) -> None:
 
 
 def test_every_heading_is_visible(opened: Opened) -> None:
-    heads = measured(opened(report.html(released.everything()), 375))["heads"]
+    heads = measured(opened(reporting.html(released.everything()), 375))["heads"]
     questions = [answer["question"] for answer in released.everything()["answers"]]
     assert heads[0] == "Census and wages"
     assert {question[0].upper() + question[1:] for question in questions} <= set(heads)
@@ -49,7 +49,7 @@ def test_every_heading_is_visible(opened: Opened) -> None:
 
 
 def test_dark_mode_turns_the_ink_light(opened: Opened) -> None:
-    page = report.html(released.typical())
+    page = reporting.html(released.typical())
     inks = [measured(opened(page, 375, color_scheme=scheme))["ink"] for scheme in ("light", "dark")]
     assert inks == ["rgb(27, 36, 48)", "rgb(231, 234, 238)"]
 
@@ -57,5 +57,5 @@ def test_dark_mode_turns_the_ink_light(opened: Opened) -> None:
 def test_a_list_of_five_digits_stands_whole_on_a_phone(opened: Opened) -> None:
     counts = (("EWR", 15_409), ("JFK", 12_070), ("LGA", 15_862))
     listed = released.rows_by("origin", [released.row(count, 198, origin=name) for name, count in counts])
-    page = report.html({"title": "Flights", "answers": [listed | {"noise": []}], "certificate": {}})
+    page = reporting.html({"title": "Flights", "answers": [listed | {"noise": []}], "certificate": {}})
     assert measured(opened(page, 390))["cut"] == 0

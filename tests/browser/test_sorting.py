@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser.conftest import Opened
 from tests.report import released
-from tightrope import report
+from tightrope import reporting
 
 pytestmark = pytest.mark.browser
 TABLE = "table.sorts"
@@ -29,7 +29,7 @@ def page() -> str:
     """Values of several lengths, one below zero, one withheld, two that are equal."""
     rows = [released.row(value or 0, half, city=city) | {"value": value} for city, value, half in VALUES]
     rows[4]["upper"] += 4
-    return report.html({"title": "Cities", "answers": [released.rows_by("city", rows)], "certificate": {}})
+    return reporting.html({"title": "Cities", "answers": [released.rows_by("city", rows)], "certificate": {}})
 
 
 def column(tab: Any, at: int = 0) -> list[str]:
@@ -62,7 +62,7 @@ def test_numbers_sort_as_numbers_and_what_is_missing_comes_last(opened: Opened) 
 
 
 def test_what_was_hidden_as_repeated_is_shown_once_lines_have_moved(opened: Opened) -> None:
-    tab = opened(report.html(released.everything() | {"answers": [released.answer("sectors")]}))
+    tab = opened(reporting.html(released.everything() | {"answers": [released.answer("sectors")]}))
     hidden = "() => [...document.querySelectorAll('.again')].filter(e => getComputedStyle(e).opacity === '0').length"
     assert tab.evaluate(hidden) == 12
     tab.get_by_role("button", name="Value").click()
@@ -107,7 +107,7 @@ def test_a_script_that_was_changed_does_not_run(opened: Opened) -> None:
 
 
 def test_the_files_inside_can_still_be_saved(opened: Opened) -> None:
-    tab = opened(report.html(released.typical()))
+    tab = opened(reporting.html(released.typical()))
     with tab.expect_download() as saved:
         tab.get_by_role("link", name="certificate.json").click()
     assert re.match(r'\{"document":"release certificate"', saved.value.path().read_text(encoding="utf-8"))

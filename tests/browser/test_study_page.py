@@ -7,14 +7,14 @@ import pytest
 from tests.browser.conftest import Opened
 from tests.browser.test_report_page import measured
 from tests.report import study_sample as sample
-from tightrope import report
+from tightrope import reporting
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [320, 390, 1280])
 @pytest.mark.parametrize("document", [sample.states, sample.mean])
 def test_no_sideways_scrolling_and_every_heading(opened: Opened, width: int, document) -> None:
-    found = measured(opened(report.study_html(document()), width))
+    found = measured(opened(reporting.study_html(document()), width))
     assert found["width"] == width
     assert found["wide"] == []
     assert found["scroll"] <= width

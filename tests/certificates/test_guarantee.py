@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.certificates import Budget, Guarantee
+from tightrope.documents import Budget, Guarantee
 from tightrope.errors import InputError
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tightrope.certificates import Budget
-from tightrope.certificates.document import written
-from tightrope.certificates.noise import NoiseCertificate, read_noise
-from tightrope.design.least_noise import least_noise
+from tightrope.documents import Budget
+from tightrope.documents.document import written
+from tightrope.documents.noise import NoiseCertificate, read_noise
 from tightrope.errors import InputError
+from tightrope.noise.least_noise import least_noise
 
 BUDGET = Budget(epsilon=1, delta="1e-6")
 ASKED: dict[str, dict[str, Any]] = {

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tightrope.certificates.budget import Budget
+from tightrope.documents.budget import Budget
 from tightrope.errors import InputError
-from tightrope.release.documents.plan_file import load
-from tightrope.studio.wishes import WISHES, Promise, Wishes
+from tightrope.release.plan_file import load
+from tightrope.studio.plan_form import WISHES, Promise, Wishes
 
 SAID = "1E+999999999", "1e-400", '"1E+999999999"', '"NaN"', '"Infinity"', "9" * 100_000
 TYPED = "1E+999999999", "1e999", "1e-400", "9" * 5_000, "9." + "9" * 1_000_000

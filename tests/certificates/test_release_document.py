@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.certificates.document import plain, written
-from tightrope.certificates.release import RELEASES, ReleaseResult, read_certificate, read_result
+from tightrope.documents.document import plain, written
+from tightrope.documents.release import RELEASES, ReleaseResult, read_certificate, read_result
 from tightrope.errors import InputError
 
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
-from tightrope.certificates.printable import csv_table, csv_text, html_text, json_text, printable, toml_value
+from tightrope.documents.escaping import csv_table, csv_text, html_text, json_text, printable, toml_value
 
 SOURCE = Path(tr.__file__).parent
 EVERY = "TIGHTROPE_EVERY_CODE_POINT" in os.environ

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.certificates import Guarantee
 from tightrope.channels import Channel
+from tightrope.documents import Guarantee
 
 Rng = np.random.Generator
 

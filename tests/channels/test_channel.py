@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 from tests.channels.random_channels import channel, law
+from tightrope.accounting.neighbors import Neighbours
 from tightrope.channels import Channel
 from tightrope.errors import InputError
-from tightrope.privacy.neighbours import Neighbours
 
 SEEDS = st.integers(0, 2**32 - 1)
 EPSILONS = [-3.0, -0.2, 0.0, 0.1, 1.0, 4.0]

@@ -11,9 +11,9 @@ import pytest
 from mpmath import mp
 
 from tests.channels.random_channels import channel, exact_triple, law
-from tightrope.certificates import Guarantee
 from tightrope.channels import Channel, suprema
 from tightrope.channels.extremal import binary_with_erasure, dominating_channel, third_way
+from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 
 CHANNELS = int(os.environ.get("TIGHTROPE_CHANNELS", "2000"))

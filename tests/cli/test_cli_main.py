@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tightrope import __version__, errors
-from tightrope.cli.failures import Stopped, explained, one_line
+from tightrope.cli.errors import Stopped, explained, one_line
 from tightrope.cli.main import app
 
 COMMANDS = ("init", "plan", "release", "noise", "account")
@@ -126,7 +126,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("name", ["typer", "tightrope.cli.main", "tightrope.release.documents.plan_file", "numpy"])
+@pytest.mark.parametrize("name", ["typer", "tightrope.cli.main", "tightrope.release.plan_file", "numpy"])
 def test_ctrl_c_while_libraries_load_is_one_line(folder: Path, name: str):
     code = LOADING.format(name=name, plan=str(folder / "plan.toml"))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -148,6 +148,6 @@ def test_ctrl_c_anywhere_else_is_not_silent(run, monkeypatch):
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tightrope.cli.ledger.ledger._ledger", interrupt)
+    monkeypatch.setattr("tightrope.cli.ledger._ledger", interrupt)
     shown = run("ledger", "show", "a.ledger")
     assert (shown.code, shown.err) == (130, "tightrope: interrupted\n")

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tightrope.certificates import Budget
-from tightrope.design.noise_limits import noise_limits
+from tightrope.documents import Budget
+from tightrope.noise.noise_limits import noise_limits
 
 
 def test_the_closed_form_is_the_best_at_sensitivity_one(run):

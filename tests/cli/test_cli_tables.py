@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from tightrope.cli.tables import Texts, as_blocks, as_table, widths
+from tightrope.cli.output import Texts, as_blocks, as_table, widths
 
 NUMBER = st.from_regex(r"[0-9]{1,30}(\.[0-9]{1,9})?", fullmatch=True)
 WORDS = st.lists(st.from_regex(r"[a-z]{1,30}", fullmatch=True), min_size=1, max_size=6).map(" ".join)

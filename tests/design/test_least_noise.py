@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from tests.design.program.noise_programs import least_by_program
 from tests.mechanisms.exact_noise import exponential, hockey_stick, law
-from tightrope.certificates import Budget
-from tightrope.certificates.document import written
-from tightrope.certificates.noise import read_noise
-from tightrope.design.composed.composed_noise import composed_noise
-from tightrope.design.least_noise import least_noise
-from tightrope.design.program.noise_certificate import THEOREM
+from tightrope.documents import Budget
+from tightrope.documents.document import written
+from tightrope.documents.noise import read_noise
 from tightrope.errors import InputError
-from tightrope.mechanisms.tables.integer_optimum import optimal_table
+from tightrope.mechanisms.discrete.integer_tables import optimal_table
+from tightrope.noise.composed.composed_noise import composed_noise
+from tightrope.noise.least_noise import least_noise
+from tightrope.noise.program.certificate import THEOREM
 
 REFERENCE = [  # ε, δ, Δ, η, E|X|, E X²: shared/reference/noise.json
     (1, 1e-06, 1, None, 0.8509021157569042, 1.8410998538708114),
@@ -322,8 +322,8 @@ def test_ctrl_c_does_not_wait_for_the_solver():
     code = (
         "import signal, time, scipy.optimize as o\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job ignores it
-        "from tightrope.certificates import Budget\n"
-        "from tightrope.design.least_noise import least_noise\n"
+        "from tightrope.documents import Budget\n"
+        "from tightrope.noise.least_noise import least_noise\n"
         "o.linprog = lambda **_: time.sleep(60)\n"
         "print('ready', flush=True)\n"
         "least_noise(Budget(epsilon=1, delta=1e-6), sensitivity=3)\n"

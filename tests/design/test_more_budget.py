@@ -17,15 +17,14 @@ import pytest
 
 import tightrope as tr
 from tests.mechanisms.exact_noise import exponential, probability
-from tightrope.certificates import Budget
-from tightrope.certificates.document import written
-from tightrope.design.allocation.allocation import allocate
-from tightrope.design.allocation.contributions import Contribution
-from tightrope.design.allocation.units import Spend, Unit
-from tightrope.design.least_noise import least_noise
-from tightrope.design.program import noise_certificate, noise_search
-from tightrope.design.program.steep_noise import Steep
+from tightrope.documents import Budget
+from tightrope.documents.document import written
 from tightrope.errors import BudgetRefused, InputError
+from tightrope.noise.allocation import allocate
+from tightrope.noise.least_noise import least_noise
+from tightrope.noise.program import certificate, search
+from tightrope.noise.program.steep_noise import Steep
+from tightrope.noise.worst_split import Contribution, Spend, Unit
 from tightrope.verify.check import checked
 from tightrope.verify.claims import CONFIRMED, verdict
 
@@ -134,8 +133,8 @@ def test_the_chain_catches_a_solver_without_the_closed_form(monkeypatch):
     def absent(*_):
         return Steep(None, math.inf, 0.0)
 
-    monkeypatch.setattr(noise_search, "steep_noise", absent)
-    monkeypatch.setattr(noise_certificate, "steep_noise", absent)
+    monkeypatch.setattr(search, "steep_noise", absent)
+    monkeypatch.setattr(certificate, "steep_noise", absent)
     costs = [single(epsilon, 1e-8, 10, "absolute", "unimodal", []) for epsilon in (15.0, 18.0, 20.0)]
     assert rises(costs, CLOSE)
 

@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.certificates import Budget
-from tightrope.design.noise_limits import noise_limits, tail_sum
-from tightrope.design.program.noise_cost import Cost
-from tightrope.design.program.noise_request import Promise
-from tightrope.design.program.noise_search import least_table
-from tightrope.design.program.packing_bound import packing_bound
-from tightrope.design.program.real_lattice import Lattice
-from tightrope.design.real_noise import LeastRealNoise
+from tightrope.documents import Budget
 from tightrope.errors import InputError
-from tightrope.mechanisms.continuous.truncated_laplace import truncated_laplace
+from tightrope.mechanisms.truncated_laplace import truncated_laplace
+from tightrope.noise.noise_limits import noise_limits, tail_sum
+from tightrope.noise.program.closed_form import packing_bound
+from tightrope.noise.program.request import Cost, Promise
+from tightrope.noise.program.search import least_table
+from tightrope.noise.real_noise import Lattice, LeastRealNoise
 
 
 def named(limits, name):
@@ -62,7 +60,7 @@ def test_every_lower_bound_is_below_every_upper_bound(epsilon, delta, variation,
 @settings(deadline=None, max_examples=40)
 def test_truncated_laplace_keeps_the_total_variation(epsilon, exponent, variation):
     """The law that the upper bound stands for exists: its exact loss keeps all three numbers."""
-    from tightrope.design.noise_limits import _largest_rate
+    from tightrope.noise.noise_limits import _largest_rate
 
     delta = min(10**exponent, variation)
     rate = _largest_rate(epsilon, delta, variation)

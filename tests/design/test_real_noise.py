@@ -7,12 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from tightrope.certificates import Budget
-from tightrope.design.least_noise import least_noise
-from tightrope.design.program.noise_cost import Cost
-from tightrope.design.program.real_lattice import Lattice, finest, staircase_cost
-from tightrope.design.real_noise import LeastRealStaircase, _at_most
+from tightrope.documents import Budget
 from tightrope.errors import InputError, PrecisionError
+from tightrope.noise.least_noise import least_noise
+from tightrope.noise.program.request import Cost
+from tightrope.noise.real_noise import Lattice, LeastRealStaircase, _at_most, finest, staircase_cost
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 
 from tests.engines.every_engine import ENGINES
-from tightrope.engines import Table
+from tightrope.tables import Table
 
 
 @pytest.fixture(params=sorted(ENGINES))

@@ -16,9 +16,9 @@ import pyarrow.parquet
 import pytest
 
 from tests.postgres_server import server
-from tightrope.engines import Table, open_source
-from tightrope.engines.backends.duckdb import connect
-from tightrope.engines.guard import guarded
+from tightrope.tables import Table, open_source
+from tightrope.tables.backends.duckdb import connect
+from tightrope.tables.engine_calls import guarded
 
 
 def in_memory(arrow: pyarrow.Table, _folder: Path) -> Table:

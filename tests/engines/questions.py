@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from tightrope.engines import FixedPoint, Measure, PersonBounds, Request
+from tightrope.tables import FixedPoint, Measure, PersonBounds, Request
 
 ROW_IS_PERSON = PersonBounds(None, 1, 1, 1)
 COUNT = Measure("rows", None, None)

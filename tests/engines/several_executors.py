@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from tests.engines.questions import ask, mean, per_person
-from tightrope.engines import Measure, folded, open_source, written
 from tightrope.errors import EngineError
+from tightrope.tables import Measure, folded, open_source, written
 
 EXECUTORS, PARTS, ROWS = 3, 4, 2_000
 MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10, step="0.25", centre=3))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tightrope.engines import Measure, PersonBounds, Request, open_source
-from tightrope.engines.axis_cells import CELL, Axis, with_cells
 from tightrope.errors import InputError, SchemaError
+from tightrope.tables import Measure, PersonBounds, Request, open_source
+from tightrope.tables.labels import CELL, Axis, with_cells
 
 BOUNDS = PersonBounds(None, 1, 1, 1)
 VALUES = [

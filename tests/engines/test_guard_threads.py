@@ -8,8 +8,8 @@ import warnings
 
 import pytest
 
-from tightrope.engines.guard import guarded
 from tightrope.errors import EngineError
+from tightrope.tables.engine_calls import guarded
 
 SPARK = "SQLQueryContextLogger"
 

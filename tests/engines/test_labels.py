@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow
 import pytest
 
-from tightrope.engines.labels import Labels
 from tightrope.errors import InputError, SchemaError
+from tightrope.tables.labels import Labels
 
 
 @pytest.mark.parametrize("names", [["c", "a", "b"], [30, -10, 20]])

@@ -12,11 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.engines.questions import COUNT
-from tightrope.engines import Factor, FixedPoint, FixedProduct, Measure, PersonBounds, Request
-from tightrope.engines.backends.duckdb import connect
-from tightrope.engines.guard import load
-from tightrope.engines.snapshot.rows import products, units
 from tightrope.errors import InputError
+from tightrope.tables import Factor, FixedPoint, FixedProduct, Measure, PersonBounds, Request
+from tightrope.tables.backends.duckdb import connect
+from tightrope.tables.bounding import products, units
+from tightrope.tables.engine_calls import load
 
 NAN, INF = float("nan"), float("inf")
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)

@@ -20,13 +20,12 @@ from scipy import stats
 
 import tightrope as tr
 from benchmarks.peers.tasks import TASKS, Task, truths
-from tightrope.design.allocation.allocation import allocate
-from tightrope.engines import Lookup, attached, open_source
-from tightrope.release.answering import answering
+from tightrope.noise.allocation import allocate
 from tightrope.release.answers import Answer
-from tightrope.release.certificate import certificate_of
-from tightrope.release.documents.plan_file import load
-from tightrope.release.drafting.draft import Draft
+from tightrope.release.build_answers import answering, certificate_of
+from tightrope.release.draft import Draft
+from tightrope.release.plan_file import load
+from tightrope.tables import Lookup, attached, open_source
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -50,9 +49,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a script and a plan file plan alike is computed once: it takes a second or two."""
-    monkeypatch.setattr(
-        "tightrope.release.drafting.arranged.allocate", lambda units, budget, **k: kept(tuple(units), budget)
-    )
+    monkeypatch.setattr("tightrope.release.draft.allocate", lambda units, budget, **k: kept(tuple(units), budget))
 
 
 kept = cache(allocate)

@@ -14,12 +14,12 @@ from ibis.backends.duckdb import Backend as DuckDB
 from sqlglot.dialects.duckdb import DuckDB as Dialect
 
 import tightrope as tr
-from tightrope.engines import folded, open_source, written
-from tightrope.engines.backends import known
-from tightrope.engines.backends.backend import Backend
-from tightrope.engines.backends.duckdb import arrow_reader, without_misleading_rules
-from tightrope.engines.guard import guarded
 from tightrope.errors import InputError
+from tightrope.tables import folded, open_source, written
+from tightrope.tables.backends import registry
+from tightrope.tables.backends.backend import Backend
+from tightrope.tables.backends.duckdb import arrow_reader, without_misleading_rules
+from tightrope.tables.engine_calls import guarded
 
 asked: list[str] = []
 """What the engine was asked to do in its own way."""
@@ -52,7 +52,7 @@ QUACK = Backend("quack", exact=settings, reader=reader)
 
 @pytest.fixture
 def table(tmp_path: Path):
-    known.register(QUACK)
+    registry.register(QUACK)
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({
         "person": np.repeat(np.arange(3000), 3), "g": rng.choice(["a", "b", None], 9000), "x": rng.normal(3, 2, 9000),
@@ -61,7 +61,7 @@ def table(tmp_path: Path):
     backend = QuackDB()
     backend.do_connect()
     yield frame, guarded("read", lambda: backend.read_parquet(tmp_path / "people.parquet"))
-    del known.BACKENDS[QUACK.name]
+    del registry.BACKENDS[QUACK.name]
 
 
 def test_a_release_runs_in_it(table):
@@ -97,4 +97,4 @@ def test_jobs_run_in_it(table, tmp_path: Path):
 
 def test_a_name_belongs_to_one_engine():
     with pytest.raises(InputError, match="no other engine"):
-        known.register(Backend("duckdb"))
+        registry.register(Backend("duckdb"))

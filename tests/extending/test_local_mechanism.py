@@ -16,17 +16,16 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from tests.randomness.keyed import InsecureKeyed
-from tightrope import local, report
+from tightrope import local, reporting
 from tightrope.channels import SymmetricChannel
 from tightrope.errors import InputError
-from tightrope.local.mechanisms import known
+from tightrope.local.mechanisms import registry
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.values import categories
 from tightrope.local.studies.findings import Findings
-from tightrope.local.studies.study import Study
-from tightrope.local.studies.study_file import load_study, study_text
+from tightrope.local.studies.study import Study, load_study, study_text
+from tightrope.randomness.bits import Source
 from tightrope.randomness.integers import below
-from tightrope.randomness.source import Source
 
 WORD = 1 << 64
 PEOPLE = 200_000
@@ -84,7 +83,7 @@ def warner(epsilon: float, k: int) -> Warner:
 def registered() -> Iterator[None]:
     local.register_distribution("warner", warner)
     yield
-    del known.DISTRIBUTION["warner"]
+    del registry.DISTRIBUTION["warner"]
 
 
 @pytest.fixture
@@ -111,7 +110,7 @@ def test_a_study_goes_the_whole_way(study: Study, tmp_path: Any) -> None:
     found = Findings.of(study, study.mechanism.tally(reports), simultaneous=True, consistent=True)
     assert np.all((found.shares.lower <= shares) & (shares <= found.shares.upper))
     assert np.all(found.shares.upper - found.shares.lower < 0.03)
-    page = report.study_html(found.document())
+    page = reporting.study_html(found.document())
     assert "warner" in page
     assert all(drink in page for drink in DRINKS)
 

@@ -12,16 +12,15 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.design.calibration.calibration import families
-from tightrope.design.composed.composed_noise import composed_noise
 from tightrope.errors import InputError
-from tightrope.mechanisms.families import registry
-from tightrope.mechanisms.families.family import Family
-from tightrope.mechanisms.families.laplace import Laplace
-from tightrope.mechanisms.families.weights import Need, Weights
+from tightrope.noise import families as registry
+from tightrope.noise.compare import families
+from tightrope.noise.composed.composed_noise import composed_noise
+from tightrope.noise.families import Family, Laplace
+from tightrope.noise.family_weights import Need, Weights
+from tightrope.queries.query import Question
 from tightrope.release.plan import Plan
-from tightrope.release.questions.node import Question
-from tightrope.report import html
+from tightrope.reporting import html
 
 VARIATION = tr.Budget(attack_success="0.6", delta="1e-7")
 USUAL = tr.Budget(epsilon=1, delta=1e-6)

@@ -16,14 +16,13 @@ from typer.testing import CliRunner
 
 import tightrope as tr
 from tightrope.cli.main import app
-from tightrope.engines import open_source
 from tightrope.errors import InputError
-from tightrope.release import kinds
-from tightrope.release.questions.asked import Asked, Asking, asking, spelled_out
-from tightrope.release.questions.fixed_point import grid
-from tightrope.release.questions.node import Integers, Noises, Question, Record
-from tightrope.release.questions.tasks import Person, Task, tasks_of
-from tightrope.release.questions.vector import Vector, value_sum
+from tightrope.queries.options import Asked, Asking, asking, spelled_out
+from tightrope.queries.query import Integers, Noises, Question, Record
+from tightrope.queries.query_group import Person, Task, tasks_of
+from tightrope.queries.statistics import Vector, grid, value_sum
+from tightrope.release import plan_file
+from tightrope.tables import open_source
 
 ABOVE, BELOW = "above zero", "below zero"
 
@@ -100,9 +99,9 @@ name = "discovered"
 
 @pytest.fixture(autouse=True)
 def registered():
-    kinds.register(SumOfAbsoluteValues)
+    plan_file.register(SumOfAbsoluteValues)
     yield
-    del kinds.KINDS[SumOfAbsoluteValues.kind]
+    del plan_file.KINDS[SumOfAbsoluteValues.kind]
 
 
 @pytest.fixture
@@ -202,4 +201,4 @@ def test_a_name_belongs_to_one_kind():
         pass
 
     with pytest.raises(InputError, match="no other kind"):
-        kinds.register(Other)
+        plan_file.register(Other)

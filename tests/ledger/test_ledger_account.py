@@ -14,10 +14,9 @@ from tests.ledger.conftest import BUDGET, TOTAL, claim, identity
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.ledger import Ledger, Limit
 from tightrope.ledger.check import check
-from tightrope.ledger.claim import SeriesClaim
+from tightrope.ledger.identity import SeriesClaim
 from tightrope.ledger.limits import PERIODS
-from tightrope.ledger.rules import after
-from tightrope.ledger.state import State
+from tightrope.ledger.state import State, after
 
 
 def test_ten_charges_of_a_tenth_exhaust_one_exactly(account):

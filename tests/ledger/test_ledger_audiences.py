@@ -57,6 +57,6 @@ def test_what_was_not_answered_is_its_audience_s(tmp_path: Path, monkeypatch: py
 
 
 def plan_of(own: Session) -> str:
-    from tightrope.release.claims import claim_of
+    from tightrope.release.execution import claim_of
 
     return claim_of(own.plan(ASKED, share="0.5").draft, "-", own._audience).plan

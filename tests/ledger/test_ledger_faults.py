@@ -17,12 +17,11 @@ import pytest
 
 from tests.ledger.conftest import TOTAL, claim, identity
 from tests.ledger.processes import ended, started
-from tightrope.certificates.release import LedgerEntry
+from tightrope.documents.release import LedgerEntry
 from tightrope.errors import BudgetRefused, InputError, LedgerError, LedgerWarning, TightropeError
-from tightrope.ledger import Account, Ledger
+from tightrope.ledger import Account, Ledger, store
 from tightrope.ledger.check import check
-from tightrope.ledger.storage import making
-from tightrope.ledger.storage.places import REMOTE, Witness, checked_file
+from tightrope.ledger.places import REMOTE, Witness, checked_file
 
 
 @pytest.fixture
@@ -290,7 +289,7 @@ def test_a_ledger_that_appears_between_any_two_looks_is_opened(tmp_path, monkeyp
     for moment in range(1, 40):
         path, looks = tmp_path / f"{moment}.ledger", 0
         made = path.with_name(f".{path.name}.0123abcd.part")
-        making.file(made)
+        store.file(made)
 
         def other_process(seen: object, *rest: object, moment=moment, path=path, made=made, **more: object) -> object:
             nonlocal looks

@@ -24,18 +24,17 @@ import pytest
 from scipy.signal import fftconvolve
 
 from tests.ledger.conftest import identity
-from tightrope.certificates.budget import Budget
-from tightrope.design.allocation.contributions import Contribution
-from tightrope.design.allocation.units import Spend, Unit
+from tightrope.documents.budget import Budget
 from tightrope.errors import BudgetRefused
 from tightrope.ledger import Claim, Limit
+from tightrope.ledger.account import Ledger
 from tightrope.ledger.check import check
-from tightrope.ledger.claim import SeriesClaim
-from tightrope.ledger.costs import moment_costs
-from tightrope.ledger.ledger import Ledger
-from tightrope.ledger.recipe import Recipe
-from tightrope.mechanisms.tables.box_table import table_of
-from tightrope.release.drafting.moments import fitted
+from tightrope.ledger.identity import SeriesClaim
+from tightrope.ledger.noise_record import Recipe
+from tightrope.ledger.state import moment_costs
+from tightrope.mechanisms.discrete.box_table import table_of
+from tightrope.noise.worst_split import Contribution, Spend, Unit
+from tightrope.release.draft_search import fitted
 
 ATTACKS = int(os.environ.get("TIGHTROPE_LEDGER_ATTACKS", "1"))
 CELLS = 3_000

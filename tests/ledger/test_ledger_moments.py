@@ -12,21 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ledger.conftest import BUDGET, TOTAL, identity
-from tightrope.certificates.budget import Budget
-from tightrope.design.allocation.contributions import Contribution
-from tightrope.design.allocation.units import Choice, Spend, Unit
+from tightrope.documents.budget import Budget
 from tightrope.errors import BudgetRefused, InputError
-from tightrope.ledger import Claim, Limit
+from tightrope.ledger import Claim, Limit, chain
 from tightrope.ledger.check import check
-from tightrope.ledger.claim import SeriesClaim
-from tightrope.ledger.costs import holds, moment_costs
+from tightrope.ledger.identity import SeriesClaim
 from tightrope.ledger.limits import ADDED
 from tightrope.ledger.moments import Moments
-from tightrope.ledger.recipe import Recipe
-from tightrope.ledger.rules import after
-from tightrope.ledger.state import State
-from tightrope.ledger.storage import chain
-from tightrope.mechanisms.tables.integer_optimum import optimal_table
+from tightrope.ledger.noise_record import Recipe
+from tightrope.ledger.state import State, after, holds, moment_costs
+from tightrope.mechanisms.discrete.integer_tables import optimal_table
+from tightrope.noise.worst_split import Choice, Contribution, Spend, Unit
 
 BY_MOMENTS = Limit("total", BUDGET, rule="moments", releases=52)
 PROMISES = st.builds(

@@ -20,8 +20,8 @@ from tests.ledger.conftest import TOTAL, claim, identity
 from tests.ledger.processes import ended, started
 from tightrope.errors import InputError, LedgerError, TightropeError
 from tightrope.ledger import Account, Ledger
-from tightrope.ledger.storage.places import checked_file
-from tightrope.ledger.storage.store import LOCK, Store
+from tightrope.ledger.places import checked_file
+from tightrope.ledger.store import LOCK, Store
 
 ENTRIES = "tightrope_entries"
 PAGE = 4096
@@ -380,7 +380,7 @@ def held(url: str) -> Iterator[Callable[[], None]]:
 
 
 def test_a_lock_that_is_held_for_ever_is_waited_for_a_while(url, held, monkeypatch):
-    monkeypatch.setattr("tightrope.ledger.storage.store.PATIENCE", 1)
+    monkeypatch.setattr("tightrope.ledger.store.PATIENCE", 1)
     own = account(url)
     with pytest.raises(LedgerError, match="another program holds it; try again"):
         own.charge(claim("one more", "0.1"))
@@ -404,7 +404,7 @@ def test_letters_that_a_database_cannot_hold_are_said_before_the_charge(encoding
 
 @pytest.mark.parametrize("moment", ["after the charge", "after the entry", "at the end"])
 def test_a_backend_that_is_ended_in_a_transaction_loses_and_doubles_no_charge(url, moment, monkeypatch):
-    monkeypatch.setattr("tightrope.ledger.storage.book.PAUSE", 0.0)
+    monkeypatch.setattr("tightrope.ledger.store.PAUSE", 0.0)
     own, ends = account(url), []
 
     def end(connection: Any) -> None:
@@ -414,7 +414,7 @@ def test_a_backend_that_is_ended_in_a_transaction_loses_and_doubles_no_charge(ur
 
     where = {"after the charge": "chain.keep_document", "after the entry": "chain.append", "at the end": "chain.head"}
     part = where[moment].partition(".")[2]
-    from tightrope.ledger.storage import chain
+    from tightrope.ledger import chain
 
     usual = getattr(chain, part)
 

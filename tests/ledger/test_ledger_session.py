@@ -20,8 +20,7 @@ from tightrope.errors import BudgetRefused, EngineError, InputError, LedgerError
 from tightrope.ledger import Claim, Ledger, Limit
 from tightrope.ledger.check import check
 from tightrope.ledger.overview import overview
-from tightrope.release.claims import recipe_of
-from tightrope.release.stored import _read, _written
+from tightrope.release.execution import _stored_read, _written, recipe_of
 
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
 DAYS = [datetime.date(2026, 1, 1 + day % 3) for day in range(900)]
@@ -115,7 +114,7 @@ def test_what_failed_after_the_charge_is_spent_and_closes_the_key(place, monkeyp
 
 def test_a_charge_pays_for_two_readings_of_killed_processes(place, monkeypatch):
     """A process that is killed writes nothing down: the second reading is, and there is no third."""
-    monkeypatch.setattr("tightrope.release.recorded.PAUSE", 0.0)
+    monkeypatch.setattr("tightrope.release.execution.PAUSE", 0.0)
     for said in ("reads once more at no cost", "choose another key to read again"):
         with monkeypatch.context() as patch:
             fails_after_the_charge(patch, KeyboardInterrupt())
@@ -142,7 +141,7 @@ def test_a_killed_process_is_tried_again_once_at_no_cost(place, monkeypatch):
 def test_what_failed_before_the_charge_costs_nothing(place, monkeypatch):
     plan = session(place).plan(ASKED, share="0.5")
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.certificate.Profile", lambda **_: (_ for _ in ()).throw(EngineError("no")))
+        patch.setattr("tightrope.release.build_answers.Profile", lambda **_: (_ for _ in ()).throw(EngineError("no")))
         with pytest.raises(EngineError, match="nothing was spent"):
             plan.release()
     assert not plan.charged
@@ -396,5 +395,5 @@ def test_a_new_dataset_with_the_columns_of_another_is_opened_with_a_word(place):
 def test_instants_of_nanoseconds_come_back_as_they_were():
     for text in ("2026-03-01T12:00:00.123456789", "2026-03-01T12:00:00.000000001+01:00"):
         value = pandas.Timestamp(text)
-        assert _read(json.loads(json.dumps(_written(value)))) == value
+        assert _stored_read(json.loads(json.dumps(_written(value)))) == value
     assert _written(pandas.Timestamp("2026-03-01T12:00")) == {"datetime": "2026-03-01T12:00:00"}

@@ -3,7 +3,7 @@
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from tightrope.randomness.choice import TOTAL
+from tightrope.randomness.alias_sampler import TOTAL
 
 DIGITS = Context(prec=80)
 

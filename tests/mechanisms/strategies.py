@@ -4,7 +4,7 @@ import math
 
 from hypothesis import strategies as st
 
-from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
 
 falling = st.lists(st.integers(0, 1000), min_size=1, max_size=8).map(lambda w: sorted(w, reverse=True)).filter(any)
 ragged = st.lists(st.integers(0, 1000), min_size=1, max_size=8).filter(any)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.numerics.search import Side, crossing, least_size
+from tightrope.numerics.root_finding import Side, crossing, least_size
 
 
 def search(above, guess, limits=(1e-6, 1e6)):

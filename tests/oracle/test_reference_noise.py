@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tightrope.certificates import Budget
-from tightrope.design.least_noise import least_noise
+from tightrope.documents import Budget
+from tightrope.noise.least_noise import least_noise
 
 CASES = json.loads((Path(__file__).parent / "reference" / "noise.json").read_text())["integer_noise"]
 

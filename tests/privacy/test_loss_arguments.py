@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tightrope.accounting import Neighbours
 from tightrope.errors import InputError, TightropeError
-from tightrope.privacy import Neighbours
 
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, True, "1", None, 1j, [], [None], {}, ..., b"1", 10**400]
 INFINITE = (math.inf, -math.inf)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
+from tightrope.accounting.distributions.profile import Monotone
 from tightrope.errors import PrecisionWarning
-from tightrope.privacy.laws.monotone import Monotone
 
 G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, delta=1e-6).loss
 ENGINES = {

@@ -3,7 +3,7 @@
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from tightrope.randomness.source import Source
+from tightrope.randomness.bits import Source
 
 
 class InsecureKeyed(Source):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tightrope.randomness.source import Source
+from tightrope.randomness.bits import Source
 
 
 class Scripted(Source):

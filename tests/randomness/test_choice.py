@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.randomness.scripted import Scripted
 from tightrope.errors import InputError
-from tightrope.randomness.choice import TOTAL, WORDS_AT_ONCE, Choice
-from tightrope.randomness.source import InsecureSeeded
+from tightrope.randomness.alias_sampler import TOTAL, WORDS_AT_ONCE, Choice
+from tightrope.randomness.bits import InsecureSeeded
 
 LAST = 2**64 - 1
 

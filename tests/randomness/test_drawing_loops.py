@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from tests.randomness.keyed import InsecureKeyed
-from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
-from tightrope.mechanisms.integer.large_gaussian import LargeGaussian
-from tightrope.mechanisms.integer.widened import Widened
-from tightrope.mechanisms.integer.widened_gaussian import widened_gaussian
-from tightrope.mechanisms.tables.integer_optimum import optimal_table
+from tightrope.mechanisms.discrete.gaussian_sampling import LargeGaussian
+from tightrope.mechanisms.discrete.integer_tables import optimal_table
+from tightrope.mechanisms.discrete.scaled_noise import Widened, widened_gaussian
+from tightrope.mechanisms.laplace import discrete_laplace
 from tightrope.randomness import loops
-from tightrope.randomness.choice import TOTAL, WORDS_AT_ONCE, Choice
+from tightrope.randomness.alias_sampler import TOTAL, WORDS_AT_ONCE, Choice
 
 DRAWS = 3 * WORDS_AT_ONCE + 17
 LAWS = {

@@ -6,8 +6,8 @@ from scipy import stats
 
 from tests.randomness.scripted import Scripted
 from tightrope.errors import InputError
+from tightrope.randomness.bits import InsecureSeeded, OperatingSystem
 from tightrope.randomness.integers import LARGEST_BOUND, below
-from tightrope.randomness.source import InsecureSeeded, OperatingSystem
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 7, 64, 65, 1000])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from tests.randomness.scripted import Scripted
-from tightrope.randomness.real_chance import FIRST_DIGITS, falling_exponential, happens
-from tightrope.randomness.source import InsecureSeeded
+from tightrope.randomness.bits import InsecureSeeded
+from tightrope.randomness.integers import FIRST_DIGITS, falling_exponential, happens
 
 
 @given(st.fractions(0, 400, max_denominator=10**12), st.sampled_from([20, 40, 80]))

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.randomness.source import BYTES_AT_ONCE, InsecureSeeded, OperatingSystem
-from tightrope.randomness.stream import Stream
+from tightrope.randomness.bits import BYTES_AT_ONCE, InsecureSeeded, OperatingSystem, Stream
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, BYTES_AT_ONCE // 8, BYTES_AT_ONCE // 8 + 3])

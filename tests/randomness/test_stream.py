@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from tightrope.randomness import stream
-from tightrope.randomness.stream import FEWEST_WORDS, ZEROS, Stream
+from tightrope.randomness import bits
+from tightrope.randomness.bits import FEWEST_WORDS, ZEROS, Stream
 
 
 @pytest.mark.parametrize("n", [0, 1, FEWEST_WORDS - 1, FEWEST_WORDS, FEWEST_WORDS + 1, len(ZEROS) // 8 + 5, 300_001])
@@ -36,7 +36,7 @@ def test_it_is_the_key_stream_of_aes(monkeypatch):
 
 def test_every_key_is_used_for_a_bounded_number_of_words(monkeypatch):
     asked = []
-    monkeypatch.setattr(stream, "PER_KEY", 1000)
+    monkeypatch.setattr(bits, "PER_KEY", 1000)
     true = os.urandom
     monkeypatch.setattr(os, "urandom", lambda n: asked.append(n) or true(n))
     words = Stream().words(2500)

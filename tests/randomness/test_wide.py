@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.randomness.wide import Wide
+from tightrope.randomness.integers import Wide
 
 TOP = 2**128
 words = st.sampled_from([0, 1, 2, 2**63, 2**64 - 2, 2**64 - 1]) | st.integers(0, 2**64 - 1)

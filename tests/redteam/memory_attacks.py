@@ -18,8 +18,8 @@ import pyarrow
 
 import tightrope as tr
 from tests.engines.every_engine import ENGINES
-from tightrope.engines import Expression
 from tightrope.errors import InputError, TightropeError
+from tightrope.tables import Expression
 
 ADDRESS_SPACE = 7 << 30
 LETTERS = 9_900

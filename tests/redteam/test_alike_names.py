@@ -9,7 +9,7 @@ import tightrope as tr
 from tightrope.errors import InputError
 from tightrope.ledger import Ledger, Limit
 from tightrope.ledger.state import State
-from tightrope.release.claims import claim_of
+from tightrope.release.execution import claim_of
 
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
 SPACES = "\u00a0\u2002\u2009\u202f"

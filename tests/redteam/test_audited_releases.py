@@ -12,10 +12,10 @@ import pytest
 import tightrope as tr
 from tests.redteam.test_distinguisher import PERSONS, counted, drafted, losses, too_little
 from tightrope.audit import Finding
-from tightrope.audit.claims import claimed_points
-from tightrope.engines.snapshot import bounding
-from tightrope.release import answering
-from tightrope.release.drafting.draft import Draft
+from tightrope.audit.findings import claimed_points
+from tightrope.release import build_answers
+from tightrope.release.draft import Draft
+from tightrope.tables import bounding
 
 pytestmark = pytest.mark.slow
 CONFIDENCE = 1 - 1e-12
@@ -39,7 +39,7 @@ def test_a_release_is_not_refuted(kind: str, person: str) -> None:
 
 def test_too_little_noise_in_a_release_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     """By 0.03 in δ, whose standard deviation is below 0.004: luck hides it less than once in 1e12 times."""
-    monkeypatch.setattr(answering, "_add", too_little)
+    monkeypatch.setattr(build_answers, "_add", too_little)
     draft = drafted("count", "wide")
     assert audited(draft, "one group", 60_000).against(draft.loss).refuted
 

@@ -33,7 +33,7 @@ def test_an_engine_that_fails_while_it_counts_is_charged(monkeypatch, step):
     session = opened()
     plan = session.plan([tr.count(), tr.sum("x", between=(0, 1), by="k")])
     with monkeypatch.context() as patch:
-        patch.setattr(f"tightrope.engines.snapshot.bounding.{step}", fail)
+        patch.setattr(f"tightrope.tables.bounding.{step}", fail)
         with pytest.raises(EngineError, match=r"a share of 1 of the budget was spent.*charged before it reads"):
             plan.release()
     assert (plan.charged, session.spent["share"]) == (True, "1")
@@ -48,7 +48,7 @@ def test_a_disk_that_is_full_while_rows_are_bounded_is_charged():
     import resource, signal
     import numpy as np, pyarrow as pa
     import tightrope as tr
-    from tightrope.engines.backends import duckdb
+    from tightrope.tables.backends import duckdb
     duckdb.MEMORY, many = "100MB", 1_000_000
     table = pa.table({"id": pa.array(["p"] * many), "k": np.arange(many), "x": np.random.rand(many)})
     session = tr.Session(table, person="id", budget=tr.Budget(epsilon=1, delta=1e-8), rows_per_person=2)
@@ -68,13 +68,13 @@ def test_a_disk_that_is_full_while_rows_are_bounded_is_charged():
 def test_no_row_is_read_before_the_charge(monkeypatch):
     plan = opened().plan([tr.count(), tr.mean("x", between=(0, 1), by="k")])
     charged_at = []
-    collect = tr.engines.Snapshot.collect
+    collect = tr.tables.Snapshot.collect
 
-    def watched(self: tr.engines.Snapshot, request: object) -> object:
+    def watched(self: tr.tables.Snapshot, request: object) -> object:
         charged_at.append(plan.charged)
         return collect(self, request)
 
-    monkeypatch.setattr("tightrope.engines.Snapshot.collect", watched)
+    monkeypatch.setattr("tightrope.tables.Snapshot.collect", watched)
     plan.release()
     assert charged_at == [True, True]
     assert plan.charged
@@ -85,7 +85,7 @@ def test_what_no_document_can_hold_costs_nothing(monkeypatch):
     session = opened()
     plan = session.plan([tr.count(by="k")])
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.questions.vector.Noise.half_width", lambda *_: float("inf"))
+        patch.setattr("tightrope.queries.statistics.Noise.half_width", lambda *_: float("inf"))
         with pytest.raises(InputError, match=r"half_width_95.*nothing was spent"):
             plan.release()
     assert session.spent["share"] == "0"
@@ -184,6 +184,6 @@ def test_a_dry_run_reads_no_row(monkeypatch):
         raise AssertionError("a row was read")
 
     plan = opened().plan([tr.count(by="k")])
-    monkeypatch.setattr("tightrope.engines.Snapshot.collect", read)
+    monkeypatch.setattr("tightrope.tables.Snapshot.collect", read)
     plan.rehearse()
     assert not plan.charged

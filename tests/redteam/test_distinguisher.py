@@ -28,21 +28,17 @@ import pytest
 from scipy import stats
 
 import tightrope as tr
-from tightrope.engines import Column, Schema, open_source
-from tightrope.engines.request import Grouped
-from tightrope.engines.snapshot import bounding
 from tightrope.ledger import Limit
-from tightrope.mechanisms.choices.exponential import ExponentialChoice
-from tightrope.mechanisms.choices.quantile import cell_distances, half_widths, width_distances
-from tightrope.mechanisms.tables.box_losses import point_weights
-from tightrope.mechanisms.tables.box_table import BoxTable
-from tightrope.release import answering
-from tightrope.release.costs.rows_of_person import rows_question
-from tightrope.release.costs.suggested import bounds_question
-from tightrope.release.drafting.draft import Draft
-from tightrope.release.questions.node import Question
-from tightrope.release.questions.tasks import Task
-from tightrope.release.questions.vector import Noise
+from tightrope.mechanisms.discrete.box_table import BoxTable, point_weights
+from tightrope.mechanisms.exponential import ExponentialChoice, cell_distances, half_widths, width_distances
+from tightrope.queries.query import Question
+from tightrope.queries.query_group import Task
+from tightrope.queries.statistics import Noise
+from tightrope.release import build_answers
+from tightrope.release.draft import Draft
+from tightrope.release.suggest import bounds_question, rows_question
+from tightrope.tables import Column, Schema, bounding, open_source
+from tightrope.tables.request import Grouped
 
 pytestmark = pytest.mark.slow
 RELEASES = int(os.environ.get("TIGHTROPE_RELEASES", "5000"))
@@ -195,7 +191,9 @@ def released(task: Task, noises: tuple[Noise, ...], exact: Mapping[str, tuple[in
     size = len(next(iter(exact.values())))
     keys = tuple((release, cell) for release in range(times) for cell in range(size))
     grouped = Grouped(keys, {name: values * times for name, values in exact.items()})
-    groups = answering._in_cells(size, noises, grouped) if task.cells else answering._noisy(task, noises, grouped)
+    groups = (
+        build_answers._in_cells(size, noises, grouped) if task.cells else build_answers._noisy(task, noises, grouped)
+    )
     places = np.array([key[0] for key, _ in groups], dtype=np.int64)
     shown = np.zeros(times, dtype=bool)
     shown[places] = True
@@ -308,7 +306,7 @@ def in_all(noise: Noise, exact: Mapping[str, tuple[int, ...]] | None) -> int:
 
 def log_ratio(noise: Noise, more: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Of one number over all groups, so much larger in its own table than in the other, drawn as ``answering`` does."""
-    drawn = np.array(answering._add(noise, tuple(more.tolist())), dtype=np.float64)
+    drawn = np.array(build_answers._add(noise, tuple(more.tolist())), dtype=np.float64)
     own, other = log_chance(noise, drawn - more), log_chance(noise, drawn)
     found: np.ndarray[Any, Any] = np.where(np.isneginf(other), np.inf, own - other)
     return found
@@ -366,7 +364,7 @@ def too_little(noise: Noise, exact: tuple[int, ...]) -> list[int]:
 @pytest.mark.parametrize("kind", ["count", "sum", "mean"])
 def test_too_little_noise_is_caught(kind: str, monkeypatch: pytest.MonkeyPatch, times: int = 200_000) -> None:
     """The promise is broken by so much that chance hides it once in 1e9 runs at most: six standard deviations."""
-    monkeypatch.setattr(answering, "_add", too_little)
+    monkeypatch.setattr(build_answers, "_add", too_little)
     draft = drafted(kind, "wide")
     assert max(excesses(draft, counted(draft, PERSONS["one group"]), times)) > 0
 
@@ -381,8 +379,8 @@ def test_numbers_of_a_box_that_are_drawn_one_by_one_are_caught(monkeypatch: pyte
     session = tr.Session(table([]), person="person", rows_per_person=2, budget=tr.Budget(epsilon=2, delta=1e-6))
     draft = session.plan(KINDS["sums"]).draft
     assert all(noise.vector.boxed for noise in draft.noises()[0])
-    answering_point = answering._add_point
-    monkeypatch.setattr(answering, "_add_point", apart)
+    answering_point = build_answers._add_point
+    monkeypatch.setattr(build_answers, "_add_point", apart)
     monkeypatch.setitem(globals(), "log_point", lambda box, x: sum(map(log_chance, box, x)))
     assert max(excesses(draft, counted(draft, PERSONS["one group"]), 20_000)) > 0
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from tests.engines.questions import COUNT, ask, mean, per_person
-from tightrope.engines import FixedPoint, Grouped, Measure, Table, open_source
-from tightrope.engines.backends.duckdb import MISLEADING, without_misleading_rules
-from tightrope.engines.guard import guarded
 from tightrope.errors import EngineError, InputError
+from tightrope.tables import FixedPoint, Grouped, Measure, Table, open_source
+from tightrope.tables.backends.duckdb import MISLEADING, without_misleading_rules
+from tightrope.tables.engine_calls import guarded
 
 PEOPLE = 40
 FRAME = pa.table({

@@ -15,8 +15,8 @@ import pytest
 
 import tightrope as tr
 from tests.engines.questions import COUNT, ask, mean, per_person
-from tightrope.engines import open_source
 from tightrope.errors import InputError, PlanError, SchemaError
+from tightrope.tables import open_source
 
 PRIVATE = "Anna Schmidt"
 NAN = float("nan")
@@ -45,7 +45,7 @@ def test_a_parquet_file_that_was_replaced_is_refused(tmp_path):
 
 
 def test_a_file_that_is_replaced_while_it_is_read_is_refused(tmp_path, monkeypatch):
-    from tightrope.engines.sources import parquet as reading
+    from tightrope.tables.sources import parquet as reading
 
     path = parquet(tmp_path, k=pa.array([b"a"] * 3).cast("string"), t=pa.array([0] * 3, pa.timestamp("s")))
     table, whole = open_source(path), reading._batches
@@ -334,7 +334,7 @@ def test_what_stands_in_quotes_is_a_field(tmp_path):
 
 @pytest.mark.parametrize("block", [1, 7, 64])
 def test_blocks_end_where_records_do(tmp_path, monkeypatch, block):
-    from tightrope.engines.sources import csv_lines
+    from tightrope.tables.sources import csv as csv_lines
 
     monkeypatch.setattr(csv_lines, "CSV_BLOCK", block)
     lines = [f'"k{number},\n{number}",{number}\r\n' for number in range(40)]
@@ -392,7 +392,7 @@ def test_a_header_with_another_delimiter_says_so(tmp_path, mark):
 
 
 def test_a_plan_file_declares_the_dialect(tmp_path):
-    from tightrope.release.documents.plan_file import load
+    from tightrope.release.plan_file import load
 
     csv(tmp_path, "k;x\na;1,5\nb;2,5\n")
     text = """

@@ -13,8 +13,8 @@ import pytest
 
 import tightrope as tr
 from tests.engines.questions import ask
-from tightrope.engines import is_there, open_source
 from tightrope.errors import TightropeError
+from tightrope.tables import is_there, open_source
 
 PRIVATE = "Anna Schmidt (HIV)"
 

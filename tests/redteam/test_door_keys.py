@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tests.engines.questions import ask
-from tightrope.engines import open_source
 from tightrope.errors import InputError, PlanError, SchemaError, TightropeError
+from tightrope.tables import open_source
 
 NAN, UTC, BERLIN = float("nan"), dt.UTC, ZoneInfo("Europe/Berlin")
 TWICE = dt.datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN)

@@ -16,10 +16,10 @@ import pytest
 import tightrope as tr
 from tests.engines.questions import COUNT, ask, mean, per_person
 from tests.postgres_server import LOCKED, PASSWORD, server
-from tightrope.engines import FixedPoint, Measure, Table, open_source
-from tightrope.engines.backends import postgres as facts
-from tightrope.engines.guard import guarded
 from tightrope.errors import EngineError, InputError, SchemaError
+from tightrope.tables import FixedPoint, Measure, Table, open_source
+from tightrope.tables.backends import postgres as facts
+from tightrope.tables.engine_calls import guarded
 
 PEOPLE = 40
 ROWS = [(number // 5, key, x) for number, (key, x) in enumerate(

@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from tests.engines.questions import ask, per_person
-from tightrope.engines import open_source
-from tightrope.engines.backends import duckdb as facts
-from tightrope.engines.ground import private_folder
+from tightrope.tables import files, open_source
+from tightrope.tables.backends import duckdb as facts
 
-HOLD = "from tightrope.engines.ground.private_folder import spill; print(spill().parent, flush=True); "
+HOLD = "from tightrope.tables.files import spill; print(spill().parent, flush=True); "
 
 
 WAIT = "import time; time.sleep(60)"
@@ -74,7 +73,7 @@ def test_a_forked_child_leaves_its_parents_folder_alone(tmp_path):
 
 def test_what_spills_is_ours_alone_and_gone_when_the_answer_is_there(monkeypatch):
     monkeypatch.setattr(facts, "MEMORY", "60MB")
-    ours, many = private_folder.spill().parent, 3_000_000
+    ours, many = files.spill().parent, 3_000_000
     texts = pa.array(["Anna Schmidt lives here", "another place that is long"]).take(pa.array(np.arange(many) % 2))
     request = ask("k", bounds=per_person(1))
     with open_source(pa.table({"person": np.arange(many) // 2, "k": texts})).snapshot([request]) as rows:
@@ -92,4 +91,4 @@ def test_no_file_is_written_beside_the_users(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert open_source(pa.table({"k": ["a"]})).collect(ask("k")).values["rows"] == (1,)
     assert list(tmp_path.iterdir()) == []
-    assert Path(tempfile.gettempdir()) in private_folder.spill().parents
+    assert Path(tempfile.gettempdir()) in files.spill().parents

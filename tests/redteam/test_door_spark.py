@@ -7,9 +7,9 @@ import pytest
 
 from tests.engines.every_engine import spark
 from tests.engines.questions import COUNT, ask, mean, per_person
-from tightrope.engines import open_source
-from tightrope.engines.backends import spark as facts
 from tightrope.errors import EngineError, InputError
+from tightrope.tables import open_source
+from tightrope.tables.backends import spark as facts
 
 pytestmark = pytest.mark.slow
 ROWS = [(number // 4, key, float(number)) for number, key in enumerate(["a", "A", "b", "á"] * 25)]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.engines.questions import ask
-from tightrope.engines import open_source
+from tightrope.tables import open_source
 
 WRITTEN = ["3", "3.0", "2.99999999999999999999", "2.999999999999999_9", "2.9999999999999999e0",
            "29999999999999999999e-19", "300000000000000000001e-20", "9007199254740993",

@@ -18,9 +18,9 @@ import pytest
 
 import tightrope as tr
 from tests.redteam.memory_attacks import in_small_letters
-from tightrope.engines import Column, Distinct, Measure, PersonBounds, Request, Schema
-from tightrope.engines.snapshot.memory import MOST_MEMORY, memory_of_row, refuse_large
 from tightrope.errors import InputError, PlanError
+from tightrope.tables import Column, Distinct, Measure, PersonBounds, Request, Schema
+from tightrope.tables.memory import MOST_MEMORY, memory_of_row, refuse_large
 
 ROWS = int(os.environ.get("TIGHTROPE_MEMORY_ROWS", "200"))
 COLUMNS = {"person": "string", "v": "int64", "text": "string", **{f"c{place}": "string" for place in range(120)}}
@@ -101,7 +101,7 @@ from tempfile import mkdtemp
 from tests.redteam.test_memory_of_a_row import largest_admitted, peak, worst_table
 from tests.engines.every_engine import ENGINES
 import pyarrow
-from tightrope.engines import attached, lookup
+from tightrope.tables import attached, lookup
 engine, rows = sys.argv[1], int(sys.argv[2])
 public = pyarrow.table({"k": [1], "lk": ["x" * 9_900]})
 source = attached(ENGINES[engine](worst_table(rows), Path(mkdtemp())), lookup(public, on="k"))

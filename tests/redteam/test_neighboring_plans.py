@@ -27,17 +27,15 @@ import pytest
 
 import tightrope as tr
 from tests.engines.every_engine import spark
-from tightrope.design.allocation.contributions import Contribution
-from tightrope.engines import Table, attached, lookup, open_source
-from tightrope.engines.request import Grouped
-from tightrope.engines.snapshot import bounding
 from tightrope.errors import InputError, TightropeError
-from tightrope.mechanisms.choices.quantile import cell_distances, width_distances
-from tightrope.release.costs.rows_of_person import rows_question
-from tightrope.release.costs.suggested import bounds_question
-from tightrope.release.costs.tallies import with_tallies
-from tightrope.release.questions.tasks import Person, Task, tasks_of
-from tightrope.release.questions.vector import Vector
+from tightrope.mechanisms.exponential import cell_distances, width_distances
+from tightrope.noise.worst_split import Contribution
+from tightrope.queries.query_group import Person, Task, tasks_of
+from tightrope.queries.statistics import Vector
+from tightrope.release.bias_check import with_tallies
+from tightrope.release.suggest import bounds_question, rows_question
+from tightrope.tables import Table, attached, bounding, lookup, open_source
+from tightrope.tables.request import Grouped
 
 pytestmark = pytest.mark.slow
 FOLDERS = int(os.environ.get("TIGHTROPE_FOLDERS", "4"))

@@ -28,11 +28,22 @@ import pytest
 import tightrope as tr
 from tests.engines.every_engine import postgres_database, spark_frame
 from tests.postgres_server import server
-from tightrope.engines import Column, Distinct, PersonBounds, Request, Schema, Table, attached, lookup, open_source
-from tightrope.engines.snapshot import bounding, rows
-from tightrope.engines.snapshot.rows import Rows
-from tightrope.release.costs.tallies import with_tallies
-from tightrope.release.questions.tasks import Person, tasks_of
+from tightrope.queries.query_group import Person, tasks_of
+from tightrope.release.bias_check import with_tallies
+from tightrope.tables import (
+    Column,
+    Distinct,
+    PersonBounds,
+    Request,
+    Schema,
+    Table,
+    attached,
+    bounding,
+    lookup,
+    open_source,
+)
+from tightrope.tables import bounding as rows
+from tightrope.tables.bounding import Rows
 
 TABLES = int(os.environ.get("TIGHTROPE_TABLES", "600"))
 A_BATCH = 60

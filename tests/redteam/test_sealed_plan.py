@@ -23,7 +23,7 @@ import pytest
 import tightrope as tr
 from tests.release.after_the_charge import fails_after_the_charge
 from tightrope.errors import BudgetRefused, EngineError, InputError, SealedError
-from tightrope.release import register
+from tightrope.release import plan_register
 
 BUDGET = tr.Budget(epsilon=4, delta=1e-6)
 TABLE = pd.DataFrame({"x": [1.0] * 100})
@@ -72,7 +72,7 @@ def test_what_is_charged_stands_with_the_session_not_in_the_plan(session):
     plan.release()
     assert session.spent["share"] == "0.6"
     other = session.plan([tr.count()], share="0.6")
-    object.__setattr__(session, "_charges", register.open_charges())
+    object.__setattr__(session, "_charges", plan_register.open_charges())
     with pytest.raises(BudgetRefused, match=r"0\.4 is left"):
         other.release()
 
@@ -230,7 +230,7 @@ def test_other_exceptions_keep_what_they_say_and_bear_a_note(session, failing, e
 def test_before_the_charge_nothing_is_spent_and_the_plan_lives(session, monkeypatch, error):
     plan = session.plan([tr.count()], share="0.5")
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.certificate.Profile", lambda **_: (_ for _ in ()).throw(error))
+        patch.setattr("tightrope.release.build_answers.Profile", lambda **_: (_ for _ in ()).throw(error))
         with pytest.raises(type(error), match="nothing was spent"):
             plan.release()
     assert session.spent["share"] == "0"
@@ -247,7 +247,7 @@ def stopped_at(step: int, work: Callable[[], object]) -> str | None:
 
     def trace(frame: FrameType, event: str, _: object) -> object:
         nonlocal seen
-        if frame.f_code.co_filename != register.__file__:
+        if frame.f_code.co_filename != plan_register.__file__:
             return None
         seen += event == "line"
         if seen == step and event == "line":
@@ -268,8 +268,8 @@ def test_an_interrupt_at_any_line_charges_once_or_not_at_all_and_says_which():
     told, step = set(), 0
     while True:
         step += 1
-        charges = register.open_charges()
-        issued = register.issue(charges, Decimal("0.5"), lambda: nullcontext(lambda: 2))
+        charges = plan_register.open_charges()
+        issued = plan_register.issue(charges, Decimal("0.5"), lambda: nullcontext(lambda: 2))
         said = stopped_at(step, issued.release)
         spent = charges.total()
         assert spent in (0, Decimal("0.5"))
@@ -292,7 +292,7 @@ def test_a_real_interrupt_of_a_query_is_no_failure_of_the_engine():
     """Seconds of work: DuckDB stops at once or, where another of its threads has the only task, when that is done."""
     code = """
     import os, signal, threading, time
-    from tightrope.engines import guard
+    from tightrope.tables import guard
     import duckdb
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     def later():

@@ -11,12 +11,11 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope import report
-from tightrope.certificates.planned import PLANNED, PlannedRelease
-from tightrope.certificates.words.digits import one_in, percent, significant
+from tightrope import reporting
+from tightrope.documents.numbers import one_in, percent, significant
+from tightrope.documents.release import PLANNED, PlannedRelease
 from tightrope.errors import InputError, PlanError
-from tightrope.report.words.answers import Row
-from tightrope.report.words.interval import shown
+from tightrope.reporting.wording.answers import Row, shown
 
 BUDGET = tr.Budget(epsilon=4, delta=1e-6)
 EVIL = "ci\x1b[31mty\u202e\n"
@@ -48,7 +47,7 @@ def test_a_bounded_count_says_so_everywhere(answers):
     assert (count.rows_per_person, total.rows_per_group, one.rows_per_person) == (12, 3, 3)
     assert any("not of the whole table" in note for note in count.notes)
     assert any("rows_per_group = 3 bounds it" in note for note in one.notes)
-    said = words(report.html(answers.result()))
+    said = words(reporting.html(answers.result()))
     assert "How many records there are, over rows, at most 12 of one aircraft." in said
     assert "over the whole table." not in said
 
@@ -60,13 +59,13 @@ def test_a_plan_says_the_same(flights):
 
 
 def test_only_a_human_is_addressed(answers, flights):
-    said = words(report.html(answers.result()))
+    said = words(reporting.html(answers.result()))
     assert "whether an aircraft is in the data" in said and "With the data of an aircraft or without it" in said
     assert "at most 12 rows an aircraft" in said
     assert not re.search(r"\byou\b|\byour\b|\bpeople\b|\bperson\b", said.partition("What this does not promise")[0])
     assert not re.search(r"\byou\b|\byour\b|\bpeople\b", said)  # nor further down, where the curves are
     human = tr.Session(flights, person="tail", rows_per_person=12, budget=BUDGET).plan([tr.count()]).release()
-    assert "whether you are in the data" in words(report.html(human.result()))
+    assert "whether you are in the data" in words(reporting.html(human.result()))
 
 
 @pytest.mark.parametrize("means", ["aircraft", "", "an \x1b[2J", "a ", 3, None, "a" * 99, "a b\nc"])
@@ -78,7 +77,7 @@ def test_what_a_person_means_is_a_noun_with_its_article(flights, means):
 def test_no_name_commands_a_terminal(answers, flights):
     plan = tr.Session(flights, person=EVIL, rows_per_person=1, budget=BUDGET).plan([tr.count(by="tail", name=EVIL)])
     assert "\x1b" not in str(plan) and "\u202e" not in str(plan) and "ci�[31mty��" in str(plan)
-    page = report.html(answers.result())
+    page = reporting.html(answers.result())
     assert "\x1b" not in page and "\u202e" not in page
 
 
@@ -172,7 +171,7 @@ def test_a_budget_that_nothing_keeps_teaches():
     ],
 )
 def test_a_plan_file_teaches_in_its_own_words(tmp_path, budget, question, said):
-    from tightrope.release.documents.plan_file import load
+    from tightrope.release.plan_file import load
 
     plan = tmp_path / "plan.toml"
     plan.write_text(

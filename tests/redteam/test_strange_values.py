@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tightrope as tr
-from tightrope.engines import Grouped, Measure, PersonBounds, Request, open_source
+from tightrope.tables import Grouped, Measure, PersonBounds, Request, open_source
 
 ROWS = Measure("rows", None, None)
 NO_TIME = -(2**63)

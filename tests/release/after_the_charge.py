@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tightrope.release import answering
+from tightrope.release import build_answers
 
 
 def fails_after_the_charge(patch: pytest.MonkeyPatch, error: BaseException) -> None:
     """A release ends with this exception when it draws: what comes before, the rehearsal too, goes well."""
-    rehearse = answering._rehearse
+    rehearse = build_answers._rehearse
 
     def drawn(*_: object) -> None:
         raise error
 
     def rehearsed(*words: object) -> None:
         rehearse(*words)  # type: ignore[arg-type]
-        patch.setattr(answering, "_noisy", drawn)
+        patch.setattr(build_answers, "_noisy", drawn)
 
-    patch.setattr(answering, "_rehearse", rehearsed)
+    patch.setattr(build_answers, "_rehearse", rehearsed)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.release.documents.plan_file import load
-from tightrope.release.stored import restored, stored_text
+from tightrope.release.execution import restored, stored_text
+from tightrope.release.plan_file import load
 
 FRAME = pd.DataFrame({"city": ["a", "b"] * 500, "age": [30, 50] * 500})
 NAMES = ["count", "count_by_city", "mean_age", "mean_age_by_city", "median_age", "count_distinct_by_city"]

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.certificates.document import written
-from tightrope.certificates.release import read_certificate
+from tightrope.documents.document import written
+from tightrope.documents.release import read_certificate
 
 TABLE = pd.DataFrame({"tail": [1, 1, 2, 3] * 50, "city": ["a", "b", "a", "a"] * 50})
 

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 import tightrope as tr
 from tightrope.cli.main import app
-from tightrope.engines import Request, open_source
 from tightrope.errors import InputError, PlanError, SchemaError
-from tightrope.release.derived.regression import regression
-from tightrope.release.derived.share import share
-from tightrope.release.questions.node import Question
-from tightrope.release.questions.tasks import Person, tasks_of
+from tightrope.queries.proportion import share
+from tightrope.queries.query import Question
+from tightrope.queries.query_group import Person, tasks_of
+from tightrope.queries.regression import regression
+from tightrope.tables import Request, open_source
 
 BUDGET = tr.Budget(epsilon=20, delta=1e-9)
 MONTHS = pd.date_range("2024-01-01", periods=366, freq="D")

@@ -9,12 +9,11 @@ import pyarrow as pa
 import pytest
 
 import tightrope as tr
-from tightrope.engines.expressions.reading import read
 from tightrope.errors import InputError
-from tightrope.release.costs.found import Counted, _of_task, _statement
-from tightrope.release.costs.tallies import name_of, tallies_of, used_by
-from tightrope.release.wording import costs_lines, shared_notes
-from tightrope.report.words.wording import left_out
+from tightrope.release.bias_check import Counted, _of_task, _statement, name_of, tallies_of, used_by
+from tightrope.release.plan_text import costs_lines, shared_notes
+from tightrope.reporting.wording.sentences import left_out
+from tightrope.tables.expressions.expression import read
 
 BUDGET = tr.Budget(epsilon=1, delta=1e-8)
 VISITS = pd.DataFrame({

@@ -26,8 +26,7 @@ def test_intervals_cover():
     opened = tr.Session(table, person=None, budget=tr.Budget(epsilon=1, delta=1e-6))
     covered = dict.fromkeys(truths, 0)
     plan = opened.plan(questions)
-    from tightrope.release.answering import answering
-    from tightrope.release.certificate import certificate_of
+    from tightrope.release.build_answers import answering, certificate_of
 
     draw_anew = answering(plan._draft, certificate_of(plan._draft))
     exact = [opened._table.collect(task.request) for task in plan._draft.tasks]

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
-from tightrope.certificates.document import written
-from tightrope.certificates.release import read_certificate
+from tightrope.documents.document import written
+from tightrope.documents.release import read_certificate
 from tightrope.errors import PlanError, SchemaError
-from tightrope.release.claims import asked
-from tightrope.release.documents.plan_file import load
+from tightrope.release.execution import asked
+from tightrope.release.plan_file import load
 
 BUDGET = tr.Budget(epsilon=1, delta=1e-6)
 CITIES = pa.table({"town": ["Oslo", "Rome", "Bergen"], "region": ["north", "south", "north"], "alt": [23, 37, 12]})

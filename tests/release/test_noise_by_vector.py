@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.mechanisms.integer.widened import Widened
-from tightrope.release import answering
+from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.release import build_answers
 
 HUGE = 1_000_000
 """Beyond every threshold, so that all groups are shown."""
@@ -21,7 +21,7 @@ def drawn(monkeypatch):
     What is drawn before the charge, to see that it can be, is left out.
     """
     sizes: list[int] = []
-    rehearse = answering._rehearse
+    rehearse = build_answers._rehearse
 
     def forgotten(*everything: object) -> None:
         rehearse(*everything)
@@ -32,7 +32,7 @@ def drawn(monkeypatch):
         return np.full(size, HUGE * len(sizes))
 
     monkeypatch.setattr(Widened, "sample", sample)
-    monkeypatch.setattr(answering, "_rehearse", forgotten)
+    monkeypatch.setattr(build_answers, "_rehearse", forgotten)
     return sizes
 
 

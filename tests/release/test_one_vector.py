@@ -20,10 +20,10 @@ import tightrope as tr
 from tightrope.errors import LedgerError
 from tightrope.ledger import Ledger
 from tightrope.ledger.check import check
-from tightrope.release.costs.tallies import _weight
-from tightrope.release.drafting.arranged import APART, TOGETHER, allocated, arrangements
-from tightrope.release.questions.tasks import tasks_of
-from tightrope.release.questions.vector import Noise
+from tightrope.queries.query_group import tasks_of
+from tightrope.queries.statistics import Noise
+from tightrope.release.bias_check import _weight
+from tightrope.release.draft import APART, TOGETHER, allocated, arrangements
 from tightrope.verify.check import checked
 from tightrope.verify.claims import CONFIRMED, REFUTED, UNCHECKED, verdict
 
@@ -207,7 +207,7 @@ def reserved(place):
 def test_a_series_goes_on_as_it_was_reserved_whatever_is_best_today(tmp_path, monkeypatch):
     """Reserved with noise for each sum by itself, as before there were boxes, or with one: both go on as they are."""
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.drafting.arranged._boxed", lambda task, _: task)
+        patch.setattr("tightrope.release.draft._boxed", lambda task, _: task)
         first = reserved(tmp_path / "apart.ledger").next().release()
     assert len(reserved(tmp_path / "apart.ledger").next().release()) == len(first) == 2
     boxed = reserved(tmp_path / "today.ledger")
@@ -215,7 +215,7 @@ def test_a_series_goes_on_as_it_was_reserved_whatever_is_best_today(tmp_path, mo
     for place in ("apart", "today"):
         assert check(Ledger(tmp_path / f"{place}.ledger")).problems == ()
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.series._ways", lambda _: ())
+        patch.setattr("tightrope.release.session._ways", lambda _: ())
         with pytest.raises(LedgerError, match="none of the ways"):
             reserved(tmp_path / "today.ledger")
 

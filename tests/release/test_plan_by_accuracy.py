@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import tightrope as tr
 from tightrope.cli.main import app
 from tightrope.errors import BudgetRefused, InputError, PlanError
-from tightrope.release.documents.plan_file import load
+from tightrope.release.plan_file import load
 
 TABLE = pd.DataFrame({"who": [1, 2], "city": ["a", "b"], "x": [1.0, 2.0], "y": [1.0, 3.0]})
 

@@ -110,7 +110,7 @@ def test_json_has_the_promised_shape(visits):
 
 def test_the_certificate_lets_anybody_recompute_the_guarantee(visits):
     """One unbounded-person table, one count: rebuild the table from text and account for it."""
-    from tightrope.mechanisms.tables.table import NoiseTable
+    from tightrope.mechanisms.discrete.noise_table import NoiseTable
 
     opened = tr.Session(visits, person=None, budget=BUDGET)
     certificate = opened.plan([tr.count(by="city")]).release().certificate

@@ -11,7 +11,7 @@ import pandas as pd
 
 import tightrope as tr
 from tests.report.states import STATES
-from tightrope.certificates.document import written
+from tightrope.documents.document import written
 
 AREAS = [f"Area {number:04d}" for number in range(2100)]
 REGIONS, SECTORS = ["North", "South", "East", "West"], ["Farming", "Trade", "Public service", "Manufacturing"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.report.states import STATES, wobble
-from tightrope.certificates.study import FINDINGS, FindingsDocument
+from tightrope.documents.study import FINDINGS, FindingsDocument
 
 
 def repeated(reports: int, epsilon: float, success: float) -> dict[str, Any]:

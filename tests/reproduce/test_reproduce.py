@@ -12,12 +12,11 @@ from typer.testing import CliRunner
 
 from tightrope.cli.main import app
 from tightrope.errors import InputError
-from tightrope.report.pages.papers import papers_html
-from tightrope.report.pictures.panels import Diagram, Line, Panel, Plane, svg
-from tightrope.reproduce import instances
-from tightrope.reproduce.item import COARSE, Item, number
-from tightrope.reproduce.registry import ITEMS, TITLES, items
-from tightrope.reproduce.run import WORDS, Result, page_in_markdown, run, words
+from tightrope.papers import instances
+from tightrope.papers.item import COARSE, Item, number
+from tightrope.papers.run import ITEMS, TITLES, WORDS, Result, items, page_in_markdown, run, words
+from tightrope.reporting.charts.panels import Diagram, Line, Panel, Plane, svg
+from tightrope.reporting.pages.document_page import papers_html
 
 ROOT = Path(__file__).parents[2]
 VERDICTS = json.loads((Path(__file__).parent / "verdicts.json").read_text(encoding="utf-8"))

@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 
 from tests.randomness.keyed import InsecureKeyed
-from tightrope.mechanisms.integer.discrete_gaussian import discrete_gaussian
-from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
-from tightrope.mechanisms.integer.large_gaussian import LargeGaussian
-from tightrope.mechanisms.integer.widened_gaussian import widened_gaussian
-from tightrope.mechanisms.tables.integer_tables import gaussian_table
-from tightrope.randomness.choice import TOTAL, Choice
+from tightrope.mechanisms.discrete.gaussian_sampling import LargeGaussian
+from tightrope.mechanisms.discrete.integer_tables import gaussian_table
+from tightrope.mechanisms.discrete.scaled_noise import widened_gaussian
+from tightrope.mechanisms.gaussian import discrete_gaussian
+from tightrope.mechanisms.laplace import discrete_laplace
+from tightrope.randomness.alias_sampler import TOTAL, Choice
 
 CHUNK = 1 << 24
 LEVEL = 1e-5

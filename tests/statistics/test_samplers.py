@@ -8,17 +8,16 @@ from scipy import stats
 
 from tests.mechanisms.exact_noise import probability
 from tests.randomness.scripted import Scripted
-from tightrope.mechanisms.integer.discrete_gaussian import discrete_gaussian
-from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
-from tightrope.mechanisms.integer.discrete_staircase import discrete_staircase
-from tightrope.mechanisms.integer.discrete_truncated_laplace import discrete_truncated_laplace
-from tightrope.mechanisms.integer.randomized_response import randomized_response
-from tightrope.mechanisms.integer.widened import Widened
-from tightrope.mechanisms.tables.integer_optimum import optimal_table
-from tightrope.mechanisms.tables.integer_tables import truncated_geometric
-from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.mechanisms.tables.tails import Tail
-from tightrope.randomness.source import InsecureSeeded, OperatingSystem
+from tightrope.mechanisms.discrete.integer_tables import optimal_table, truncated_geometric
+from tightrope.mechanisms.discrete.integer_weights import Tail
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.mechanisms.gaussian import discrete_gaussian
+from tightrope.mechanisms.laplace import discrete_laplace
+from tightrope.mechanisms.randomized_response import randomized_response
+from tightrope.mechanisms.staircase import discrete_staircase
+from tightrope.mechanisms.truncated_laplace import discrete_truncated_laplace
+from tightrope.randomness.bits import InsecureSeeded, OperatingSystem
 
 DRAWS = 200_000
 

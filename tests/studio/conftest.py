@@ -17,9 +17,9 @@ import pyarrow.parquet
 import pytest
 
 from tightrope.cli.studio import lent
-from tightrope.studio.desk import Desk
-from tightrope.studio.opened import opened
-from tightrope.studio.serve import link_of, loopback, server_of
+from tightrope.studio.plan_editor import Desk
+from tightrope.studio.plan_form import opened
+from tightrope.studio.server import link_of, loopback, server_of
 
 WISHES: dict[str, Any] = {
     "title": "Visits",

@@ -78,7 +78,7 @@ def test_without_its_libraries_it_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['uvicorn'] = None\n"
         "from tightrope.errors import MissingExtraError\n"
-        "from tightrope.studio.serve import loopback, server_of\n"
+        "from tightrope.studio.server import loopback, server_of\n"
         "try: server_of(None, '', loopback(0))\n"
         "except MissingExtraError as error: print(error)\n"
     )

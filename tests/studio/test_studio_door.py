@@ -10,7 +10,7 @@ import pytest
 
 from tests.studio.conftest import WISHES, Page, table
 from tightrope.errors import InputError
-from tightrope.studio.serve import loopback
+from tightrope.studio.server import loopback
 
 ASKED = "start", "look", "save", "price", "release"
 WRONG: dict[str, dict[str, str | None]] = {

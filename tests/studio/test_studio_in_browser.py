@@ -13,7 +13,7 @@ import pytest
 from tests.chromium import Window
 from tests.studio.conftest import Page, table
 from tightrope.ledger import Ledger
-from tightrope.ledger.storage.entry import CHARGED
+from tightrope.ledger.chain import CHARGED
 
 pytestmark = pytest.mark.browser
 EXACT = "body[data-state=exact]"

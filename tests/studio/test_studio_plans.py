@@ -18,14 +18,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.studio.conftest import WISHES, Page, table
-from tightrope.certificates.words.chances import times
-from tightrope.certificates.words.guesses import Guesses
 from tightrope.cli.main import app
-from tightrope.studio.desk import Place
-from tightrope.studio.offers import LADDERS, around, ladders, stricter
-from tightrope.studio.toml_text import toml_text
-from tightrope.studio.wishes import SAID, Promise, Wishes
-from tightrope.studio.worker import Failed, Worker
+from tightrope.documents.numbers import Guesses, times
+from tightrope.studio.plan_draft import LADDERS, around, ladders, stricter
+from tightrope.studio.plan_editor import Failed, Place, Worker
+from tightrope.studio.plan_form import SAID, Promise, Wishes, toml_text
 
 plain = (
     st.booleans()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.studio.conftest import WISHES, Page, table
 from tightrope.ledger import Ledger
-from tightrope.ledger.storage.entry import CHARGED
+from tightrope.ledger.chain import CHARGED
 
 HALF = {**WISHES, "share": "0.5"}
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.transport.proofs.certificates import Cut, Dual
-from tightrope.transport.proofs.result import Coupling
+from tightrope.transport.solvers.result import Coupling, Cut, Dual
 
 
 def costs_of(coordinates: tuple[np.ndarray, np.ndarray], p: int) -> list[list[Fraction]]:

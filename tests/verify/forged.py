@@ -23,8 +23,8 @@ import tightrope as tr
 from tests.verify.altered import at, leaves
 from tests.verify.test_exclusive_sets import TABLE
 from tests.verify.written import coupling, ledger
-from tightrope.certificates.document import written
 from tightrope.cli.main import app
+from tightrope.documents.document import written
 from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import Study
 from tightrope.verify.check import checked

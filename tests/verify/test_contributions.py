@@ -13,7 +13,7 @@ import pytest
 
 from tests.verify.real_documents import RELEASES, certificate, result
 from tests.verify.written import noise
-from tightrope.mechanisms.tables.integer_tables import staircase_table
+from tightrope.mechanisms.discrete.integer_tables import staircase_table
 from tightrope.verify.check import checked
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
 from tightrope.verify.contributions import disjoint, single

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from tightrope.certificates.coupling import Origin
-from tightrope.certificates.document import written
-from tightrope.engines.axis_cells import Axis
-from tightrope.engines.labels import Labels
+from tightrope.documents.coupling import Origin
+from tightrope.documents.document import written
 from tightrope.errors import InputError
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.tables.labels import Axis, Labels
+from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Categories, Cells
 from tightrope.verify.check import checked

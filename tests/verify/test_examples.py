@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.verify.altered import MUTATIONS
-from tightrope.certificates.document import written
-from tightrope.release.certificate import certificate_of
-from tightrope.release.documents.plan_file import load
+from tightrope.documents.document import written
+from tightrope.release.build_answers import certificate_of
+from tightrope.release.plan_file import load
 from tightrope.verify.check import checked
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.mechanisms.tables.integer_tables import staircase_table
+from tightrope.mechanisms.discrete.integer_tables import staircase_table
 from tightrope.verify.check import checked
 from tightrope.verify.claims import verdict
 

@@ -14,8 +14,7 @@ from tests.verify.altered import Place, at, leaves
 from tests.verify.written import STEPS, account, coupling, ledger, noise, release, training
 from tightrope.verify.check import checked, document_text, told
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, Claim, verdict
-from tightrope.verify.forms import FORMS
-from tightrope.verify.shapes import MalformedError
+from tightrope.verify.forms import FORMS, MalformedError
 from tightrope.verify.tables import TOTAL
 
 WRITTEN = {

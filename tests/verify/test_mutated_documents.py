@@ -17,7 +17,7 @@ import pytest
 
 import tightrope as tr
 from tests.verify.test_exclusive_sets import released
-from tightrope.certificates.document import written
+from tightrope.documents.document import written
 from tightrope.verify.check import checked
 from tightrope.verify.claims import verdict
 

@@ -11,8 +11,8 @@ from flint import arb, ctx
 import tightrope as tr
 from tests.verify.altered import altered, not_caught
 from tests.verify.written import NOISES, noise
-from tightrope.certificates.document import written
-from tightrope.design.program import noise_dual
+from tightrope.documents.document import written
+from tightrope.noise.program import dual
 from tightrope.verify.check import checked
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
 from tightrope.verify.noises import moments
@@ -57,8 +57,8 @@ def test_a_wrong_engine_is_refuted(monkeypatch):
 
 
 def test_a_wrong_lower_bound_is_not_confirmed(monkeypatch):
-    honest = noise_dual.proven_least
-    from tightrope.design.program import noise_certificate
+    honest = dual.proven_least
+    from tightrope.noise.program import certificate as noise_certificate
 
     monkeypatch.setattr(noise_certificate, "proven_least", lambda *asked: honest(*asked) * 1.0001)
     certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-7"), sensitivity=3).certificate

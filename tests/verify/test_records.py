@@ -8,7 +8,7 @@ import pytest
 
 from tests.verify.altered import altered, not_caught
 from tests.verify.written import coupling, ledger
-from tightrope.certificates.document import written
+from tightrope.documents.document import written
 from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import Study
 from tightrope.verify.check import checked

@@ -15,8 +15,8 @@ import pytest
 import tightrope as tr
 from tests.verify.altered import altered, not_caught
 from tests.verify.written import QUESTIONS, release, table
-from tightrope.design.allocation import units
-from tightrope.privacy.masses import Masses
+from tightrope.accounting.loss_pmf import Masses
+from tightrope.noise import worst_split
 from tightrope.verify.check import checked
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
 
@@ -90,7 +90,7 @@ def test_an_older_version_is_confirmed_without_its_units():
 
 
 def test_an_accountant_that_forgets_rows_is_refuted(monkeypatch):
-    monkeypatch.setattr(units, "_part", lambda own, window: lambda rows: _one_row(own, window))
+    monkeypatch.setattr(worst_split, "_part", lambda own, window: lambda rows: _one_row(own, window))
     claims = checked(json.dumps(plan().release().certificate))
     assert verdict(claims) == REFUTED, claims
 

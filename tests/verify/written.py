@@ -13,8 +13,8 @@ import pandas as pd
 from typer.testing import CliRunner
 
 import tightrope as tr
-from tightrope.certificates.document import written
 from tightrope.cli.main import app
+from tightrope.documents.document import written
 
 
 @cache

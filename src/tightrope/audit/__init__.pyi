@@ -1,9 +1,9 @@
 from .canaries import OneRun as OneRun
 from .canaries import one_run as one_run
-from .classifier import samples as samples
-from .doubles import float_columns as float_columns
 from .findings import Finding as Finding
-from .known_laws import log_ratio as log_ratio
-from .known_laws import mechanism as mechanism
-from .score_bounds import scores as scores
-from .verdicts import Verdict as Verdict
+from .findings import Verdict as Verdict
+from .scores import float_columns as float_columns
+from .scores import log_ratio as log_ratio
+from .scores import mechanism as mechanism
+from .scores import samples as samples
+from .scores import scores as scores

@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from tightrope.audit.claims import Claimed, claimed_points
-from tightrope.audit.verdicts import Verdict, seen_of
+from tightrope.audit.findings import Claimed, Verdict, claimed_points, seen_of
 from tightrope.errors import InputError
 from tightrope.numerics.checks import inner_probability, non_negative, probability, whole
-from tightrope.randomness.source import Source
-from tightrope.randomness.stream import Stream
+from tightrope.randomness.bits import Source, Stream
 
 LARGEST_SOUGHT = 60.0
 """Nats beyond which no ε is sought."""

@@ -4,11 +4,52 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from scipy import special
 
-from tightrope.audit.hulls import concave
-from tightrope.numerics.arrays import Floats
+from tightrope.numerics.arrays import Floats, Integers
+
+# Concave hulls of points in the plane, as a cord stretched over them from left to right.
+
+Places = int | Integers
+ONE_BY_ONE = 64
+"""Points that are gone through one by one."""
+
+
+def concave(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Corners of the least concave function above points of ascending x, from the first point to the last.
+
+    >>> [corners.tolist() for corners in concave(np.array([0.0, 1, 2]), np.array([0.0, 0.4, 1]))]
+    [[0.0, 2.0], [0.0, 1.0]]
+    """
+    x, y = _thinned(x, y)
+    kept: list[int] = []
+    for i in range(len(x)):
+        while len(kept) > 1 and _below(x, y, kept[-2], kept[-1], i):
+            kept.pop()
+        kept.append(i)
+    return x[kept], y[kept]
+
+
+def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Without most of the points below the chord of their neighbours, every second at a time: none is a corner."""
+    left = len(x) + 1
+    while ONE_BY_ONE < len(x) < left:
+        left = len(x)
+        for start in (1, 2):
+            middle = np.arange(start, len(x) - 1, 2)
+            low = middle[_below(x, y, middle - 1, middle, middle + 1)]
+            x, y = np.delete(x, low), np.delete(y, low)
+    return x, y
+
+
+def _below(x: Floats, y: Floats, left: Places, middle: Places, right: Places) -> Any:
+    """Whether the middle is on or below the chord."""
+    return (y[middle] - y[left]) * (x[right] - x[left]) <= (y[right] - y[left]) * (x[middle] - x[left])
+
 
 LAST_PLACES = 1e-12
 """Taken off what is said, relatively: more than the few roundings on the way."""
@@ -73,3 +114,61 @@ def _hull(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Corners of the concave hull of points in ascending x, the highest first where x is the same; up to (1, 1)."""
     rising = np.append(True, y[1:] > np.maximum.accumulate(y)[:-1])
     return concave(np.append(x[rising], 1.0), np.append(y[rising], 1.0))
+
+
+# Lower bounds on the probability of every event {score > t} at once, from how often each was seen.
+#
+# Two bounds, each with half of the chance to fail (docs/proofs/audit.md):
+#
+# - Dvoretzky–Kiefer–Wolfowitz with Massart's constant: a seen share less √(log(2/β)/2n), at every threshold; -
+# Clopper and Pearson's at a fixed set of ranks, a union over them: of k largest scores the smallest is exceeded with
+# a probability that is at least Beta(k, n + 1 − k) in law, ties or not. Between ranks the next lower one stands.
+#
+# The first is the tighter in the middle, the second at both ends, where ε is decided.
+
+RATIO = 1.08
+"""Ranks grow by this factor from either end: between two of them a bound is off by no more."""
+BETA_ROUNDING = 1e-9
+"""Relative; the inverse of the incomplete beta function is better than that. Absolute: five places less."""
+
+
+@lru_cache(maxsize=16)
+def at_least(runs: int, failure: float) -> Floats:
+    """[c]: what P(score > t) is at least where c of ``runs`` scores were above t, shape [runs + 1].
+
+    For every t together, but for a chance of ``failure``. It does not decrease in c, and it is 0 at c = 0.
+
+    >>> band = at_least(1000, 0.01)
+    >>> bool(band[0] == 0 and 0.4 < band[500] < 0.5 and band[1000] > 0.98)
+    True
+    """
+    ranks = _ranks(runs)
+    exact = safe_share(ranks, runs, failure / 2 / len(ranks))
+    steps = np.concatenate([[0.0], exact])[np.searchsorted(ranks, np.arange(runs + 1), side="right")]
+    flat = np.arange(runs + 1) / runs - math.sqrt(math.log(2 / failure) / (2 * runs)) - BETA_ROUNDING / 1e5
+    band: Floats = np.maximum(steps, flat)
+    band.flags.writeable = False
+    return band
+
+
+@lru_cache(maxsize=16)
+def at_most(runs: int, failure: float) -> Floats:
+    """[c]: what P(score > t) is at most where c of ``runs`` scores were above t; for every t together."""
+    band: Floats = 1 - at_least(runs, failure)[::-1]
+    band.flags.writeable = False
+    return band
+
+
+def safe_share(seen: Integers, runs: int, failure: float) -> Floats:
+    """Clopper and Pearson's lower bound on a probability for each count ≥ 0, each but for a chance of ``failure``."""
+    some = np.maximum(seen, 1)
+    exact = special.betaincinv(some, runs + 1 - some, failure)
+    return np.where(seen > 0, np.maximum(exact * (1 - BETA_ROUNDING) - BETA_ROUNDING / 1e5, 0.0), 0.0)
+
+
+def _ranks(runs: int) -> Integers:
+    """Whole numbers in 1..runs, dense at both ends; they hang on ``runs`` alone."""
+    steps = math.ceil(math.log(runs + 1) / math.log(RATIO)) + 1
+    low = np.unique(np.minimum(np.ceil(RATIO ** np.arange(steps)).astype(np.int64), runs))
+    low = low[low <= (runs + 1) // 2]
+    return np.unique(np.concatenate([low, runs + 1 - low]))

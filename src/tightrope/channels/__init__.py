@@ -2,8 +2,7 @@
 
 from tightrope.channels import extremal, published, suprema
 from tightrope.channels.channel import Channel
-from tightrope.channels.product import ProductChannel
-from tightrope.channels.symmetric import SymmetricChannel
+from tightrope.channels.product import ProductChannel, SymmetricChannel
 from tightrope.numerics.divergences import Divergence
 
 __all__ = ["Channel", "Divergence", "ProductChannel", "SymmetricChannel", "extremal", "published", "suprema"]

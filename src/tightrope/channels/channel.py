@@ -3,20 +3,153 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from tightrope.channels import information, row_pairs
-from tightrope.channels.envelope import Curve
-from tightrope.channels.kernel import Kernel, checked_inputs
-from tightrope.channels.le_cam import kl_contraction
+from tightrope.accounting.bounds import Bounds
+from tightrope.channels import kernel
+from tightrope.channels.kernel import Curve, Kernel, checked_inputs
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import probability
-from tightrope.numerics.laws import stochastic
-from tightrope.privacy.curves.bounds import Bounds
+from tightrope.numerics.distributions import stochastic
+
+# The exact contraction coefficient of KL and χ²: max over row pairs and β of the Le Cam divergence (theory §5).
+#
+# ``LC_β(p, q) = 1 − Σ pq/(βp + (1−β)q) = β(1−β) Σ (p−q)²/(βp + (1−β)q)``, concave in β on [0, 1]: a tangent bounds
+# what is left to gain, and pairs that cannot win are dropped. A pair lies between 1 − B and 1 − B², B = Σ √(pq)
+# (``docs/proofs/channels.md``), so one matrix product drops most pairs before any search.
+
+CELLS_AT_ONCE = 1 << 21
+"""Numbers of a (pairs × outputs) table held at once."""
+CLOSE_TO_BEST = 1e-14
+"""Pairs whose bound exceeds the best value by less, relatively, are not searched further."""
+SPLITTING_ROUNDS = 200
+
+Indices = NDArray[np.intp]
+
+
+def kl_contraction(rows: Floats) -> float:
+    """η_KL = η_χ² of a row-stochastic matrix, to 1e−13 relative; 0 for one row.
+
+    >>> rate = kl_contraction(np.array([[0.75, 0.25], [0.25, 0.75]]))
+    >>> round(rate, 15)  # tanh² of half of log 3
+    0.25
+    """
+    first, second = np.triu_indices(len(rows), k=1)
+    if len(first) == 0:
+        return 0.0
+    first, second = _promising(rows, first, second)
+    low, high = np.zeros(len(first)), np.ones(len(first))
+    middle = np.full(len(first), 0.5)
+    best = 0.0
+    for _ in range(SPLITTING_ROUNDS):
+        value, slope = _le_cam(rows, first, second, middle)
+        best = max(best, float(value.max()))
+        low, high = np.where(slope > 0, middle, low), np.where(slope > 0, high, middle)
+        bound = value + np.maximum(slope * (high - middle), slope * (low - middle))
+        open_ = bound > best * (1 + CLOSE_TO_BEST)
+        if not np.any(open_):
+            break
+        first, second, low, high = first[open_], second[open_], low[open_], high[open_]
+        middle = (low + high) / 2
+    return min(best, 1.0)
+
+
+def _promising(rows: Floats, first: Indices, second: Indices) -> tuple[Indices, Indices]:
+    """Pairs whose upper bound 1 − B² reaches the best lower bound 1 − B; 1 − B = ½ Σ (√p − √q)²."""
+    roots = np.sqrt(rows)
+    gram = np.minimum(roots @ roots.T, 1.0)
+    affinity = gram[first, second]
+    rounding = 4e-16 * rows.shape[1]
+    least = float(np.max(1 - affinity))
+    keep = (1 - affinity) * (1 + affinity) + rounding >= least - rounding
+    return first[keep], second[keep]
+
+
+def _le_cam(rows: Floats, first: Indices, second: Indices, beta: Floats) -> tuple[Floats, Floats]:
+    """LC_β and its derivative in β, shape [pairs] each."""
+    step = max(1, CELLS_AT_ONCE // rows.shape[1])
+    parts = [
+        _le_cam_of(rows[first[i : i + step]], rows[second[i : i + step]], beta[i : i + step, None])
+        for i in range(0, len(first), step)
+    ]
+    values, slopes = zip(*parts, strict=True)
+    return np.concatenate(values), np.concatenate(slopes)
+
+
+def _le_cam_of(p: Floats, q: Floats, beta: Floats) -> tuple[Floats, Floats]:
+    """The same of laws row by row. d/dβ of −pq/m is pq (p − q)/m², m = βp + (1−β)q."""
+    mixed = beta * p + (1 - beta) * q
+    safe = np.where(mixed > 0, mixed, 1.0)
+    gap = p - q
+    value = (beta * (1 - beta))[:, 0] * (gap * gap / safe).sum(axis=1)
+    slope = ((p / safe) * (q / safe) * gap).sum(axis=1)
+    return value, slope
+
+
+# The worst pair of rows of a matrix: E_γ with its slope, and the largest log-ratio.
+
+NUMBERS_AT_ONCE = 1 << 22
+"""Numbers held at once: 32 MiB."""
+LARGEST_LOG = 709.0
+
+
+def worst(rows: Floats, gamma: float) -> tuple[float, float]:
+    """The maximum over ordered pairs of E_γ = Σ (p − γ q)₊, and the slope −Σ {q : p > γ q} of a pair that attains it.
+
+    γ ≥ 0; ``rows`` of shape [inputs, outputs]. With one row both are those of the pair of equal laws. The error is at
+    most 4u + (outputs) u relative to Σ {p : p > γ q} ≤ 1.
+    """
+    value, slope = -1.0, 0.0
+    for first in _blocks(rows):
+        gains = np.maximum(first - gamma * rows[None, :, :], 0.0)
+        sums = gains.sum(axis=2)
+        best = np.unravel_index(int(np.argmax(sums)), sums.shape)
+        if sums[best] > value:
+            value = float(sums[best])
+            slope = -float(rows[best[1]][gains[best] > 0].sum())
+    return min(value, 1.0), slope
+
+
+def largest_loss(rows: Floats) -> float:
+    """The maximum over pairs of rows and outputs of log p/q; ∞ where an output happens in one row, not in another."""
+    high, low = rows.max(axis=0), rows.min(axis=0)
+    happens = high > 0
+    if np.any(low[happens] == 0):
+        return math.inf
+    return float(np.max(_log_ratio(high[happens], low[happens])))
+
+
+def largest_finite_loss(rows: Floats) -> float:
+    """The same over the finite log-ratios alone; 0 where there is none."""
+    high = rows.max(axis=0)
+    low = np.where(rows > 0, rows, math.inf).min(axis=0)
+    happens = high > 0
+    return float(np.max(_log_ratio(high[happens], low[happens]), initial=0.0))
+
+
+def _log_ratio(high: Floats, low: Floats) -> Floats:
+    """log(high/low) ≥ 0 to full relative accuracy, also near 0, and without overflow."""
+    with np.errstate(over="ignore"):
+        near = np.log1p((high - low) / low)
+    return np.asarray(np.where(np.isfinite(near), near, np.log(high) - np.log(low)))
+
+
+def largest_exclusive_mass(rows: Floats) -> float:
+    """The maximum over ordered pairs of p(q = 0): the probability that a report rules out the other input."""
+    zero = (rows == 0).astype(np.float64)
+    return min(1.0, float(np.max(rows @ zero.T)))
+
+
+def _blocks(rows: Floats) -> Iterator[Floats]:
+    """Rows as [some, 1, outputs], so many that the table of differences stays within ``NUMBERS_AT_ONCE``."""
+    step = max(1, NUMBERS_AT_ONCE // rows.size)
+    return (rows[i : i + step, None, :] for i in range(0, len(rows), step))
+
 
 LARGEST_PRODUCT = 1 << 26
 """Entries of a product: 512 MiB."""
@@ -52,7 +185,7 @@ class Channel(Kernel):
     @property
     def epsilon(self) -> float:
         """Largest log-ratio within a column, a few units in the last place exact; ∞ where it is unbounded."""
-        return row_pairs.largest_loss(self.matrix)
+        return largest_loss(self.matrix)
 
     @property
     def kl_contraction(self) -> float:
@@ -73,7 +206,7 @@ class Channel(Kernel):
         return np.asarray(p @ self.matrix)
 
     def capacity(self) -> Bounds:
-        return information.capacity(self.matrix)
+        return kernel.capacity(self.matrix)
 
     def __matmul__(self, other: Channel) -> Channel:
         """First this channel, then ``other`` on its report: neither privacy nor contraction gets worse.
@@ -115,14 +248,14 @@ class Channel(Kernel):
         return Channel(np.kron(self.matrix, other.matrix))
 
     def _information(self, p: Floats) -> float:
-        return information.mutual_information(self.matrix, p)
+        return kernel.mutual_information(self.matrix, p)
 
     def _curve(self) -> Curve:
         rows = self.matrix[:, self.matrix.any(axis=0)]
         return Curve(
-            lambda gamma: row_pairs.worst(rows, gamma),
-            largest=row_pairs.largest_finite_loss(rows),
-            exclusive=row_pairs.largest_exclusive_mass(rows),
+            lambda gamma: worst(rows, gamma),
+            largest=largest_finite_loss(rows),
+            exclusive=largest_exclusive_mass(rows),
             error=1.2e-16 * (24 + math.log2(rows.shape[1])),
             most=max(100, int(EFFORT / (len(rows) * rows.size))),
         )

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.certificates.guarantee import Guarantee
 from tightrope.channels.channel import Channel
+from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
-from tightrope.numerics.laws import law
+from tightrope.numerics.distributions import law
 
 
 def dominating_channel(guarantee: Guarantee) -> Channel:

@@ -11,12 +11,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.certificates.guarantee import Guarantee
 from tightrope.channels.suprema import pure_epsilon
+from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
 from tightrope.numerics.checks import non_negative, probability, whole
+from tightrope.numerics.distributions import law, stochastic
 from tightrope.numerics.divergences import INFINITE_EPSILON
-from tightrope.numerics.laws import law, stochastic
 
 MOST_COLUMNS = 20
 """Values of which all subsets are looked at."""

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tightrope.certificates.guarantee import Guarantee
+from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
 from tightrope.numerics.checks import probability, whole
 from tightrope.numerics.divergences import CHI_SQUARED, INFINITE_EPSILON, Convex, Divergence, divergence

@@ -11,16 +11,12 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
-from tightrope.cli import noise, reproduce, studio, verify
-from tightrope.cli.account import account, dpsgd
-from tightrope.cli.audit import audit
-from tightrope.cli.couple import couple
-from tightrope.cli.failures import one_line, spends_nothing
-from tightrope.cli.ledger import ledger
+from tightrope.cli import account, audit, dpsgd, init, ledger, noise, papers, plan, release, studio, verify
+from tightrope.cli.couple import group
+from tightrope.cli.errors import one_line, spends_nothing
 from tightrope.cli.local import local
 from tightrope.cli.options import from_fields
-from tightrope.cli.release import init, plan, release
-from tightrope.cli.signals import INTERRUPTED
+from tightrope.errors import INTERRUPTED
 
 
 class Commands(TyperGroup):
@@ -86,11 +82,11 @@ app.command("account", epilog=account.ACCOUNT_EXAMPLE)(account.account)
 app.command("dpsgd", epilog=dpsgd.DPSGD_EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
 app.command("audit", epilog=audit.AUDIT_EXAMPLE)(from_fields(audit.Asked, audit.audit))
 app.command("verify", epilog=verify.VERIFY_EXAMPLE)(verify.verify)
-app.command("reproduce", epilog=reproduce.REPRODUCE_EXAMPLE)(reproduce.reproduce)
+app.command("reproduce", epilog=papers.REPRODUCE_EXAMPLE)(papers.reproduce)
 
 app.add_typer(ledger.group, name="ledger", help="What was promised about a dataset, and what is spent of it.")
 app.add_typer(local.group, name="local", help="Collect without being trusted: plan a study, report, estimate.")
-app.add_typer(couple.group, name="couple", help="Hide the group somebody is from: fit, apply, check a coupling.")
+app.add_typer(group.group, name="couple", help="Hide the group somebody is from: fit, apply, check a coupling.")
 
 
 def _version(asked: bool) -> None:

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.options import AsJson
-from tightrope.cli.pages import Force, Page
+from tightrope.cli.options import AsJson, Force, Page
 
 if TYPE_CHECKING:
-    from tightrope.certificates import Budget
-    from tightrope.certificates.noise import NoiseCertificate
-    from tightrope.design.compare.noise_comparison import Comparison
+    from tightrope.accounting import PrivacyLoss
+    from tightrope.documents import Budget
+    from tightrope.documents.noise import NoiseCertificate
+    from tightrope.mechanisms.discrete.noise_table import NoiseTable
     from tightrope.mechanisms.mechanism import Mechanism
-    from tightrope.mechanisms.tables.table import NoiseTable
-    from tightrope.privacy import PrivacyLoss
-    from tightrope.report import Table
+    from tightrope.noise.compare import Comparison
+    from tightrope.reporting import Table
 
 NOISE_EXAMPLE = """\b
 Example:
@@ -71,8 +70,8 @@ class Found:
     @property
     def loss(self) -> PrivacyLoss:
         """Of all answers with the noise that is certified."""
-        from tightrope.certificates.document import plain
-        from tightrope.mechanisms.tables.table import NoiseTable
+        from tightrope.documents.document import plain
+        from tightrope.mechanisms.discrete.noise_table import NoiseTable
 
         if self.certificate.table is None:
             raise ValueError("whole-number noise has a table")
@@ -85,8 +84,8 @@ def noise(asked: Asked) -> None:
 
     For one answer, or for several with --releases. Whole-number noise is what would be sampled, rounding included.
     """
+    from tightrope.cli.options import check_page
     from tightrope.cli.output import say
-    from tightrope.cli.pages import check_page
 
     check_page(asked.report, replace=asked.force)
     budget = _budget(asked.epsilon, asked.delta, asked.total_variation)
@@ -102,9 +101,9 @@ def noise(asked: Asked) -> None:
 
 
 def _write(path: Path, found: Found) -> None:
+    from tightrope.cli.options import curve_of
     from tightrope.cli.output import working, write
-    from tightrope.cli.pages import curve_of
-    from tightrope.report import document_html
+    from tightrope.reporting import document_html
 
     with working("Writing the page ..."):
         document = found.certificate.document()
@@ -115,7 +114,7 @@ def _write(path: Path, found: Found) -> None:
 
 def _tables(found: Found) -> list[Table]:
     """The families side by side, as they are printed."""
-    from tightrope.report import Table
+    from tightrope.reporting import Table
 
     data = found.data
     if data["releases"] > 1:
@@ -154,16 +153,16 @@ def _tell(budget: Budget, data: dict[str, Any], as_json: bool) -> None:
 
 
 def _budget(epsilon: str, delta: str, total_variation: str | None) -> Budget:
-    from tightrope.certificates import Budget
+    from tightrope.documents import Budget
 
     return Budget(epsilon=epsilon, delta=delta, total_variation=total_variation)
 
 
 def _single(budget: Budget, asked: Asked) -> Found:
     """For one answer."""
-    from tightrope.certificates.document import plain
     from tightrope.cli.output import working
-    from tightrope.design.compare.noise_comparison import compare
+    from tightrope.documents.document import plain
+    from tightrope.noise.compare import compare
 
     with working("Searching the least noise of every family ..."):
         found = compare(budget, sensitivity=asked.sensitivity, cost=asked.cost)
@@ -202,7 +201,7 @@ def _row(family: str, law: Mechanism | None, reason: str, found: Comparison, lim
 def _several(budget: Budget, asked: Asked) -> Found:
     """The same for several answers: what each family costs, and the best, certified."""
     from tightrope.cli.output import working
-    from tightrope.design.composed.composed_noise import composed_noise
+    from tightrope.noise.composed.composed_noise import composed_noise
 
     with working("Searching the least noise of several answers ..."):
         found = composed_noise(budget, releases=asked.releases, sensitivity=asked.sensitivity, cost=asked.cost)
@@ -229,10 +228,10 @@ def _several(budget: Budget, asked: Asked) -> Found:
 
 def _certified(budget: Budget, asked: Asked, table: NoiseTable) -> NoiseCertificate:
     """The certificate of the table that was found for several answers."""
-    from tightrope.design.composed.composed_bound import ComposedBound, ComposedProof
-    from tightrope.design.program.noise_certificate import Bound
-    from tightrope.design.program.noise_cost import Cost as Expense
-    from tightrope.design.program.noise_request import Promise
+    from tightrope.noise.composed.composed_bound import ComposedBound, ComposedProof
+    from tightrope.noise.program.certificate import Bound
+    from tightrope.noise.program.request import Cost as Expense
+    from tightrope.noise.program.request import Promise
 
     one = Bound(Promise.of(budget), asked.sensitivity, Expense.of(asked.cost))
     return ComposedProof(ComposedBound(one, asked.releases)).certificate(table)
@@ -247,7 +246,7 @@ def _probabilities(table: NoiseTable) -> list[float]:
 
 def _draw(laws: Laws, path: Path) -> None:
     from tightrope.errors import InputError
-    from tightrope.report.pictures.plots import noise_laws
+    from tightrope.reporting.charts.plots import noise_laws
 
     if path.suffix not in {".png", ".svg", ".pdf"}:
         raise InputError("plot", str(path), "a name that ends in .png, .svg or .pdf")
@@ -258,8 +257,8 @@ def _draw(laws: Laws, path: Path) -> None:
 
 
 def _show(budget: Budget, data: Mapping[str, Any]) -> None:
-    from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.output import heading, print_table, say
+    from tightrope.documents.numbers import UP, significant
 
     sensitivity, certificate = data["sensitivity"], data["certificate"]
     say(f"Whole-number noise for one answer that a person changes by at most {sensitivity}", f"{budget}\n")
@@ -284,8 +283,8 @@ def _argument(certificate: Mapping[str, Any]) -> str:
 
 
 def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
-    from tightrope.certificates.words.digits import DOWN, UP, significant
     from tightrope.cli.output import print_table, say
+    from tightrope.documents.numbers import DOWN, UP, significant
 
     releases, sensitivity = data["releases"], data["sensitivity"]
     say(f"Whole-number noise for each of {releases:,} answers that a person changes by at most {sensitivity}")
@@ -305,13 +304,13 @@ def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
 
 
 def _several_line(row: Mapping[str, Any]) -> list[str]:
-    from tightrope.certificates.words.digits import UP, significant
+    from tightrope.documents.numbers import UP, significant
 
     return [row["family"], significant(row["cost"], 6, UP), significant(row["ratio"], 4, UP)]
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:
-    from tightrope.certificates.words.digits import UP, fixed, significant
+    from tightrope.documents.numbers import UP, fixed, significant
 
     if not row["possible"]:
         return [f"{row['family']}: not possible, {row['reason']}", *["–"] * 6]

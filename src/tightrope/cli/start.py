@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
-from tightrope.cli.signals import INTERRUPTED, NOTHING_SPENT
+from tightrope.errors import INTERRUPTED, NOTHING_SPENT
 
 
 def main() -> None:

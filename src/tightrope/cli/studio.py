@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tightrope.cli.options import AsJson
-from tightrope.cli.signals import INTERRUPTED
+from tightrope.errors import INTERRUPTED
 
 if TYPE_CHECKING:
-    from tightrope.studio.desk import Lent
+    from tightrope.studio.plan_editor import Lent
 
 STUDIO_EXAMPLE = """\b
 Example:
@@ -53,8 +53,8 @@ def studio(asked: Asked) -> None:
     never a value, before a release is agreed to.
     """
     from tightrope.errors import InputError
-    from tightrope.studio.opened import opened
-    from tightrope.studio.serve import serve
+    from tightrope.studio.plan_form import opened
+    from tightrope.studio.server import serve
 
     found = opened(asked.given, asked.out, table=asked.table)
     if found.out.exists():
@@ -67,10 +67,10 @@ def studio(asked: Asked) -> None:
 
 def lent() -> Lent:
     """What this room lends the page."""
-    from tightrope.cli.failures import explained
+    from tightrope.cli.errors import explained
     from tightrope.cli.output import write
-    from tightrope.cli.release.release import released_into
-    from tightrope.studio.desk import Lent
+    from tightrope.cli.release import released_into
+    from tightrope.studio.plan_editor import Lent
 
     return Lent(write=write, release=released_into, told=lambda error: explained(error)[1])
 
@@ -97,7 +97,7 @@ def _open(link: str) -> None:
     import tempfile
     import webbrowser
 
-    from tightrope.certificates.printable import html_text
+    from tightrope.documents.escaping import html_text
 
     with tempfile.NamedTemporaryFile("w", prefix="tightrope-", suffix=".html", delete=False, encoding="utf-8") as page:
         page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html_text(link)}">')

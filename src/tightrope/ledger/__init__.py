@@ -10,10 +10,8 @@ try:
 except ImportError:
     raise MissingExtraError("sqlalchemy", "release") from None
 
-from tightrope.ledger.account import Account
-from tightrope.ledger.claim import Claim
-from tightrope.ledger.identity import Identity
-from tightrope.ledger.ledger import Ledger
+from tightrope.ledger.account import Account, Ledger
+from tightrope.ledger.identity import Claim, Identity
 from tightrope.ledger.limits import Limit
 
 __all__ = ["Account", "Claim", "Identity", "Ledger", "Limit"]

@@ -6,18 +6,16 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tightrope.certificates.budget import Budget
-from tightrope.certificates.release import LedgerEntry
+from tightrope.documents.budget import Budget
+from tightrope.documents.release import LedgerEntry
 from tightrope.errors import BudgetRefused, TightropeError
-from tightrope.ledger.costs import holds
-from tightrope.ledger.ledger import Ledger
+from tightrope.ledger import chain
+from tightrope.ledger.account import Ledger
+from tightrope.ledger.chain import ANSWERED, CHARGED, DATASET, RESERVED, RETRIED, Entry, beginning, canonical
 from tightrope.ledger.limits import Limit
 from tightrope.ledger.moments import Moments
-from tightrope.ledger.recipe import Recipe
-from tightrope.ledger.rules import after
-from tightrope.ledger.state import State
-from tightrope.ledger.storage import chain
-from tightrope.ledger.storage.entry import ANSWERED, CHARGED, DATASET, RESERVED, RETRIED, Entry, beginning, canonical
+from tightrope.ledger.noise_record import Recipe
+from tightrope.ledger.state import State, after, holds
 
 SAFETY = 1e-9
 """Relative margin for rounding, as where plans are certified."""

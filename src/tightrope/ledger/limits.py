@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Self
 
-from tightrope.certificates.budget import Budget, Point
+from tightrope.documents.budget import Budget, Point
 from tightrope.errors import InputError
 from tightrope.ledger.moments import Moments
 from tightrope.numerics.checks import whole

@@ -15,14 +15,13 @@ from typing import Any, Self
 import numpy as np
 from scipy import optimize
 
-from tightrope.certificates.budget import Budget, at_most, product
+from tightrope.accounting.distributions.atoms import Atoms
+from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.distributions.composition import Composition
+from tightrope.accounting.filters.moments import MomentBound, log_moments, log_peak
+from tightrope.accounting.privacy_loss import PrivacyLoss
+from tightrope.documents.budget import Budget, at_most, product
 from tightrope.errors import InputError
-from tightrope.privacy.filters.log_moments import log_moments
-from tightrope.privacy.filters.moments import MomentBound, log_peak
-from tightrope.privacy.laws.atoms import Atoms
-from tightrope.privacy.laws.composition import Composition
-from tightrope.privacy.laws.law import LossLaw
-from tightrope.privacy.loss import PrivacyLoss
 
 CERTAIN = Decimal("0.25")
 """The part of δ for certain failure: it costs 2 % of the noise, and noise that ends may end four times less rarely."""

@@ -2,15 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Self
 
-from tightrope.certificates.budget import Budget
-from tightrope.errors import BudgetRefused
-from tightrope.ledger.limits import ADDED, Limit
-from tightrope.ledger.shares import rounded_down, shown
+from tightrope.accounting.privacy_loss import PrivacyLoss
+from tightrope.documents.budget import Budget
+from tightrope.errors import BudgetRefused, InputError
+from tightrope.ledger.chain import CHARGED, DATASET, RESERVED
+from tightrope.ledger.limits import ADDED, MAIN_LIMIT, MOMENTS, Limit
+from tightrope.ledger.moments import Moments
+from tightrope.ledger.noise_record import Recipe
+
+# Exact shares as people read them.
+
+SHOWN_DIGITS = 30
+LONGEST_SHOWN = 12
+"""Letters of a share in advice."""
+
+
+def shown(share: Fraction) -> str:
+    """A share as a decimal where it has one of few digits, else as a fraction.
+
+    >>> shown(Fraction(1, 8)), shown(Fraction(1, 12)), shown(Fraction(0)), shown(Fraction(1))
+    ('0.125', '1/12', '0', '1')
+    """
+    rest, twos, fives = share.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    digits = max(twos, fives)
+    if rest != 1 or digits > SHOWN_DIGITS:
+        return str(share)
+    whole = str(abs(share.numerator) * 10**digits // share.denominator).rjust(digits + 1, "0")
+    text = f"{whole[:-digits]}.{whole[-digits:]}" if digits else whole
+    return f"-{text}" if share < 0 else text
+
+
+def rounded_down(share: Fraction) -> str:
+    """A share as it is where that is short, else the first digits of it.
+
+    >>> rounded_down(Fraction(3, 4)), rounded_down(Fraction(2, 3)), rounded_down(Fraction(10**12 - 1, 3 * 10**12))
+    ('0.75', '2/3', '0.333333')
+    """
+    text = shown(share)
+    return text if len(text) <= LONGEST_SHOWN else shown(Fraction(math.floor(share * 10**6), 10**6))
+
 
 Shares = Mapping[str, Fraction]
 """By limit."""
@@ -164,3 +205,94 @@ def _refusal(slot: str, cost: Fraction, left: Fraction) -> str:
         f"this release needs a share of {shown(cost)} of the budget {slot!r} and {shown(left)} is left; {less}; "
         f"nothing was spent"
     )
+
+
+# What an entry does to the state of its dataset: one function, for whoever charges and for whoever checks.
+
+ADAPTIVE = {"basic": "basic composition", MOMENTS: "moments"}
+"""Blocks chosen after seeing earlier answers, by the rule of a limit: what they keep adds up (theory §2, F5), or log
+moments of their noise (F3)."""
+TOGETHER = "exact composition"
+"""Releases declared together, before the first: their losses are composed exactly (theory §2, F1)."""
+Moved = tuple[tuple[str, str | None], ...]
+
+
+def after(state: State, limits: Sequence[Limit], kind: str, key: str | None, said: Mapping[str, Any]) -> State:
+    """The state after an entry whose body says this; raises ``BudgetRefused`` where a limit has not enough left."""
+    if kind == DATASET:
+        return State()
+    if kind not in (CHARGED, RESERVED):
+        return state
+    slots = {limit.name: limit.slot(said["time"]) for limit in limits}
+    slots |= {ADDED + name: ADDED + slot for name, slot in slots.items()}
+    if said.get("series") is not None:
+        if said["series"] not in state.series:
+            raise BudgetRefused(f"the series {said['series']!r} was never reserved; nothing was spent")
+        return state.dated(said["series"], slots)
+    costs = _taken(limits, said)
+    if kind == CHARGED:
+        return state.charged(costs, slots)
+    return state.reserved(str(key), said["times"], costs, slots)
+
+
+def taken(state: State, limits: Sequence[Limit], said: Mapping[str, Any]) -> Fraction:
+    """What a charged release took of the whole budget: a date of a series its part."""
+    if said["series"] is not None:
+        running = state.series[said["series"]]
+        return running.costs[MAIN_LIMIT] / running.times
+    return _taken(limits, said)[MAIN_LIMIT]
+
+
+def _taken(limits: Sequence[Limit], said: Mapping[str, Any]) -> Shares:
+    """What a block takes of every limit; moments as the entry says they were charged."""
+    moments = tuple(said.get("costs", {}).items())
+    return _costs(tuple(limits), _kept(said), said["audience"], moments)
+
+
+def _kept(said: Mapping[str, Any]) -> tuple[Any, ...]:
+    return said["kept"]["delta"], tuple(map(tuple, said["kept"]["points"]))
+
+
+@lru_cache(maxsize=256)
+def _costs(limits: tuple[Limit, ...], kept: tuple[Any, ...], audience: str | None, moments: Moved) -> Shares:
+    delta, points = kept
+    charged = {name: None if share is None else Fraction(share) for name, share in moments}
+    return costs_of(limits, Budget(delta=delta, points=points), audience, charged)
+
+
+# What noise costs the limits that add up its log moments, computed from its integer weights.
+
+RECIPES_KEPT = 64
+"""Different recipes whose losses and shares are kept at hand: a charge asks twice, a check many times."""
+
+
+def moment_costs(limits: Iterable[Limit], recipe: str, times: int, audience: str | None) -> dict[str, str | None]:
+    """By name, the share that ``times`` such releases are charged; None where no share of the limit holds them.
+
+    Raises ``InputError`` where the noise is not said: nothing else tells its moments.
+    """
+    asked = [(limit.name, limit.moments) for limit in limits if limit.applies(audience)]
+    return {name: _charged(moments, recipe, times) for name, moments in asked if moments is not None}
+
+
+def holds(moments: Moments, recipe: str, times: int, charged: str) -> bool:
+    """Whether what was charged covers the noise, computed again."""
+    needed = moments.needed(_loss(recipe, times))
+    return needed is not None and needed <= Fraction(charged)
+
+
+def _charged(moments: Moments, recipe: str, times: int) -> str | None:
+    if not recipe:
+        raise InputError("recipe", recipe, "the noise as data", "a limit by moments adds up those of the noise")
+    share = _share(moments, recipe, times)
+    return None if share is None else str(share)
+
+
+@lru_cache(maxsize=RECIPES_KEPT)
+def _share(moments: Moments, recipe: str, times: int) -> Fraction | None:
+    return moments.share(_loss(recipe, times))
+
+
+@lru_cache(maxsize=RECIPES_KEPT)
+def _loss(recipe: str, times: int) -> PrivacyLoss:
+    return Recipe.read(recipe).releases(times)

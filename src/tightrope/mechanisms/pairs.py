@@ -11,13 +11,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.accounting.distributions.atoms import Atoms
+from tightrope.accounting.distributions.profile import Profile, ProfileLaw
+from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import filled, finite, non_negative, probability
-from tightrope.privacy.laws.atoms import Atoms
-from tightrope.privacy.laws.profile_check import Profile
-from tightrope.privacy.laws.profile_law import ProfileLaw
-from tightrope.privacy.loss import PrivacyLoss
 
 MASS_ROUNDING = 4e-16
 DECIMAL_DIGITS = 400

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
-from tightrope.randomness.counts import count
-from tightrope.randomness.source import Source
-from tightrope.randomness.stream import Stream
+from tightrope.randomness.bits import Source, Stream, Words, count
 
 LARGEST_BOUND, LARGEST_EACH = 1 << 63, 1 << 52
 
@@ -58,3 +62,108 @@ def below_each(bounds: NDArray[np.int64], randomness: Source) -> NDArray[np.int6
         out[left[kept]] = candidates[kept]
         left = left[~kept]
     return out
+
+
+# Whole numbers of 128 bits as pairs of 64-bit words, in arrays: just what building an alias table needs.
+
+Indices = NDArray[np.int64]
+ONE_WORD = np.uint64(1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wide:
+    """Numbers high · 2⁶⁴ + low, shape [n] each; sums and differences are modulo 2¹²⁸."""
+
+    high: Words
+    low: Words
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> Self:
+        """From whole numbers in [0, 2¹²⁸); anything else raises ``OverflowError``.
+
+        >>> int(Wide.of([2**127 + 5]).low[0])
+        5
+        """
+        data = b"".join([number.to_bytes(16, "little") for number in numbers])
+        words = np.frombuffer(data, dtype="<u8").astype(np.uint64)
+        return cls(words[1::2], words[::2])
+
+    @classmethod
+    def full(cls, size: int, value: int) -> Self:
+        """``size`` times one number, held once and read-only."""
+        high, low = divmod(value, 1 << 64)
+        return cls(np.broadcast_to(np.uint64(high), size), np.broadcast_to(np.uint64(low), size))
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    def __getitem__(self, chosen: Indices | slice) -> Wide:
+        return Wide(self.high[chosen], self.low[chosen])
+
+    def __sub__(self, other: Wide) -> Wide:
+        borrow = (self.low < other.low).astype(np.uint64)
+        return Wide(self.high - other.high - borrow, self.low - other.low)
+
+    def less(self, other: Wide) -> NDArray[np.bool_]:
+        """Where this number is below the other, shape [n]."""
+        return np.asarray((self.high < other.high) | ((self.high == other.high) & (self.low < other.low)))
+
+    def running(self) -> Wide:
+        """Sums of the first 1, 2, …, n numbers."""
+        low = np.cumsum(self.low, dtype=np.uint64)
+        carries = low < self.low  # a sum that wrapped around is below what was added
+        return Wide(np.cumsum(self.high, dtype=np.uint64) + np.cumsum(carries, dtype=np.uint64), low)
+
+    def ranks(self, wanted: Wide) -> Indices:
+        """For ascending numbers: how many of them are below each of ``wanted``, shape [len(wanted)]."""
+        first = np.searchsorted(self.high, wanted.high, side="left").astype(np.int64)
+        last = np.searchsorted(self.high, wanted.high, side="right").astype(np.int64)
+        unclear = np.flatnonzero(first < last)  # equal high words: the low ones are ascending there
+        while len(unclear):
+            middle = (first[unclear] + last[unclear]) // 2
+            below = self.low[middle] < wanted.low[unclear]
+            first[unclear[below]] = middle[below] + 1
+            last[unclear[~below]] = middle[~below]
+            unclear = unclear[first[unclear] < last[unclear]]
+        return first
+
+
+# Events whose probability is a real number that is known only by enclosures: decided exactly.
+
+Enclosure = Callable[[int], tuple[Fraction, Fraction]]
+"""Digits to (lower, upper) bounds of a number; they close in on it as the digits grow."""
+
+FIRST_DIGITS, MORE_DIGITS = 40, 40
+
+
+def happens(chance: Enclosure, randomness: Source, prefix: int = 0, bits: int = 0) -> bool:
+    """Whether U < p, for a uniform real number U whose first ``bits`` binary digits are ``prefix``.
+
+    Words of the source continue U and digits narrow p until the two are apart, which happens with probability 1: the
+    answer is exact whatever the precision of a single step.
+    """
+    digits = FIRST_DIGITS
+    while True:
+        low, high = chance(digits)
+        if prefix + 1 <= low * (1 << bits):
+            return True
+        if prefix >= high * (1 << bits):
+            return False
+        prefix, bits, digits = (prefix << 64) + int(randomness.words(1)[0]), bits + 64, digits + MORE_DIGITS
+
+
+def falling_exponential(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+    """Bounds on e^{−x} for x ≥ 0, about ``digits`` decimal digits apart.
+
+    The quotient is rounded either way and ``decimal`` rounds exponentials correctly; one more unit each side allows
+    for that rounding.
+
+    >>> low, high = falling_exponential(Fraction(1, 3), 20)
+    >>> float(low), float(high - low) < 1e-18
+    (0.7165313105737893, True)
+    """
+    down, up = Context(prec=digits, rounding=ROUND_FLOOR), Context(prec=digits, rounding=ROUND_CEILING)
+    top, bottom = Decimal(-x.numerator), Decimal(x.denominator)
+    low = down.next_minus(down.exp(down.divide(top, bottom)))
+    high = up.next_plus(up.exp(up.divide(top, bottom)))
+    return max(Fraction(0), Fraction(low)), Fraction(high)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.randomness.source import Words
+from tightrope.randomness.bits import Words
 
 LARGE = 1 << 24
 """Draws in the life of a process, in one call or many, that are worth compiling for."""

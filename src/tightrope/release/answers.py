@@ -5,32 +5,100 @@ from __future__ import annotations
 import datetime
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.certificates.document import plain, written
-from tightrope.certificates.printable import printable
-from tightrope.certificates.release import (
+from tightrope.documents.document import plain, written
+from tightrope.documents.escaping import html_text, part_named, printable
+from tightrope.documents.release import (
     MEASURES,
+    MISSING,
     PAID,
+    QUESTION,
     RELEASES,
     About,
     AnswerDocument,
     Cost,
     ReleaseCertificate,
     ReleaseResult,
+    results_columns,
+    results_csv,
 )
-from tightrope.certificates.results import results_csv
 from tightrope.errors import InputError
-from tightrope.release.questions.node import Question
-from tightrope.release.tables import answer_html, results_parquet
-from tightrope.release.wording import rounded_up
+from tightrope.queries.query import Question
+from tightrope.release.plan_text import rounded_up
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Answers as tables for other programs: Parquet for data frames, HTML for notebooks.
+
+SHOWN_ROWS = 60
+"""A notebook shows so many groups of an answer at most."""
+
+
+def results_parquet(result: ReleaseResult) -> bytes:
+    """The same table as a Parquet file: measures are doubles, keys what they are, or text where kinds differ."""
+    from pyarrow import BufferOutputStream, float64, string, table
+    from pyarrow.parquet import write_table
+
+    columns = results_columns(result)
+    arrays = {}
+    for name, found in columns.items():
+        mixed = len({type(value) for value in found if value is not None}) > 1
+        number = name in (*MEASURES, *PAID)
+        kind = float64() if number else string() if name in (QUESTION, MISSING) or mixed else None
+        arrays[name] = _array([str(v) if mixed and not number and v is not None else v for v in found], kind)
+    sink = BufferOutputStream()
+    write_table(table(arrays), sink)
+    return bytes(sink.getvalue())
+
+
+def _array(found: list[Any], kind: Any) -> Any:
+    """What no type of Arrow holds is text: nothing that was paid for fails to be written."""
+    from pyarrow import ArrowException, array
+
+    try:
+        return array(found, kind)
+    except (ArrowException, OverflowError):
+        return array([None if value is None else str(value) for value in found])
+
+
+def answer_html(answer: AnswerDocument) -> str:
+    """A table with the keys, the value and its interval; what people wrote is shown as text, whatever it is."""
+    names = (*answer.by, *MEASURES, *(name for name in PAID if any(name in row for row in answer.rows)))
+    head = "".join(f"<th>{_text(name)}</th>" for name in names)
+    shown = (_cells(_fields(_with_part(answer, row), names)) for row in answer.rows[:SHOWN_ROWS])
+    more = len(answer.rows) - SHOWN_ROWS
+    rest = f"<p>... and {more:,} more groups in .frame</p>" if more > 0 else ""
+    caption = f"{_text(answer.name)}: {_text(answer.question)}; 95 % intervals"
+    return f"<table><caption>{caption}</caption><tr>{head}</tr>{''.join(shown)}</table>{rest}"
+
+
+def _fields(row: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
+    return [row.get(name) for name in names]
+
+
+def _with_part(answer: AnswerDocument, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The row with a part of a histogram called by both of its ends."""
+    return {**row, answer.by[-1]: part_named(row[answer.by[-1]], answer.edges)} if answer.edges else row
+
+
+def _cells(fields: Iterable[Any]) -> str:
+    return f"<tr>{''.join(f'<td>{_shown(field)}</td>' for field in fields)}</tr>"
+
+
+def _shown(field: object) -> str:
+    if field is None:
+        return "–"
+    return f"{field:.6g}" if isinstance(field, float) else _text(str(field))
+
+
+def _text(text: str) -> str:
+    return html_text(text)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -145,7 +213,7 @@ class Answers:
 
         Raises ``InputError`` where no file can be there.
         """
-        from tightrope.report import html
+        from tightrope.reporting import html
 
         _keep(path, html(self.result(title)).encode())
 

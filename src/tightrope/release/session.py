@@ -5,45 +5,159 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, Unpack, final
 
-from tightrope.certificates.budget import Budget, Number, decimal, product
-from tightrope.engines import attached, open_source
-from tightrope.engines.snapshot.memory import refuse_large
-from tightrope.errors import InputError
+from tightrope.documents.budget import Budget, Number, at_most, decimal, product
+from tightrope.errors import BudgetRefused, InputError, LedgerError
+from tightrope.ledger.chain import digest
+from tightrope.ledger.identity import SeriesClaim, date_of_series
+from tightrope.ledger.noise_record import Recipe
 from tightrope.numerics.checks import whole
-from tightrope.release.answering import prepared
-from tightrope.release.costs.rows_of_person import refuse_each_row, rows_question, suggested_rows
-from tightrope.release.costs.suggested import bounds_question, suggested_bounds
-from tightrope.release.costs.tallies import sliver, with_tallies
-from tightrope.release.drafting.arranged import allocated, arrangements
-from tightrope.release.drafting.draft import Draft, group_sizes
-from tightrope.release.drafting.wanted import accurate, wanted
-from tightrope.release.plan import Plan
-from tightrope.release.questions.asked import unwrapped
-from tightrope.release.questions.tasks import Person, tasks_of
-from tightrope.release.register import issue, open_charges, refuse_key
-from tightrope.release.sealed import Sealed
-from tightrope.release.stated.extremes import usable_delta
-from tightrope.release.stated.people import person_of
-from tightrope.release.stated.settings import Settings, settled, signature
-from tightrope.release.totals.related import related
+from tightrope.queries.options import unwrapped
+from tightrope.queries.query_group import Person, tasks_of
+from tightrope.release.bias_check import sliver, with_tallies
+from tightrope.release.build_answers import prepared
+from tightrope.release.consistency import related
+from tightrope.release.draft import Draft, Tasks, allocated, arrangements, group_sizes, units_of
+from tightrope.release.draft_search import accurate, allocation_of, fitted, kept, limit_by_moments, wanted
+from tightrope.release.execution import asked, claim_of, recorded
+from tightrope.release.plan import Plan, Sealed
+from tightrope.release.plan_register import issue, open_charges, refuse_key
+from tightrope.release.settings import Settings, person_of, settled, signature, usable_delta
+from tightrope.release.suggest import bounds_question, refuse_each_row, rows_question, suggested_bounds, suggested_rows
+from tightrope.tables import attached, open_source
+from tightrope.tables.memory import refuse_large
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from tightrope.design.allocation.allocation import Allocation
-    from tightrope.engines import Table
-    from tightrope.engines.schema import Schema
     from tightrope.ledger import Account, Limit
-    from tightrope.release.costs.rows_of_person import SuggestedRows
-    from tightrope.release.costs.suggested import SuggestedBounds
-    from tightrope.release.questions.asked import Given
-    from tightrope.release.questions.node import Question
-    from tightrope.release.register import Charges
-    from tightrope.release.series import Series
+    from tightrope.noise.allocation import Allocation
+    from tightrope.queries.options import Given
+    from tightrope.queries.query import Question
+    from tightrope.release.answers import Answers
+    from tightrope.release.plan_register import Charges
+    from tightrope.release.suggest import SuggestedBounds, SuggestedRows
+    from tightrope.tables import Table
+    from tightrope.tables.schema import Schema
+
+# A fixed plan for several dates: declared together, reserved together, released one by one.
+
+Answering = Callable[["Draft"], Callable[[], AbstractContextManager[Callable[[], "Answers"]]]]
+How = tuple[str | None, Answering]
+"""Who sees the answers, and what prepares a release of a draft."""
+
+
+@final
+class Series(Sealed):
+    """``times`` releases of one plan that a ledger reserved: ``next()`` is the plan of the first that has no answers.
+
+    All of them together keep the share that was planned, composed exactly, for noise that was fixed beforehand. What a
+    person adds may be in the data of any number of the dates; per date the session's bounds hold.
+    """
+
+    __slots__ = ("_account", "_draft", "_how", "_key", "_times")
+    _account: Account
+    _draft: Draft
+    _how: How
+    _key: str
+    _times: int
+
+    def __init__(self, account: Account, draft: Draft, times: int, key: str, how: How) -> None:
+        parts: dict[str, Any] = {"_account": account, "_draft": draft, "_how": how, "_key": key, "_times": times}
+        for name, value in parts.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def times(self) -> int:
+        """How many releases were declared."""
+        return self._times
+
+    @property
+    def released(self) -> int:
+        """How many were charged so far."""
+        return self._account.state().series[self._key].done
+
+    def next(self, key: str | None = None) -> Plan:
+        """The plan of the next date; of one that was charged and may read once more, where there is one.
+
+        With the ``key`` of a date (its certificate names it) the plan is that date's: released again it is free.
+        Raises ``BudgetRefused`` where all are released.
+        """
+        if key is not None:
+            return self._plan(self._known(key))
+        done = self.released
+        waiting = (place for place in range(1, done + 1) if self._account.may_read(self._name(place)))
+        place = next(waiting, done + 1)
+        if place > self._times:
+            raise BudgetRefused(
+                f"all {self._times} releases of the series {self._key!r} were released; declare another series, or "
+                f"plan with what is left"
+            )
+        return self._plan(self._name(place))
+
+    def _known(self, key: str) -> str:
+        names = [self._name(place) for place in range(1, self.released + 1)]
+        if key not in names:
+            raise InputError("key", key, f"one of {names}", "leave it out for the next date")
+        return key
+
+    def _plan(self, key: str) -> Plan:
+        audience, answering = self._how
+        claim = claim_of(self._draft, key, audience)
+        return Plan(self._draft, recorded(self._account, claim, self._draft, answering(self._draft), self._key))
+
+    def _name(self, place: int) -> str:
+        return date_of_series(self._key, place, self._times)
+
+
+def series_of(account: Account, draft: Draft, times: int, key: str, how: How) -> Series:
+    """The series of this key: found with its noise, or planned and reserved."""
+    limit = limit_by_moments(account)
+    said = draft if limit is None else replace(draft, budget=limit.budget.share(draft.share))
+    plan = digest(f"{asked(said, how[0])} {times}")
+    found = account.reserved(key)
+    recipe = _planned(draft, times, limit) if found is None else Recipe.read(found[1])
+    if found is not None and found[0].said["plan"] != plan:
+        raise InputError("key", key, "new, or that of this very series", "the questions, the share and times are fixed")
+    promised = draft.budget if limit is None else kept(limit, recipe.loss(times), draft.share)
+    entry = account.reserve(SeriesClaim(key, plan, promised, times, recipe.text, how[0]))
+    first = account.reserved(key)
+    if first is not None and found is None:
+        recipe = Recipe.read(first[1])  # of two processes that reserve at once, the noise of the first
+    own = replace(draft, tasks=_arranged(draft, recipe), budget=Budget(**entry.said["kept"]))
+    return Series(account, replace(own, allocation=allocation_of(recipe)), entry.said["times"], key, how)
+
+
+def _arranged(draft: Draft, recipe: Recipe) -> Tasks:
+    """The tasks as the noise that was reserved has them: it is kept, whatever would be chosen today."""
+    found = next((tasks for tasks in _ways(draft) if tuple(units_of(tasks)) == recipe.units), None)
+    if found is None:
+        raise LedgerError(
+            "the noise that was reserved for this series fits none of the ways in which this version arranges its "
+            "questions; release the dates that are left with the version that reserved them"
+        )
+    return found
+
+
+def _ways(draft: Draft) -> tuple[Tasks, ...]:
+    return draft.ways or (draft.tasks,)
+
+
+def _planned(draft: Draft, times: int, limit: Limit | None) -> Recipe:
+    """The least noise for which all releases together keep the draft's budget, or its share of a limit's moments.
+
+    Each is given that of the first.
+    """
+    if limit is not None:
+        return fitted(tuple(units_of(draft.tasks)), limit, draft.share, times)
+    tasks, together = allocated(_ways(draft), draft.budget, times=times)
+    units = tuple(units_of(tasks))
+    one = Recipe(units, together.choices[: len(units)], together.window, together.alternatives, together.spare)
+    return one.closer(at_most(draft.budget.delta))
 
 
 @final
@@ -51,7 +165,7 @@ class Session(Sealed):
     """Private questions about one table.
 
     ``source`` is a Parquet, CSV or DuckDB file (``table=``), a pandas, polars or Arrow table, or what
-    ``tightrope.engines.open_source`` made of one (for a CSV file in another dialect). ``person`` names the column that
+    ``tightrope.tables.open_source`` made of one (for a CSV file in another dialect). ``person`` names the column that
     says whose row it is, and ``rows_per_person`` how many of their rows count at most; ``person=None`` says that each
     row is a person; ``person=("tail", "an aircraft")`` says what a person is where it is no human. ``rows_per_group``
     and ``groups_per_person`` bound a person further (default: by ``rows_per_person`` alone). ``types`` declares the
@@ -111,7 +225,7 @@ class Session(Sealed):
         ``LedgerError`` where the ledger cannot be used.
         """
         from tightrope.ledger import Ledger
-        from tightrope.release.claims import identity_of, with_total
+        from tightrope.release.execution import identity_of, with_total
 
         opened = cls(source, **session)
         declared = with_total(opened.budget, limits)
@@ -125,7 +239,7 @@ class Session(Sealed):
         """The plan, or where an equal one was charged and never answered the plan of that release: it costs no more."""
         if self._account is None:
             return plan
-        from tightrope.release.claims import claim_of
+        from tightrope.release.execution import claim_of
 
         waiting = self._account.unanswered(claim_of(plan.draft, "-", self._audience).plan)
         return plan if waiting is None else self._issued(plan.draft, waiting)
@@ -153,7 +267,7 @@ class Session(Sealed):
     def spent(self) -> dict[str, Any]:
         """The share of the budget that has been charged, and what ε and δ that is: of all sessions, in a ledger."""
         if self._account is not None:
-            from tightrope.release.claims import spending
+            from tightrope.release.execution import spending
 
             return spending(self._account)
         share = self._charges.total()
@@ -203,11 +317,11 @@ class Session(Sealed):
             return Draft(tasks, allocation, kept, part, self._person, sizes, public, sliver(costs), sums)
 
         if self._account is not None:
-            from tightrope.release.drafting import moments
+            from tightrope.release import draft_search
 
-            limit = moments.limit_by_moments(self._account)
+            limit = draft_search.limit_by_moments(self._account)
             if limit is not None:
-                return self._issued(moments.drafted(limit, tasks, made, most, goal), key)
+                return self._issued(draft_search.drafted(limit, tasks, made, most, goal), key)
 
         def drafted(kept: Budget, part: Decimal, *, compare: bool = True, like: Draft | None = None) -> Draft:
             before = None if like is None else (like.tasks, like.allocation)
@@ -244,8 +358,7 @@ class Session(Sealed):
         if self._account is None:
             refuse_key(key)
             return Plan(draft, issue(self._charges, draft.share, prepared(draft, self._table, self._reading)))
-        from tightrope.release.claims import claim_of
-        from tightrope.release.recorded import recorded
+        from tightrope.release.execution import claim_of, recorded
 
         claim = claim_of(draft, secrets.token_hex(8) if key is None else key, self._audience)
         return Plan(draft, recorded(self._account, claim, draft, prepared(draft, self._table, self._reading)))
@@ -260,7 +373,6 @@ class Session(Sealed):
         """
         if self._account is None:
             raise InputError("series", key, "one in a ledger", "open the session with tr.Session.open(..., ledger=...)")
-        from tightrope.release.series import series_of
 
         how = self._audience, lambda draft: prepared(draft, self._table, self._reading)
         return series_of(self._account, plan.draft, whole("times", times), key, how)

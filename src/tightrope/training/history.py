@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from functools import reduce
 from operator import add
 
+from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
-from tightrope.mechanisms.continuous.gaussian import gaussian
+from tightrope.mechanisms.gaussian import gaussian
 from tightrope.mechanisms.pairs import approx_dp
 from tightrope.numerics.checks import finite, non_negative, whole
-from tightrope.privacy.loss import PrivacyLoss
 
 Entry = tuple[float, float, int]
 """Noise multiplier, sampling rate, number of steps."""

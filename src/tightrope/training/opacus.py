@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError, MissingExtraError
-from tightrope.privacy.loss import PrivacyLoss
 from tightrope.training.history import History, composed, entry, recorded
 
 try:

@@ -20,9 +20,8 @@ from tightrope.verify.claims import (
     unchecked,
 )
 from tightrope.verify.laws import Curve, Grid, Law, composed
-from tightrope.verify.pairs import Profile
 from tightrope.verify.promises import exactly, grids_of, least_of
-from tightrope.verify.steps import gaussians, law_of, profile_of, turned
+from tightrope.verify.steps import Profile, gaussians, law_of, profile_of, turned
 
 ACCOUNT_STEPS = (6, 8, 10, 12)
 MOST_POINTS = 1 << 18

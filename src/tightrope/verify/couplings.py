@@ -7,17 +7,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from tightrope.verify.claims import (
-    CONFIRMED,
-    REFUTED,
-    BrokenError,
-    Claim,
-    affordable,
-    at_most,
-    fact,
-    timed,
-    unchecked,
-)
+from tightrope.verify.claims import CONFIRMED, REFUTED, BrokenError, Claim, affordable, at_most, fact, timed, unchecked
 
 DRAWN = 1 << 128
 OFF = Fraction(1, 1 << 100)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from tightrope.verify.forms import FORMS
 
 ORDER = (
-    "shapes",
     "forms",
     "claims",
     "laws",
@@ -23,7 +22,6 @@ ORDER = (
     "releases",
     "promises",
     "noises",
-    "pairs",
     "steps",
     "accounts",
     "couplings",

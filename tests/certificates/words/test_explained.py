@@ -13,10 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.certificates.words import chances
-from tightrope.certificates.words.explained import NOTHING
-from tightrope.certificates.words.guesses import Guesses
-from tightrope.certificates.words.person import Protected
+from tightrope.documents import numbers as chances
+from tightrope.documents.numbers import Guesses
+from tightrope.documents.wording import NOTHING, Protected
 
 EPSILONS, DELTAS = st.floats(0, 30), st.just(0.0) | st.floats(1e-11, 0.5)
 TENTH, WORDS = mpmath.mpf("0.1"), {"million": 10**6, "billion": 10**9}

@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.certificates.account import Attack, TrainingAccount, epsilon_bracket
-from tightrope.certificates.coupling import Learning, Origin
-from tightrope.certificates.document import Triple
-from tightrope.certificates.study import StudyDocument
-from tightrope.certificates.words.explained import NOTHING
-from tightrope.certificates.words.guesses import Guesses
-from tightrope.certificates.words.of_documents import of_coupling
-from tightrope.engines.labels import Labels
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.documents.account import Attack, TrainingAccount, epsilon_bracket
+from tightrope.documents.coupling import Learning, Origin
+from tightrope.documents.document import Triple
+from tightrope.documents.numbers import Guesses
+from tightrope.documents.study import StudyDocument
+from tightrope.documents.wording import NOTHING, of_coupling
+from tightrope.tables.labels import Labels
+from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Categories
 

@@ -8,10 +8,10 @@ from typing import get_args
 import pytest
 
 import tightrope as tr
-from tightrope.certificates.account import read_account
-from tightrope.certificates.document import written
-from tightrope.certificates.steps import STEPS_FILE, Run, Step, StepsDocument, read_steps
-from tightrope.cli.account.steps import composed
+from tightrope.cli.account import composed
+from tightrope.documents.account import read_account
+from tightrope.documents.document import written
+from tightrope.documents.steps import STEPS_FILE, Run, Step, StepsDocument, read_steps
 
 STEPS = """
 [[step]]

@@ -7,8 +7,8 @@ import json
 import pytest
 
 import tightrope as tr
-from tightrope.certificates.account import read_training_account
-from tightrope.certificates.document import written
+from tightrope.documents.account import read_training_account
+from tightrope.documents.document import written
 
 RUN = ("--examples", "60000", "--batch", "256", "--delta", "1e-5")
 SHORT = ("--examples", "1000", "--batch", "10", "--delta", "1e-4", "--steps", "2000", "--no-compare")

@@ -15,11 +15,11 @@ import sys
 from types import FrameType
 
 LOADED = (
-    "tightrope.cli.main", "tightrope.cli.release.folder", "tightrope.cli.release.patience",
-    "tightrope.cli.release.last_resort", "tightrope.release.documents.plan_file", "tightrope.report", "jinja2",
+    "tightrope.cli.main", "tightrope.cli.output_files", "tightrope.cli.release",
+    "tightrope.cli.output_files", "tightrope.release.plan_file", "tightrope.reporting", "jinja2",
     "ibis", "duckdb", "ibis.backends.duckdb", "rich.console", "rich.table", "pandas", "scipy.optimize", "scipy.special",
-    "tightrope.report.words.promise", "pyarrow", "sqlalchemy.dialects.sqlite.pysqlite", "tightrope.ledger",
-    "tightrope.release.series",
+    "tightrope.reporting.wording.promise", "pyarrow", "sqlalchemy.dialects.sqlite.pysqlite", "tightrope.ledger",
+    "tightrope.release.session",
 )  # fmt: skip
 WATCHED = (
     "/tightrope/release/",

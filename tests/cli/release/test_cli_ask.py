@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tightrope.cli.init import wishes
 from tightrope.cli.main import app
-from tightrope.cli.release.ask import wishes
-from tightrope.engines.schema import Column, Schema
 from tightrope.errors import InputError
-from tightrope.release.documents.plan_file import load
-from tightrope.release.documents.starter import quoted
+from tightrope.release.plan_file import load
+from tightrope.release.plan_sections import quoted
+from tightrope.tables.schema import Column, Schema
 
 SCHEMA = Schema((Column("user", "integer"), Column("city", "text"), Column("age", "integer"), Column("l", "other")))
 

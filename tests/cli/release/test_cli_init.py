@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tightrope.release.documents.plan_file import load
+from tightrope.release.plan_file import load
 
 
 def test_a_plan_that_loads_and_runs(run, folder, monkeypatch):

@@ -51,7 +51,7 @@ def test_it_reads_no_data(run, folder):
 
 
 def test_the_table_of_budgets(run, folder, monkeypatch):
-    monkeypatch.setattr("tightrope.release.drafting.draft.EPSILONS", ("0.5", "2"))
+    monkeypatch.setattr("tightrope.release.draft.EPSILONS", ("0.5", "2"))
     shown = run("plan", folder / "plan.toml", "--table")
     assert shown.code == 0
     line = next(line for line in shown.out.splitlines() if line.startswith("epsilon") and "0.5" in line)
@@ -64,7 +64,7 @@ def test_the_table_of_budgets(run, folder, monkeypatch):
 
 def test_the_words_agree_with_the_report(run, folder, monkeypatch):
     """How much worse other noise is: as on the page, never × 1.01 for × 1.0000003."""
-    monkeypatch.setattr("tightrope.release.drafting.draft.EPSILONS", ("1",))
+    monkeypatch.setattr("tightrope.release.draft.EPSILONS", ("1",))
     shown = run("plan", folder / "plan.toml", "--table").out
     assert "chosen" in shown
     assert "% more error" in shown
@@ -104,8 +104,8 @@ def test_it_loads_no_engine_and_no_library_that_it_does_not_need(folder):
     """Seconds of processor time before the first word: only the noise is computed, and the schema read."""
     idle = ("ibis", "duckdb", "sqlglot", "pandas", "jinja2", "matplotlib", "scipy.signal", "scipy.stats")
     code = (
-        "import sys; from tightrope.release.documents.plan_file import load;"
-        "load(sys.argv[1]).plan().document(); from tightrope.cli.release import plan; import tightrope.report;"
+        "import sys; from tightrope.release.plan_file import load;"
+        "load(sys.argv[1]).plan().document(); from tightrope.cli.release import plan; import tightrope.reporting;"
         f"print([name for name in {idle!r} if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code, folder / "plan.toml"], capture_output=True, text=True, check=True)

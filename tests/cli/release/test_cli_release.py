@@ -108,7 +108,7 @@ def test_a_release_is_not_replaced_by_accident_and_asking_costs_nothing(run, fol
     assert run("release", folder / "plan.toml").code == 0
     before = (folder / "result.json").read_text(encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.documents.plan_file.PlanFile.plan", lambda _: pytest.fail("it was planned"))
+        patch.setattr("tightrope.release.plan_file.PlanFile.plan", lambda _: pytest.fail("it was planned"))
         run("release", folder / "plan.toml").refused_with("result.json", "--force")
     assert (folder / "result.json").read_text(encoding="utf-8") == before
     assert run("release", folder / "plan.toml", "--force").code == 0
@@ -210,7 +210,7 @@ def test_what_cannot_be_written_where_it_belongs_is_kept_elsewhere(run, folder, 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("tightrope.cli.release.folder.Reserved.keep", full)
+    monkeypatch.setattr("tightrope.cli.output_files.Reserved.keep", full)
     monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
     (folder / "tmp").mkdir()
     run("release", folder / "plan.toml").refused_with("No space left", "the budget was spent", "answers are in", code=1)
@@ -221,7 +221,7 @@ def test_what_cannot_be_written_where_it_belongs_is_kept_elsewhere(run, folder, 
 
 
 def test_a_report_that_fails_loses_no_answer(run, folder, monkeypatch):
-    monkeypatch.setattr("tightrope.report.html", lambda document: 1 // (document == {}))
+    monkeypatch.setattr("tightrope.reporting.html", lambda document: 1 // (document == {}))
     run("release", folder / "plan.toml").refused_with("the budget was spent", "complete in", "result.json", code=1)
     assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["answers"]
     assert not (folder / "report.html").exists()
@@ -325,10 +325,10 @@ def test_groups_have_their_names_whatever_their_column_is_called(run, odd):
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("release.documents.plan_file.load", "interrupted; nothing was spent\n"),
-        ("release.documents.plan_file.PlanFile.release_plan", "interrupted; nothing was spent\n"),
-        ("cli.release.folder.reserved", "interrupted; nothing was spent\n"),
-        ("cli.release.release._print", "interrupted; the budget was spent, and the answers are complete in"),
+        ("release.plan_file.load", "interrupted; nothing was spent\n"),
+        ("release.plan_file.PlanFile.release_plan", "interrupted; nothing was spent\n"),
+        ("cli.output_files.reserved", "interrupted; nothing was spent\n"),
+        ("cli.release._print", "interrupted; the budget was spent, and the answers are complete in"),
     ],
 )
 def test_ctrl_c_says_once_whether_the_budget_was_spent(run, folder, monkeypatch, place, words):

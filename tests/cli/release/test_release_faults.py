@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tightrope.cli.release.folder import reserved
-from tightrope.cli.release.parts import FILE_ROOM
+from tightrope.cli.output_files import FILE_ROOM, reserved
 from tightrope.ledger import Ledger
 from tightrope.ledger.check import check
 
@@ -170,7 +169,7 @@ def test_a_killed_release_leaves_nothing_behind_where_files_need_no_name(
 
 def test_named_parts_that_were_left_behind_are_swept_by_the_next(tmp_path: Path, monkeypatch: Any) -> None:
     """Where the system has no files without a name, parts have a hidden one."""
-    monkeypatch.setattr("tightrope.cli.release.parts.OPEN_FILES", tmp_path / "nowhere")
+    monkeypatch.setattr("tightrope.cli.output_files.OPEN_FILES", tmp_path / "nowhere")
     (tmp_path / ".result.json.xyz.part").write_text("left behind")
     with reserved(tmp_path, ["result.json"], replace=False) as files:
         (part,) = tmp_path.iterdir()

@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.design.allocation.allocation import allocate
-from tightrope.design.allocation.contributions import Contribution, worst_split
-from tightrope.design.allocation.size_search import Search
-from tightrope.design.allocation.units import Spend, Unit, eighths, lattice_unit
-from tightrope.design.composed.composed_noise import composed_noise
+from tightrope.accounting.distributions.gaussian import gaussian_mu
 from tightrope.errors import BudgetRefused
-from tightrope.mechanisms.families.laplace import Laplace
-from tightrope.privacy.laws.gaussian_size import gaussian_mu
+from tightrope.noise.allocation import Search, allocate
+from tightrope.noise.composed.composed_noise import composed_noise
+from tightrope.noise.families import Laplace
+from tightrope.noise.worst_split import Contribution, Spend, Unit, eighths, lattice_unit, worst_split
 
 COUNT = Spend("count", 8, True)
 SUM = Spend("sum", 8, False)
@@ -156,7 +154,7 @@ def test_units_that_are_alike_are_composed_once(monkeypatch):
         calls.append(contribution)
         return worst_split(part, contribution, window)
 
-    monkeypatch.setattr("tightrope.design.allocation.units.worst_split", counted)
+    monkeypatch.setattr("tightrope.noise.worst_split.worst_split", counted)
     three = Contribution(3, 3, 3)
     search = Search((Unit((SUM, USABLE), three), Unit((SUM, USABLE), three), Unit((USABLE,), three)), BUDGET)
     families = (Laplace(),) * 5

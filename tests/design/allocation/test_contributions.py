@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.design.allocation.contributions import Contribution, worst_split
+from tightrope.accounting.loss_pmf import Masses, Window
 from tightrope.errors import InputError
-from tightrope.mechanisms.tables.integer_tables import gaussian_table, staircase_table, truncated_geometric
-from tightrope.privacy.masses import Masses, Window
+from tightrope.mechanisms.discrete.integer_tables import gaussian_table, staircase_table, truncated_geometric
+from tightrope.noise.worst_split import Contribution, worst_split
 
 EPSILONS = np.linspace(0, 3, 13)
 

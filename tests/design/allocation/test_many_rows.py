@@ -9,22 +9,20 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tests.design.allocation.test_contributions import EPSILONS, convolved, splits
-from tightrope.design.allocation.allocation import allocate
-from tightrope.design.allocation.contributions import MOST_COMPOSITIONS, Contribution, worst_split
-from tightrope.design.allocation.many_rows import Sizes, every_split
-from tightrope.design.allocation.units import Spend, Unit
+from tightrope.accounting.loss_pmf import Masses, Window, least
+from tightrope.accounting.loss_pmf import worst as largest_of
 from tightrope.errors import BudgetRefused, InputError
-from tightrope.mechanisms.families.exponential_power import ExponentialPower
-from tightrope.mechanisms.families.weights import MOST_ATOMS, Need
-from tightrope.mechanisms.tables.integer_tables import (
+from tightrope.mechanisms.discrete.integer_tables import (
     gaussian_table,
     geometric_table,
     staircase_table,
     truncated_geometric,
 )
-from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.privacy.masses import Masses, Window, least
-from tightrope.privacy.masses import worst as largest_of
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.noise.allocation import allocate
+from tightrope.noise.families import ExponentialPower
+from tightrope.noise.family_weights import MOST_ATOMS, Need
+from tightrope.noise.worst_split import MOST_COMPOSITIONS, Contribution, Sizes, Spend, Unit, every_split, worst_split
 
 TABLES = [
     truncated_geometric(scale=3.0, largest=9),

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.design.allocation.vector_noise import Change, vector_noise
 from tightrope.errors import BudgetRefused, InputError
+from tightrope.noise.vector_noise import Change, vector_noise
 
 BUDGET = tr.Budget(epsilon=1, delta=1e-6)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 import tightrope as tr
-from tightrope.design.calibration.calibrate import Calibration
 from tightrope.errors import BudgetRefused, InputError
+from tightrope.noise.calibrate import Calibration
 
 USUAL = tr.Budget(epsilon=1, delta="1e-6")
 BUDGETS = {

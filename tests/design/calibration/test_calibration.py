@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tightrope.certificates import Budget
-from tightrope.design.calibration.calibration import families, keeps_all, least_size
+from tightrope.documents import Budget
 from tightrope.errors import BudgetRefused
-from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
+from tightrope.mechanisms.laplace import discrete_laplace
+from tightrope.noise.compare import families, keeps_all, least_size
 
 BUDGETS = [
     (Budget(epsilon=1, delta="1e-6"), 1),

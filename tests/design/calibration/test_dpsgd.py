@@ -7,9 +7,9 @@ import math
 import pytest
 
 import tightrope as tr
-from tightrope.certificates import Budget
-from tightrope.design.calibration.dpsgd import DpSgd, Sampling, least_noise_multiplier, steps_in
+from tightrope.documents import Budget
 from tightrope.errors import BudgetRefused, InputError
+from tightrope.noise.calibrate import DpSgd, Sampling, least_noise_multiplier, steps_in
 
 RUN = {"examples": 60_000, "batch": 256, "noise": 1.3, "steps": 3515}
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tightrope.certificates import Budget
-from tightrope.design.compare.frontier import frontier
-from tightrope.design.compare.gaussian_price import gaussian_price
+from tightrope.documents import Budget
 from tightrope.errors import InputError
-from tightrope.report.pictures import plots
+from tightrope.noise.compare import frontier, gaussian_price
+from tightrope.reporting.charts import plots
 
 
 def test_the_error_falls_with_epsilon_and_delta():

@@ -11,15 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.design.composed.composed_bound import ComposedBound
-from tightrope.design.composed.composed_curve import Released, normalised
-from tightrope.design.composed.composed_noise import composed_noise
-from tightrope.design.composed.composed_question import Question
-from tightrope.design.composed.counted_tails import CountedTails
-from tightrope.design.program.noise_certificate import Bound
-from tightrope.design.program.noise_cost import Cost
-from tightrope.design.program.noise_request import Promise
 from tightrope.errors import BudgetRefused
+from tightrope.noise.composed.candidates import Question
+from tightrope.noise.composed.composed_bound import ComposedBound, CountedTails
+from tightrope.noise.composed.composed_curve import Released, normalised
+from tightrope.noise.composed.composed_noise import composed_noise
+from tightrope.noise.program.certificate import Bound
+from tightrope.noise.program.request import Cost, Promise
 
 USUAL = tr.Budget(epsilon=1, delta=1e-6)
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.design.composed.composed_curve import ComposedCurve, Released, normalised
-from tightrope.design.composed.composed_slopes import slopes
-from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.noise.composed.composed_curve import ComposedCurve, Released, normalised, slopes
 
 
 def power_law(scale: float, power: float, cells: int):

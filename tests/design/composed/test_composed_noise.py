@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.design.composed.composed_noise import CLOSED_FORM, POLISHED, composed_noise
 from tightrope.errors import BudgetRefused, InputError
-from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.noise.composed.composed_noise import CLOSED_FORM, POLISHED, composed_noise
 
 USUAL, PURE = tr.Budget(epsilon=1, delta=1e-6), tr.Budget(epsilon=1, delta=0)
 GOALS = [  # epsilon, delta, releases, variance at most, least variance of a classic family

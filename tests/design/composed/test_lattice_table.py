@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.design.composed.candidates import Candidate
-from tightrope.design.composed.composed_question import Question
-from tightrope.design.composed.lattice_table import LatticeLaw, beyond, keeps
-from tightrope.design.program.noise_cost import Cost
 from tightrope.errors import BudgetRefused
-from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.noise.composed.candidates import Candidate, Question
+from tightrope.noise.composed.lattice_table import LatticeLaw, beyond, keeps
+from tightrope.noise.program.request import Cost
 
 QUESTION = Question(((1.0, 1e-6),), 10, 1, Cost.of("squared"))
 

@@ -7,14 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from tightrope.design.composed.candidates import candidate
-from tightrope.design.composed.composed_curve import Released
-from tightrope.design.composed.composed_question import Question
-from tightrope.design.composed.polish import LATTICE_VARIANCE, polished, tempered
-from tightrope.design.composed.shapes import sized, tuned
-from tightrope.design.program.noise_cost import Cost
-from tightrope.mechanisms.families.exponential_power import ExponentialPower
-from tightrope.mechanisms.families.laplace import Laplace
+from tightrope.noise.composed.candidates import Question, candidate
+from tightrope.noise.composed.composed_curve import Released
+from tightrope.noise.composed.composed_noise import sized, tuned
+from tightrope.noise.composed.lattice_table import LATTICE_VARIANCE, polished, tempered
+from tightrope.noise.families import ExponentialPower, Laplace
+from tightrope.noise.program.request import Cost
 
 
 def question(releases: int = 10, shift: int = 1, points=((1.0, 1e-6),)) -> Question:

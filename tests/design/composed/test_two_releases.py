@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.design.composed.composed_bound import ComposedBound
-from tightrope.design.composed.composed_curve import normalised
-from tightrope.design.composed.composed_noise import POLISHED, composed_noise
-from tightrope.design.composed.composed_question import Question
-from tightrope.design.composed.two_releases import paired, tempered_exactly
-from tightrope.design.program.noise_certificate import Bound
-from tightrope.design.program.noise_cost import Cost
-from tightrope.design.program.noise_request import Promise
+from tightrope.noise.composed.candidates import Question
+from tightrope.noise.composed.composed_bound import ComposedBound
+from tightrope.noise.composed.composed_curve import normalised
+from tightrope.noise.composed.composed_noise import POLISHED, composed_noise, paired, tempered_exactly
+from tightrope.noise.program.certificate import Bound
+from tightrope.noise.program.request import Cost, Promise
 
 
 def spent(half, epsilon, shift):

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.design.program.noise_programs import least_by_program
-from tightrope.certificates import Budget
-from tightrope.design.program.noise_dual import Multiplier, lifted, proven_least
-from tightrope.design.program.noise_program import Program, reference, solve
-from tightrope.design.program.noise_request import Promise
-from tightrope.design.program.noise_search import least_table, proving_multipliers
+from tightrope.documents import Budget
+from tightrope.noise.program.dual import Multiplier, lifted, proven_least
+from tightrope.noise.program.linear_program import Program, reference, solve
+from tightrope.noise.program.request import Promise
+from tightrope.noise.program.search import least_table, proving_multipliers
 
 
 def costs(power):

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.design.program.noise_programs import least_by_program
-from tightrope.certificates import Budget
-from tightrope.design.least_noise import least_noise
-from tightrope.design.program.noise_repair import excess
-from tightrope.mechanisms.tables.integer_optimum import optimal_table
+from tightrope.documents import Budget
+from tightrope.mechanisms.discrete.integer_tables import optimal_table
+from tightrope.noise.least_noise import least_noise
+from tightrope.noise.program.repair import excess
 
 
 def beyond(threshold):

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tightrope.certificates import Budget
-from tightrope.design.least_noise import least_noise
-from tightrope.design.program.tradeoff_noise import ERROR, keeps_tradeoff, tradeoff_table
+from tightrope.documents import Budget
 from tightrope.errors import InputError
+from tightrope.mechanisms.discrete.integer_tables import geometric_table
 from tightrope.mechanisms.pairs import from_points
-from tightrope.mechanisms.tables.integer_tables import geometric_table
+from tightrope.noise.least_noise import ERROR, keeps_tradeoff, least_noise, tradeoff_table
 
 
 def gaussian(mu):

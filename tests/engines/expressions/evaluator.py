@@ -10,14 +10,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from tests.engines.expressions.trees import SCHEMA
-from tightrope.engines.expressions.arithmetic import Absolute, Arithmetic, Clip, Extreme
-from tightrope.engines.expressions.cells import Cell
-from tightrope.engines.expressions.choices import Calendar, Case, Cut
-from tightrope.engines.expressions.conditions import Compare, Logic, Member, Missing, Not
-from tightrope.engines.expressions.leaves import Column, Value
-from tightrope.engines.expressions.local_time import FIRST, LAST, Local
-from tightrope.engines.expressions.texts import Lower, Prefix
-from tightrope.engines.expressions.tree import Tree
+from tightrope.tables.expressions.arithmetic import Absolute, Arithmetic, Clip, Extreme
+from tightrope.tables.expressions.conditions import Calendar, Case, Compare, Cut, Logic, Member, Missing, Not
+from tightrope.tables.expressions.functions import FIRST, LAST, Cell, Local, Lower, Prefix
+from tightrope.tables.expressions.leaves import Column, Value
+from tightrope.tables.expressions.tree import Tree
 
 Row = Mapping[str, Any]
 EXACT = 2**53

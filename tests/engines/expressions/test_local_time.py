@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from tests.engines.questions import COUNT, ROW_IS_PERSON
-from tightrope.engines import Request
-from tightrope.engines.expressions.local_time import FIRST, LAST, changes
-from tightrope.engines.expressions.reading import read
 from tightrope.errors import InputError
+from tightrope.tables import Request
+from tightrope.tables.expressions.expression import read
+from tightrope.tables.expressions.functions import FIRST, LAST, changes
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Monrovia")
 """Half an hour in summer; three quarters of an hour and half a minute until 1972."""

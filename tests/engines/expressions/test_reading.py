@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.engines.expressions.leaves import Column, literal
-from tightrope.engines.expressions.reading import LONGEST, read
-from tightrope.engines.expressions.terms import reads, term_of
-from tightrope.engines.expressions.tree import Tree
-from tightrope.engines.schema import Column as SchemaColumn
-from tightrope.engines.schema import Schema
 from tightrope.errors import InputError, SchemaError
+from tightrope.tables.expressions.expression import LONGEST, read, reads, term_of
+from tightrope.tables.expressions.leaves import Column, literal
+from tightrope.tables.expressions.tree import Tree
+from tightrope.tables.schema import Column as SchemaColumn
+from tightrope.tables.schema import Schema
 
 SCHEMA = Schema((
     SchemaColumn("age", "integer"),

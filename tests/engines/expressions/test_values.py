@@ -15,9 +15,9 @@ from tests.engines.every_engine import ENGINES
 from tests.engines.expressions import trees
 from tests.engines.expressions.evaluator import evaluated
 from tests.engines.questions import COUNT, ROW_IS_PERSON
-from tightrope.engines import Request, Table
-from tightrope.engines.expressions.reading import read
-from tightrope.engines.expressions.tree import Tree
+from tightrope.tables import Request, Table
+from tightrope.tables.expressions.expression import read
+from tightrope.tables.expressions.tree import Tree
 
 PYTHON: dict[str, Any] = {
     "integer": int,

@@ -9,16 +9,24 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from tightrope.engines.expressions.arithmetic import Absolute, Arithmetic, Clip, Extreme
-from tightrope.engines.expressions.cells import Cell
-from tightrope.engines.expressions.choices import UNITS, Calendar, Case, cut
-from tightrope.engines.expressions.conditions import COMPARISONS, Compare, Member, Missing, Not, logic
-from tightrope.engines.expressions.leaves import Column, literal
-from tightrope.engines.expressions.local_time import Local
-from tightrope.engines.expressions.texts import Lower, Prefix
-from tightrope.engines.expressions.tree import Tree
-from tightrope.engines.schema import Column as SchemaColumn
-from tightrope.engines.schema import Schema
+from tightrope.tables.expressions.arithmetic import Absolute, Arithmetic, Clip, Extreme
+from tightrope.tables.expressions.conditions import (
+    COMPARISONS,
+    UNITS,
+    Calendar,
+    Case,
+    Compare,
+    Member,
+    Missing,
+    Not,
+    cut,
+    logic,
+)
+from tightrope.tables.expressions.functions import Cell, Local, Lower, Prefix
+from tightrope.tables.expressions.leaves import Column, literal
+from tightrope.tables.expressions.tree import Tree
+from tightrope.tables.schema import Column as SchemaColumn
+from tightrope.tables.schema import Schema
 
 WHOLE = (None, 0, 1, -1, 7, -40, 2**53 - 1, 2**53, 2**53 + 1, -(2**53), 2**63 - 1, -(2**63), 3, 12, 500, -2)
 LARGE = (None, 0, 1, 2**64 - 1, 2**63, 2**63 - 1, 5, 9, 2**53, 2**53 + 1, 3, 4, 6, 8, 10, 1000)

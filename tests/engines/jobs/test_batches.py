@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.engines.every_engine import spark
-from tightrope.engines import Table, folded, open_source, written
-from tightrope.engines.ground.whole_file import _publish, whole_file
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
+from tightrope.tables import Table, folded, open_source, written
+from tightrope.tables.files import _publish, whole_file
 
 Opened = Callable[[pa.Table], Table]
 PRIVATE = "Anna Schmidt"
@@ -156,7 +156,7 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def link(*_: Any) -> None:
         raise PermissionError
 
-    monkeypatch.setattr("tightrope.engines.ground.whole_file.os.link", link)
+    monkeypatch.setattr("tightrope.tables.files.os.link", link)
     path = tmp_path / "out.parquet"
     assert written(open_source(PEOPLE), ["id"], double, DOUBLED, path) == ROWS == pq.read_metadata(path).num_rows
     with pytest.raises(InputError, match="does not exist yet"):
@@ -249,7 +249,7 @@ def test_folders_that_are_no_table(tmp_path: Path) -> None:
 
 
 def test_a_missing_spark_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tightrope.engines.guard import load
+    from tightrope.tables.engine_calls import load
 
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(ImportError, match=r"tightrope\[spark\]"):
@@ -265,7 +265,7 @@ MEASURED = """
 import sys
 from pathlib import Path
 import numpy as np, pyarrow as pa
-from tightrope.engines import folded, open_source, written
+from tightrope.tables import folded, open_source, written
 
 schema = pa.schema([("twice", pa.int64())])
 table = open_source(sys.argv[1])

@@ -7,8 +7,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tightrope.engines import folded, open_source, written
 from tightrope.errors import InputError
+from tightrope.tables import folded, open_source, written
 
 
 def refuse(batch):

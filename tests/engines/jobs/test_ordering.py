@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.engines.every_engine import ENGINES
-from tightrope.engines import open_source
-from tightrope.engines.jobs.ordering import written_in_order
 from tightrope.errors import EngineError, InputError
+from tightrope.tables import open_source
+from tightrope.tables.jobs import written_in_order
 
 KEPT = {
     "day": pa.array([18_000, None] * 500, pa.date32()),

@@ -6,11 +6,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.engines import PersonBounds
-from tightrope.engines.backends.duckdb import connect
-from tightrope.engines.guard import load
-from tightrope.engines.snapshot import bounding
-from tightrope.engines.snapshot.rows import Rows
+from tightrope.tables import PersonBounds, bounding
+from tightrope.tables.backends.duckdb import connect
+from tightrope.tables.bounding import Rows
+from tightrope.tables.engine_calls import load
 
 BACKEND = connect()
 TEXTS = st.none() | st.text("n:,1a\N{GRINNING FACE}", max_size=4)

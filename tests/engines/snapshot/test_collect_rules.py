@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tests.engines.questions import COUNT, ask, mean, per_person
-from tightrope.engines import FixedPoint, Grouped, Measure
 from tightrope.errors import InputError, SchemaError
+from tightrope.tables import FixedPoint, Grouped, Measure
 
 NAN, INF = float("nan"), float("inf")
 UTC = dt.UTC

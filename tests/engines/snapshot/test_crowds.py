@@ -7,10 +7,9 @@ import pyarrow as pa
 import pytest
 
 from tests.engines.questions import ask, mean, per_person
-from tightrope.engines import Measure, Request, open_source
-from tightrope.engines.expressions.reading import read
-from tightrope.engines.snapshot import bounding
-from tightrope.engines.snapshot.bounding import over_bound
+from tightrope.tables import Measure, Request, bounding, open_source
+from tightrope.tables.bounding import over_bound
+from tightrope.tables.expressions.expression import read
 
 MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10))
 

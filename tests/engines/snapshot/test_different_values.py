@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tests.engines.questions import COUNT, ask, mean, per_person
-from tightrope.engines import Distinct, Measure, open_source
 from tightrope.errors import InputError, SchemaError
+from tightrope.tables import Distinct, Measure, open_source
 
 NAN = float("nan")
 DIFFERENT = Distinct("different", "v", None)

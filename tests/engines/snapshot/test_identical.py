@@ -13,7 +13,7 @@ import pytest
 
 from tests.engines.every_engine import ENGINES
 from tests.engines.questions import ask, mean, per_person
-from tightrope.engines import Distinct, Measure, PersonBounds, Request
+from tightrope.tables import Distinct, Measure, PersonBounds, Request
 
 ROWS = 400
 PERSONS = ("p float", "p text", "whole", "zoned")

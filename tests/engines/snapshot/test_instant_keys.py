@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from tightrope.engines import Measure, PersonBounds, Request, open_source
+from tightrope.tables import Measure, PersonBounds, Request, open_source
 
 ROWS = (Measure("rows", None, None),)
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pyarrow
 
-from tightrope.engines import Distinct, Grouped, Measure, PersonBounds, Request, Table, attached, column, lookup
-from tightrope.engines.expressions.tree import LONGEST_TEXT
+from tightrope.tables import Distinct, Grouped, Measure, PersonBounds, Request, Table, attached, column, lookup
+from tightrope.tables.expressions.tree import LONGEST_TEXT
 
 HUGE = int(os.environ.get("TIGHTROPE_HUGE_TEXT", "2000000"))
 """Letters of the text that must not stop the others; 250000000 is the whole test."""
@@ -85,7 +85,7 @@ def test_one_huge_text_stops_nobody(opened: Opened) -> None:
 
 
 def test_a_dictionary_of_huge_texts_is_not_spelled_out() -> None:
-    from tightrope.engines import open_source
+    from tightrope.tables import open_source
 
     codes = pyarrow.array([0] * 100_000 + [1], "int32")
     texts = pyarrow.DictionaryArray.from_arrays(codes, ["x" * 1_000_000, "a"])

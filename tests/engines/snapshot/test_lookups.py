@@ -15,8 +15,8 @@ import pytest
 
 from tests.engines.every_engine import ENGINES
 from tests.engines.questions import COUNT, ask, mean, per_person
-from tightrope.engines import Request, Table, attached, lookup, open_source
 from tightrope.errors import InputError, SchemaError
+from tightrope.tables import Request, Table, attached, lookup, open_source
 
 CITIES = ["Oslo", "oslo", "Rome", None, "Ro\u0301me", ""]
 PUBLIC = pa.table({

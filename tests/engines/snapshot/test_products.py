@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tests.engines.questions import COUNT, ask, per_person
-from tightrope.engines import Factor, FixedPoint, FixedProduct, Measure
 from tightrope.errors import SchemaError
+from tightrope.tables import Factor, FixedPoint, FixedProduct, Measure
 
 NAN, INF = float("nan"), float("inf")
 X, Y = Factor(0.0, 10.0, 5.0), Factor(-1.0, 1.0, 0.0)

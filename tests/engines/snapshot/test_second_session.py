@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tightrope.engines.backends import spark
 from tightrope.errors import InputError
+from tightrope.tables.backends import spark
 
 
 class Old:

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.engines import FixedPoint, Grouped, Measure, PersonBounds, Request, open_source
-from tightrope.engines.backends.duckdb import connect
-from tightrope.engines.snapshot import bounding, room, rows
+from tightrope.tables import FixedPoint, Grouped, Measure, PersonBounds, Request, bounding, materialize, open_source
+from tightrope.tables import bounding as rows
+from tightrope.tables.backends.duckdb import connect
 
 FIXED = FixedPoint(-2.0, 10.0, Decimal("0.5"), 3)
 MEASURES = (Measure("rows", None, None), Measure("usable", "x", None), Measure("sum", "x", FIXED))
@@ -178,7 +178,7 @@ def test_threads_and_memory_do_not_change_the_answer(monkeypatch):
     request = Request(("table", "key"), None, PersonBounds("person", 4, 2, 3), MEASURES)
     answers = []
     for threads, memory in [(1, "100MB"), (2, "1GB"), (7, "1GB")]:
-        monkeypatch.setattr(room, "connect", partial(limited, threads, memory))
+        monkeypatch.setattr(materialize, "connect", partial(limited, threads, memory))
         answers.append(table.collect(request))
     assert answers[0] == answers[1] == answers[2]
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.engines.every_engine import spark
 from tests.engines.questions import COUNT, ask, mean, per_person
-from tightrope.engines import FixedPoint, Measure, open_on_spark, open_source
 from tightrope.errors import EngineError, InputError, SchemaError
+from tightrope.tables import FixedPoint, Measure, open_on_spark, open_source
 
 pytestmark = pytest.mark.slow
 ROWS = pa.table({
@@ -79,7 +79,7 @@ def test_partitions_on_spark_are_text_and_parts_are_alike(tmp_path: Path):
 
 @pytest.mark.parametrize("url", ["postgresql://anna:hunter2@localhost/x", "s3a://KEY:hunter2@bucket/visits"])
 def test_a_password_never_comes_to_spark_that_logs_it(monkeypatch: pytest.MonkeyPatch, url: str):
-    monkeypatch.setattr("tightrope.engines.sources.frames.load", lambda *_: pytest.fail("Spark was asked"))
+    monkeypatch.setattr("tightrope.tables.sources.frames.load", lambda *_: pytest.fail("Spark was asked"))
     with pytest.raises(InputError, match="without what may be a password") as refusal:
         open_on_spark(url)
     assert "hunter2" not in str(refusal.value)

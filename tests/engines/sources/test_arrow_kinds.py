@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
-from tightrope.engines import open_source
-from tightrope.engines.backends.column_types import WIDEST_DECIMAL, arrow_kind, kind_of
-from tightrope.engines.guard import Once
-from tightrope.engines.snapshot.settled import settled_type
 from tightrope.errors import SchemaError
+from tightrope.tables import open_source
+from tightrope.tables.backends.column_types import WIDEST_DECIMAL, arrow_kind, kind_of
+from tightrope.tables.engine_calls import Once
+from tightrope.tables.materialize import settled_type
 
 TYPES = (
     *(pa.bool_(), pa.int8(), pa.int64(), pa.uint8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64()),
@@ -64,7 +64,7 @@ def test_a_wide_decimal_is_refused_when_it_is_planned(tmp_path, digits):
 
 def test_a_schema_is_read_without_an_engine():
     code = (
-        "import sys, json, pyarrow, tightrope.engines as e;"
+        "import sys, json, pyarrow, tightrope.tables as e;"
         "e.open_source(pyarrow.table({'a': [1], 'b': ['x']}));"
         "print(json.dumps(sorted({'ibis', 'duckdb', 'sqlglot'} & set(sys.modules))))"
     )

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from tests.engines.questions import COUNT, ask, mean, per_person
-from tightrope.engines import Grouped, open_source
 from tightrope.errors import EngineError, InputError, SchemaError
+from tightrope.tables import Grouped, open_source
 
 
 @pytest.fixture

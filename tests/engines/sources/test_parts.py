@@ -13,8 +13,8 @@ import pytest
 import tightrope as tr
 from tests.engines.every_engine import spark
 from tests.engines.questions import COUNT, ask, mean, per_person
-from tightrope.engines import Grouped, open_on_spark, open_source
 from tightrope.errors import InputError, SchemaError
+from tightrope.tables import Grouped, open_on_spark, open_source
 
 
 def write(path: Path, **columns: object) -> None:

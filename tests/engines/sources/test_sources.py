@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.engines.questions import COUNT, ask, mean, per_person
-from tightrope.engines import Column, Grouped, open_source
-from tightrope.engines.backends.duckdb import connect
-from tightrope.engines.guard import guarded, load
 from tightrope.errors import EngineError, InputError, MissingExtraError, SchemaError
+from tightrope.tables import Column, Grouped, open_source
+from tightrope.tables.backends.duckdb import connect
+from tightrope.tables.engine_calls import guarded, load
 
 FRAME = {"person": [1, 1, 2], "city": ["a", "b", None], "income": [1.0, 2.0, float("nan")]}
 QUESTION = ask("city", bounds=per_person(2), measures=(COUNT, *mean("income")))
@@ -302,7 +302,7 @@ def test_broken_files_are_engine_errors(tmp_path, name, options):
 
 
 def test_importing_the_package_loads_no_engine():
-    code = "import sys, tightrope.engines; print(sorted({'ibis', 'duckdb', 'pyarrow', 'pandas'} & set(sys.modules)))"
+    code = "import sys, tightrope.tables; print(sorted({'ibis', 'duckdb', 'pyarrow', 'pandas'} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
 

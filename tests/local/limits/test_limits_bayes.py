@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from tightrope.certificates import Guarantee
 from tightrope.channels import SymmetricChannel
 from tightrope.channels.suprema import printed_contraction
+from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 from tightrope.local import limits
+from tightrope.local.limits.bayes_limit import largest_share
 from tightrope.local.limits.published_bounds import by_contraction, by_information
-from tightrope.local.limits.rare_event import largest_share
 
 FREE = Guarantee(math.inf, 0.0, 1.0)
 UNIFORM = limits.BetaBernoulli()

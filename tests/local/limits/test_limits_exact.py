@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from tightrope.certificates import Guarantee
 from tightrope.channels import Channel
 from tightrope.channels.extremal import dominating_channel
+from tightrope.documents import Guarantee
 from tightrope.local import limits
 
 THETAS = np.linspace(0, 1, 21)

@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 from scipy.special import jn_zeros, jv
 
-from tightrope.certificates import Guarantee
 from tightrope.channels import Channel, SymmetricChannel
 from tightrope.channels.extremal import dominating_channel
+from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 from tightrope.local import limits
-from tightrope.local.limits.fisher.alone import alone
-from tightrope.local.limits.fisher.columns import Columns
-from tightrope.local.limits.fisher.near_uniform import first_zero, fisher_information, trace_of_information
-from tightrope.local.limits.minimax import log_packing
-from tightrope.local.limits.packing import least_error
+from tightrope.local.limits.fisher_information import (
+    Columns,
+    alone,
+    first_zero,
+    fisher_information,
+    trace_of_information,
+)
+from tightrope.local.limits.mean import least_error, log_packing
 
 EPSILONS = [0.2, 1.0, 3.0]
 CLASSES = [Guarantee(1.0), Guarantee(0.3, 0.0, 0.1), Guarantee(2.0, 0.01, 0.3)]

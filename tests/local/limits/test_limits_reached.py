@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tightrope.certificates import Guarantee
 from tightrope.channels import Channel, SymmetricChannel, suprema
 from tightrope.channels.extremal import dominating_channel
+from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 from tightrope.local import limits
 from tightrope.local.limits.constraint import AnyMechanism

@@ -15,17 +15,19 @@ import pytest
 from scipy import stats
 from scipy.optimize import linprog
 
-from tightrope.certificates import Guarantee
+from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 from tightrope.local import limits
-from tightrope.local.limits.fisher.alone import alone
-from tightrope.local.limits.fisher.columns import Columns
-from tightrope.local.limits.fisher.dirichlet import of_open_answers, prior_information
-from tightrope.local.limits.fisher.in_turn import in_turn, priced
-from tightrope.local.limits.fisher.sphere import longest
-from tightrope.local.limits.fisher.stieltjes import mean_reciprocal
-from tightrope.local.limits.spikes import HEIGHTS, Spikes, apart, told
-from tightrope.local.studies.comparison import compare
+from tightrope.local.limits.fisher_information import (
+    Columns,
+    alone,
+    longest,
+    mean_reciprocal,
+    of_open_answers,
+    prior_information,
+)
+from tightrope.local.limits.frequencies import HEIGHTS, Spikes, apart, in_turn, priced, told
+from tightrope.local.studies.planning import compare
 
 FULL = os.environ.get("TIGHTROPE_LIMITS") == "full"
 CHANNELS = 240 if FULL else 24

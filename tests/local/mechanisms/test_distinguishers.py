@@ -7,11 +7,9 @@ import pytest
 
 from tests.local.mechanisms.channel_definitions import MAKERS
 from tests.randomness.keyed import InsecureKeyed
-from tightrope.local.mechanisms.duchi import duchi
-from tightrope.local.mechanisms.hybrid import hybrid
+from tightrope.local.mechanisms.bounded_mean import duchi, hybrid, piecewise
 from tightrope.local.mechanisms.means import MeanOracle
-from tightrope.local.mechanisms.piecewise import piecewise
-from tightrope.local.parts.bits import Digits
+from tightrope.local.parts.kernels import Digits
 
 REPORTS = 5_000_000
 """A person each of two values: half of them choose the test, half of them are tested."""

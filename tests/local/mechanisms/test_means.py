@@ -13,10 +13,10 @@ from scipy import stats
 from tests.randomness.keyed import InsecureKeyed
 from tests.randomness.scripted import Scripted
 from tightrope import local
+from tightrope.accounting.neighbors import Neighbours
 from tightrope.errors import InputError
-from tightrope.local.mechanisms import piecewise
+from tightrope.local.mechanisms import bounded_mean
 from tightrope.local.mechanisms.means import rounded
-from tightrope.privacy.neighbours import Neighbours
 
 MAKERS = {"duchi": local.duchi, "piecewise": local.piecewise, "hybrid": local.hybrid}
 values = st.floats(-3, 5)
@@ -62,12 +62,12 @@ def test_epsilon_is_never_exceeded(name, epsilon):
 
 def cell_row(m, start):
     """Probabilities of all cells, exactly."""
-    inside, outside = m.chance / m.length, (1 - m.chance) / piecewise.WINDOW_STEPS
+    inside, outside = m.chance / m.length, (1 - m.chance) / bounded_mean.WINDOW_STEPS
     return [inside if start <= y < start + m.length else outside for y in range(m.letters)]
 
 
 def test_the_window_by_enumeration(monkeypatch):
-    monkeypatch.setattr(piecewise, "WINDOW_STEPS", 8)
+    monkeypatch.setattr(bounded_mean, "WINDOW_STEPS", 8)
     m = local.piecewise(1.0, between=(0.0, 8.0))
     rows = [cell_row(m, start) for start in range(9)]
     assert m.length == 5

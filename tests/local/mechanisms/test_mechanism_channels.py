@@ -8,8 +8,8 @@ import pytest
 
 from tests.local.mechanisms.channel_definitions import MAKERS, rows_of
 from tightrope import local
-from tightrope.certificates import Guarantee
 from tightrope.channels import SymmetricChannel, suprema
+from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.subset import SubsetSelection
 

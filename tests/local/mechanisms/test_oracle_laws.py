@@ -13,8 +13,8 @@ from scipy import stats
 from tests.local.mechanisms.channel_definitions import MAKERS, pairs, profile, rows_of, supports
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
+from tightrope.accounting.neighbors import Neighbours
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.privacy.neighbours import Neighbours
 
 names = st.sampled_from(sorted(MAKERS))
 

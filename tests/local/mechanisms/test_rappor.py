@@ -12,7 +12,7 @@ from tests.local.mechanisms.channel_definitions import profile, response_rows, u
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
 from tightrope.errors import InputError
-from tightrope.local.studies.memoised import Memoised
+from tightrope.local.studies.repeated import Memoised
 
 
 @given(st.floats(0.05, 10), st.floats(0.05, 0.95))
@@ -43,7 +43,7 @@ def test_permanent_rows_are_kept_and_reports_differ():
     reports = [m.report(kept, InsecureKeyed(seed)) for seed in range(60)]
     assert np.array_equal(before, kept)
     assert not np.array_equal(reports[0], reports[1])
-    from tightrope.local.parts.bits import column_counts
+    from tightrope.local.parts.kernels import column_counts
 
     rates = sum(column_counts(r[:1], 100) for r in reports) / 60
     bits = column_counts(kept[:1], 100)

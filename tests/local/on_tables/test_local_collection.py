@@ -15,10 +15,16 @@ from scipy import stats
 
 from tests.engines.every_engine import ENGINES
 from tightrope import local
-from tightrope.engines import Table, open_source
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
-from tightrope.local.on_tables.collection import perturb_table, tally_table
-from tightrope.local.on_tables.reports import report_bytes, report_schema, reports_from_arrow, reports_to_arrow
+from tightrope.local.collection import (
+    perturb_table,
+    report_bytes,
+    report_schema,
+    reports_from_arrow,
+    reports_to_arrow,
+    tally_table,
+)
+from tightrope.tables import Table, open_source
 
 K = 11
 SHARES = {

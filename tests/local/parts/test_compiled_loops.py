@@ -8,9 +8,8 @@ import pytest
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
 from tightrope.local.mechanisms.response import Response
-from tightrope.local.parts.counting import occurrences
-from tightrope.local.parts.loops import PEOPLE_AT_ONCE, respond
-from tightrope.local.parts.odds import WORD
+from tightrope.local.parts.kernels import PEOPLE_AT_ONCE, occurrences, respond
+from tightrope.local.parts.losses import WORD
 from tightrope.randomness import loops
 
 PEOPLE = 2 * PEOPLE_AT_ONCE + 4099

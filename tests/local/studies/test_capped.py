@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tightrope.local import compare, plan
-from tightrope.local.mechanisms.known import DISTRIBUTION, MEAN
+from tightrope.local.mechanisms.registry import DISTRIBUTION, MEAN
 from tightrope.local.mechanisms.response import response_with_erasure
-from tightrope.local.studies.capped import capped, options_within
+from tightrope.local.studies.planning import capped, options_within
 
 
 @pytest.mark.parametrize("name", [*DISTRIBUTION, *MEAN])

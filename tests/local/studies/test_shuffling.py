@@ -38,14 +38,14 @@ def test_never_below_the_pair_and_near_it(people, local_epsilon, part):
 def test_groups_cost_little():
     one = local.shuffled_delta(0.02, local_epsilon=1.0, people=100_000)
     assert 0 < one < 1
-    from tightrope.local.studies import shuffling
+    from tightrope.local.studies import repeated
 
-    fine = shuffling.GROUPS_OF_CLONES
+    fine = repeated.GROUPS_OF_CLONES
     try:
-        shuffling.GROUPS_OF_CLONES = 20_000
+        repeated.GROUPS_OF_CLONES = 20_000
         exact = local.shuffled_delta(0.02, local_epsilon=1.0, people=100_000)
     finally:
-        shuffling.GROUPS_OF_CLONES = fine
+        repeated.GROUPS_OF_CLONES = fine
     assert exact <= one <= exact * 1.05
 
 

@@ -12,14 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.certificates.document import written
-from tightrope.certificates.study import STUDY, StudyDocument, read_findings, read_study
+from tightrope.documents.document import written
+from tightrope.documents.study import STUDY, StudyDocument, read_findings, read_study
 from tightrope.errors import InputError, PlanError
-from tightrope.local.studies.comparison import best
 from tightrope.local.studies.findings import Findings, effort
-from tightrope.local.studies.planning import plan
-from tightrope.local.studies.study import Study, choices
-from tightrope.local.studies.study_file import load_study, study_document, study_of, study_text
+from tightrope.local.studies.planning import best, plan
+from tightrope.local.studies.study import Study, choices, load_study, study_document, study_of, study_text
 
 NAMES = tuple(f"answer {i}" for i in range(16))
 SHARES = {"document": "study", "version": 1, "question": "distribution", "categories": ["yes", "no"], "epsilon": 1}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tightrope.local.trees.consistent import Noise, below_edges, variances
+from tightrope.local.quantile_tree import Noise, below_edges, variances
 
 NOISES = [Noise(0.5, 1.0), Noise(2.0, 0.0), Noise(3.0, 5.0), Noise(0.7, 2.0)]
 

@@ -11,7 +11,7 @@ from tests.local.mechanisms.channel_definitions import profile, rows_of
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import local
 from tightrope.local.mechanisms.local_hashing import of_digits
-from tightrope.local.trees.prefix_tree import PrefixTree
+from tightrope.local.prefix_tree import PrefixTree
 
 LEVELS = [Fraction(1), Fraction(5, 4), Fraction(2), Fraction(5, 2)]
 

@@ -12,9 +12,8 @@ from scipy import stats
 from tests.randomness.keyed import InsecureKeyed
 from tightrope import Guarantee, local
 from tightrope.errors import InputError
-from tightrope.local.parts.odds import WORD
-from tightrope.local.vectors.directions import directions
-from tightrope.local.vectors.nearest import nearest
+from tightrope.local.parts.losses import WORD
+from tightrope.local.vectors import directions, nearest
 
 STUDIES = int(os.environ.get("TIGHTROPE_STUDIES", "100"))
 """Simulated studies; 2000 take some minutes."""

@@ -17,12 +17,12 @@ from tests.mechanisms.strategies import endless_tables
 from tests.randomness.keyed import InsecureKeyed
 from tests.randomness.scripted import Scripted
 from tightrope.errors import InputError
-from tightrope.mechanisms.choices.exponential import HEAVIEST, ExponentialChoice, _below, lighter
-from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
-from tightrope.mechanisms.tables.integer_tables import gaussian_table, staircase_table, truncated_geometric
-from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.mechanisms.tables.tails import Tail
-from tightrope.randomness.choice import TOTAL
+from tightrope.mechanisms.discrete.integer_tables import gaussian_table, staircase_table, truncated_geometric
+from tightrope.mechanisms.discrete.integer_weights import Tail
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.mechanisms.exponential import HEAVIEST, ExponentialChoice, _below, lighter
+from tightrope.mechanisms.laplace import discrete_laplace
+from tightrope.randomness.alias_sampler import TOTAL
 
 SEVEN_SIGMA = 2 * stats.norm.sf(7)
 SCALES = [0.3, 1, 4.7, 60, 900]

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tightrope.mechanisms.choices.exponential import ExponentialChoice
-from tightrope.mechanisms.choices.quantile import (
+from tightrope.mechanisms.discrete.integer_tables import geometric_table
+from tightrope.mechanisms.exponential import (
     MOST_EXCESS,
     PARTS,
+    ExponentialChoice,
     QuantileChoice,
     cell_distances,
     half_widths,
     millionths,
     width_distances,
 )
-from tightrope.mechanisms.tables.integer_tables import geometric_table
 
 MANY_CELLS = [1, 2, 3, 5, 20, 100, 4000]
 LAWS = [(0.3, 10), (0.5, 2_000_000), (3.0, 1_000_001), (8.0, 250_000), (40.0, 50_000)]

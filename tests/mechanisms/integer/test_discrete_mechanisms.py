@@ -5,18 +5,17 @@ import math
 import numpy as np
 import pytest
 
+from tightrope.accounting.neighbors import Neighbours
 from tightrope.errors import InputError
-from tightrope.mechanisms.integer.discrete_gaussian import discrete_gaussian
-from tightrope.mechanisms.integer.discrete_laplace import discrete_laplace
-from tightrope.mechanisms.integer.discrete_staircase import best_step, discrete_staircase
-from tightrope.mechanisms.integer.discrete_truncated_laplace import discrete_truncated_laplace
-from tightrope.mechanisms.integer.integer_mechanism import Tabulated
-from tightrope.mechanisms.integer.randomized_response import randomized_response
-from tightrope.mechanisms.integer.widened import Widened
-from tightrope.mechanisms.tables.integer_optimum import optimal_table
-from tightrope.mechanisms.tables.integer_tables import staircase_table
-from tightrope.privacy.neighbours import Neighbours
-from tightrope.randomness.source import InsecureSeeded
+from tightrope.mechanisms.discrete.integer_mechanism import Tabulated
+from tightrope.mechanisms.discrete.integer_tables import optimal_table, staircase_table
+from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.mechanisms.gaussian import discrete_gaussian
+from tightrope.mechanisms.laplace import discrete_laplace
+from tightrope.mechanisms.randomized_response import randomized_response
+from tightrope.mechanisms.staircase import best_step, discrete_staircase
+from tightrope.mechanisms.truncated_laplace import discrete_truncated_laplace
+from tightrope.randomness.bits import InsecureSeeded
 
 NOTHING = 1e-300
 """δ = 0 after rounding up."""

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from tightrope.mechanisms.integer.gaussian_envelope import Envelope
-from tightrope.randomness.choice import TOTAL
+from tightrope.mechanisms.discrete.gaussian_sampling import Envelope
+from tightrope.randomness.alias_sampler import TOTAL
 
 SCALES = [64.0, 64.7, 127.999, 128.0, 1000.0, 12345.678, 1e5 + 0.1, 2.0**29, 1e9 - 0.5, 1e9]
 ENVELOPES = {scale: Envelope(scale) for scale in SCALES}

@@ -9,9 +9,8 @@ from scipy import stats
 from tests.randomness.keyed import InsecureKeyed
 from tests.randomness.scripted import Scripted
 from tightrope.errors import InputError
-from tightrope.mechanisms.integer import gaussian_sampling
-from tightrope.mechanisms.integer.gaussian_envelope import Envelope
-from tightrope.mechanisms.integer.gaussian_sampling import GaussianSampler
+from tightrope.mechanisms.discrete import gaussian_sampling
+from tightrope.mechanisms.discrete.gaussian_sampling import Envelope, GaussianSampler
 
 SCALES = [64.0, 1000.25, 1e9]
 

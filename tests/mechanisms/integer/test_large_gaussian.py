@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.continuous.gaussian import gaussian
-from tightrope.mechanisms.integer.discrete_gaussian import DiscreteGaussian, discrete_gaussian, tabulated_gaussian
-from tightrope.mechanisms.integer.large_gaussian import LargeGaussian
-from tightrope.randomness.source import InsecureSeeded
+from tightrope.mechanisms.discrete.gaussian_sampling import LargeGaussian
+from tightrope.mechanisms.gaussian import DiscreteGaussian, discrete_gaussian, gaussian, tabulated_gaussian
+from tightrope.randomness.bits import InsecureSeeded
 
 
 def law(scale, reach=None):

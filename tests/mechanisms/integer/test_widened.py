@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from tests.mechanisms.exact_noise import exponential, hockey_stick, law
 from tests.mechanisms.strategies import endless_tables, finite_tables
 from tightrope.errors import InputError
-from tightrope.mechanisms.integer.widened import Widened
-from tightrope.mechanisms.tables.integer_optimum import optimal_table
-from tightrope.mechanisms.tables.integer_tables import geometric_table
-from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.randomness.source import InsecureSeeded
+from tightrope.mechanisms.discrete.integer_tables import geometric_table, optimal_table
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.randomness.bits import InsecureSeeded
 
 factors = st.integers(1, 7)
 

@@ -12,12 +12,10 @@ from tests.mechanisms.exact_noise import exponential, hockey_stick
 from tests.mechanisms.integer.test_widened import convolved
 from tests.mechanisms.strategies import finite_tables
 from tightrope.errors import InputError
-from tightrope.mechanisms.continuous.gaussian import gaussian
-from tightrope.mechanisms.integer.linear_losses import linear_atoms
-from tightrope.mechanisms.integer.widened import Widened
-from tightrope.mechanisms.integer.widened_gaussian import widened_gaussian
-from tightrope.mechanisms.tables.integer_tables import gaussian_table, geometric_table
-from tightrope.randomness.source import InsecureSeeded
+from tightrope.mechanisms.discrete.integer_tables import gaussian_table, geometric_table
+from tightrope.mechanisms.discrete.scaled_noise import Widened, linear_atoms, widened_gaussian
+from tightrope.mechanisms.gaussian import gaussian
+from tightrope.randomness.bits import InsecureSeeded
 
 
 @given(finite_tables, st.integers(1, 9), st.integers(1, 30), st.floats(-3, 3))

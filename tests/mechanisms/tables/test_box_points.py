@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tightrope.mechanisms.tables.box_points import shared_floats, with_both_ends
+from tightrope.mechanisms.discrete.box_table import shared_floats, with_both_ends
 
 REACH = 4
 

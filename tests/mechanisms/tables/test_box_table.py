@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tightrope.errors import InputError
-from tightrope.mechanisms.families.box_weights import BoxWeights
-from tightrope.mechanisms.families.registry import offered
-from tightrope.mechanisms.families.weights import Need, Weights
-from tightrope.mechanisms.tables.box_table import BoxTable, table_of
-from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.randomness.choice import TOTAL
+from tightrope.mechanisms.discrete.box_table import BoxTable, table_of
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.noise.families import offered
+from tightrope.noise.family_weights import BoxWeights, Need, Weights
+from tightrope.randomness.alias_sampler import TOTAL
+from tightrope.randomness.bits import InsecureSeeded
 from tightrope.randomness.integers import below_each
-from tightrope.randomness.source import InsecureSeeded
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5, 3.0)
 

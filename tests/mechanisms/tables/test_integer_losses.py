@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.mechanisms.exact_noise import exponential, hockey_stick, law
 from tests.mechanisms.strategies import endless_tables, finite_tables, ragged_tables
 from tightrope.errors import InputError
-from tightrope.mechanisms.tables.integer_tables import gaussian_table, geometric_table, staircase_table
-from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.discrete.integer_tables import gaussian_table, geometric_table, staircase_table
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
 
 shifts = st.integers(1, 12)
 epsilons = st.floats(-3, 6)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.mechanisms.exact_noise import exponential, hockey_stick, law
 from tightrope.errors import InputError
-from tightrope.mechanisms.integer.discrete_truncated_laplace import discrete_truncated_laplace
-from tightrope.mechanisms.tables.integer_optimum import keeps, optimal_table
+from tightrope.mechanisms.discrete.integer_tables import keeps, optimal_table
+from tightrope.mechanisms.truncated_laplace import discrete_truncated_laplace
 
 REFERENCE = [  # epsilon, delta, total variation, E|X|, E X²: shared/reference/noise.json
     (1, 1e-06, None, 0.8509021157569042, 1.8410998538708114),

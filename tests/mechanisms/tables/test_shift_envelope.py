@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.mechanisms.exact_noise import exponential, hockey_stick, law
 from tests.mechanisms.strategies import endless_tables, finite_tables, ragged_tables
-from tightrope.mechanisms.tables.shift_envelope import worst_of
-from tightrope.mechanisms.tables.table import NoiseTable
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.mechanisms.discrete.table_loss import worst_of
 
 
 def most(table, sensitivity, epsilon):

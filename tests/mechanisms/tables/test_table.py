@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from tests.mechanisms.exact_noise import law, probability
 from tests.mechanisms.strategies import endless_tables, finite_tables, ragged_tables
 from tightrope.errors import InputError
-from tightrope.mechanisms.tables.integer_tables import (
+from tightrope.mechanisms.discrete.integer_tables import (
     gaussian_table,
     geometric_table,
     staircase_table,
     truncated_geometric,
 )
-from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.mechanisms.tables.tails import Tail
-from tightrope.randomness.choice import TOTAL
+from tightrope.mechanisms.discrete.integer_weights import Tail
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.randomness.alias_sampler import TOTAL
 
 any_table = finite_tables | endless_tables
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tightrope.privacy.curves.convex import HIGHEST, Scale, _around, _sought, least
+from tightrope.accounting.tradeoff import HIGHEST, Scale, _around, _sought, least
 
 WIDTH = 1e-15
 FLOOR = -40.0

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.privacy.engines.choice import choose
-from tightrope.privacy.engines.contour import contour
-from tightrope.privacy.engines.lattices import grid
-from tightrope.privacy.engines.lattices.gridded import Gridded
-from tightrope.privacy.laws.composition import Composition
+from tightrope.accounting.distributions.composition import Composition
+from tightrope.accounting.methods import contour, grid
+from tightrope.accounting.methods.grid import Gridded
+from tightrope.accounting.methods.select import choose
 
 G, L, T = tr.gaussian(scale=1).loss, tr.laplace(scale=1).loss, tr.approx_dp(1, delta=1e-6).loss
 

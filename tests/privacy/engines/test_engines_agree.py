@@ -21,15 +21,15 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tightrope.accounting.distributions.composition import Composition
+from tightrope.accounting.methods import grid, smoothing
+from tightrope.accounting.methods import grid as gridded
+from tightrope.accounting.methods.contour import Contour, applies
+from tightrope.accounting.methods.grid import Gridded
+from tightrope.accounting.methods.lattice_method import on_lattice
+from tightrope.accounting.methods.method import Engine
+from tightrope.accounting.methods.select import ClosedForm
 from tightrope.errors import InputError, PrecisionError, PrecisionWarning
-from tightrope.privacy.engines.closed_form import ClosedForm
-from tightrope.privacy.engines.contour.contour import Contour, applies
-from tightrope.privacy.engines.engine import Engine
-from tightrope.privacy.engines.lattices import grid, gridded
-from tightrope.privacy.engines.lattices.gridded import Gridded
-from tightrope.privacy.engines.lattices.on_lattice import on_lattice
-from tightrope.privacy.engines.smoothing import smoothed
-from tightrope.privacy.laws.composition import Composition
 
 COMPOSITIONS = int(os.environ.get("TIGHTROPE_FUZZ", "250"))
 BLOCKS = 20
@@ -252,8 +252,8 @@ def agreeing(total: Composition, epsilon: float) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def _coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gridded, "GRIDS", COARSE)
-    monkeypatch.setattr(smoothed, "MOST_NODES", FEW_NODES)
-    monkeypatch.setattr(smoothed, "DEAREST", FEW_PRICED)
+    monkeypatch.setattr(smoothing, "MOST_NODES", FEW_NODES)
+    monkeypatch.setattr(smoothing, "DEAREST", FEW_PRICED)
 
 
 @cache

@@ -12,7 +12,7 @@ from mpmath import mp, mpf
 
 import tightrope as tr
 from tests.oracle.slow_composition import pole
-from tightrope.privacy.engines.lattices.gridded import Gridded
+from tightrope.accounting.methods.grid import Gridded
 
 
 def residue_sum(epsilon: str, count: int, q: str) -> mpmath.mpf:
@@ -136,8 +136,7 @@ def test_far_into_the_tail_of_several_scales() -> None:
 
 
 def test_one_scale_is_a_case_of_several() -> None:
-    from tightrope.privacy.engines.sums.many_scales import ManyScales
-    from tightrope.privacy.engines.sums.one_scale import OneScale
+    from tightrope.accounting.methods.laplace_sum import ManyScales, OneScale
 
     flat = tr.laplace(scale=2).loss.remove.laws[0].flat
     for theta in (-3.0, 0.25, 1.875, 7.5):
@@ -147,7 +146,7 @@ def test_one_scale_is_a_case_of_several() -> None:
 
 
 def test_rounded_widths_join_the_slack() -> None:
-    from tightrope.privacy.engines.sums.many_scales import ManyScales
+    from tightrope.accounting.methods.laplace_sum import ManyScales
 
     flats = tuple(tr.laplace(scale=1, sensitivity=e).loss.remove.laws[0].flat for e in (0.7, 0.3, 0.1))
     sums = ManyScales(flats, (2, 3, 4))

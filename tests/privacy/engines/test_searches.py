@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.privacy.engines.lattices import lattice
-from tightrope.privacy.engines.smoothing import smoothed
-from tightrope.privacy.sampled.subsampled_gaussian import PoissonGaussian
+from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian
+from tightrope.accounting.methods import lattice, smoothing
 
 TWO = 2 * tr.gaussian(scale=1.13).loss.poisson_sample(2.65e-4)
 SUBSETS = 3 * tr.gaussian(scale=2.11).loss.subset_sample(36, 18_200)
@@ -38,9 +37,9 @@ def test_a_search_takes_few_convolutions_and_lines(
 ) -> None:
     """There were 78 of one kind and 34 of the other: one for each ε, or nearly."""
     made: list[str] = []
-    convolved, lined = lattice._composed, smoothed.smooth_line
+    convolved, lined = lattice._composed, smoothing.smooth_line
     monkeypatch.setattr(lattice, "_composed", lambda *a: made.append("sum") or convolved(*a))
-    monkeypatch.setattr(smoothed, "smooth_line", lambda *a: made.append("line") or lined(*a))
+    monkeypatch.setattr(smoothing, "smooth_line", lambda *a: made.append("line") or lined(*a))
     assert math.isfinite(search(_fresh(loss)))
     assert len(made) <= most, made
 

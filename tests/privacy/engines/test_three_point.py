@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from tightrope.privacy.engines.sums.three_point import three_point
+from tightrope.accounting.methods.lattice_method import three_point
 
 CASES = (
     (10, 21.384950589073696, 0.999999996142678),  # what is left of a mass's logarithm, too, counts

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.privacy.engines.lattices.gridded import Gridded
+from tightrope.accounting.methods.grid import Gridded
 
 Law = tuple[float, float, float, float, float]
 """The share of the first loss, three losses (the first one below 0), the mass of the last one."""

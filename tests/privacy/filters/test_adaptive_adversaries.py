@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tightrope as tr
-from tightrope.privacy.filters import (
+from tightrope.accounting.filters import (
     BasicFilter,
     EnvelopeFilter,
     Filter,

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tests.laws.losses import pairs, triples
-from tightrope.errors import BudgetRefused, InputError
-from tightrope.privacy import Neighbours, filters
-from tightrope.privacy.filters import (
+from tightrope.accounting import Neighbours, filters
+from tightrope.accounting.distributions.gaussian import GaussianLaw
+from tightrope.accounting.filters import (
     BasicFilter,
     EnvelopeFilter,
     Filter,
@@ -30,9 +30,9 @@ from tightrope.privacy.filters import (
     Odometer,
     TokenFilter,
 )
-from tightrope.privacy.filters.equivalent import gaussian_mu
-from tightrope.privacy.filters.log_moments import log_moments
-from tightrope.privacy.laws.gaussian import GaussianLaw
+from tightrope.accounting.filters.gaussian import gaussian_mu
+from tightrope.accounting.filters.moments import log_moments
+from tightrope.errors import BudgetRefused, InputError
 
 LAPLACE, GAUSS = tr.laplace(scale=10).loss, tr.gaussian(scale=10).loss
 PURE, LEAKY = tr.approx_dp(0.1).loss, tr.approx_dp(0.1, delta=1e-3).loss

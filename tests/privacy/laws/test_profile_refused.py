@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tightrope.accounting.distributions.gaussian import GaussianLaw
 from tightrope.errors import InputError
-from tightrope.privacy.laws.gaussian import GaussianLaw
 
 LAW = GaussianLaw(1.0)
 TRUE = LAW.profile

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from tightrope.privacy.laws.atoms import Atoms
-from tightrope.privacy.loss import PrivacyLoss
-from tightrope.privacy.masses import Masses, Window
+from tightrope.accounting.distributions.atoms import Atoms
+from tightrope.accounting.loss_pmf import Masses, Window
+from tightrope.accounting.privacy_loss import PrivacyLoss
 
 END, RAISED = 0.01, 1e-11
 HIGH = 1 / (1 + math.exp(-END))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.distributions.composition import Composition
+from tightrope.accounting.methods.grid import Gridded
 from tightrope.errors import PrecisionError
-from tightrope.privacy.engines.lattices.gridded import Gridded
-from tightrope.privacy.laws.composition import Composition
-from tightrope.privacy.laws.law import LossLaw
 
 CASES = [(1.0, 1e-4), (1.0, 0.1), (1e-3, 0.3), (5.0, 1e-3), (0.2, 0.999)]
 POINTS = [complex(0.5), 10 + 30j, 300 + 1000j, 2000 + 5e4j]

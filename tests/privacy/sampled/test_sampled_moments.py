@@ -10,11 +10,11 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from tightrope.accounting.distributions.composition import Composition
+from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian
+from tightrope.accounting.distributions.subset import SubsetGaussian
+from tightrope.accounting.methods.contour import Bodies, Jumps
 from tightrope.errors import PrecisionError
-from tightrope.privacy.engines.contour.jumps import Bodies, Jumps
-from tightrope.privacy.laws.composition import Composition
-from tightrope.privacy.sampled.subsampled_gaussian import PoissonGaussian
-from tightrope.privacy.sampled.subset_gaussian import SubsetGaussian
 
 CASES = [(0.5, 1e-4, 30.0), (1.0, 9e-6, 15.0), (2.5, 1e-3, 1.5), (0.125, 5e-4, 200.0), (1.0, 0.3, 2.0)]
 HEIGHTS = [0.0, 0.3, 10.0, 1e3, 1e5]

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.privacy.engines.lattices.grid import grid
-from tightrope.privacy.sampled.subsampled_gaussian import PoissonGaussian, cut_for
-from tightrope.privacy.sampled.subset_gaussian import SubsetGaussian
+from tightrope.accounting.distributions.subsampled_gaussian import PoissonGaussian, cut_for
+from tightrope.accounting.distributions.subset import SubsetGaussian
+from tightrope.accounting.methods.grid import grid
 
 SCALES = st.floats(math.log(0.3), math.log(8)).map(math.exp)
 RATES = st.floats(math.log(1e-6), math.log(0.95)).map(math.exp)

@@ -9,13 +9,12 @@ import pyarrow as pa
 import pytest
 
 import tightrope as tr
-from tightrope.certificates.document import written
-from tightrope.certificates.release import read_result
-from tightrope.engines import open_source
+from tightrope.documents.document import written
+from tightrope.documents.release import read_result
 from tightrope.errors import InputError, PlanError
-from tightrope.release.costs.found import Counted, _share
-from tightrope.release.costs.tallies import MANY_TIMES, Tally, name_of
+from tightrope.release.bias_check import MANY_TIMES, Counted, Tally, _found_share, name_of
 from tightrope.release.plan import Plan
+from tightrope.tables import open_source
 
 BUDGET = tr.Budget(epsilon=4, delta=1e-6)
 PEOPLE, EACH = 3_000, 10
@@ -158,9 +157,9 @@ def test_a_result_and_a_ledger_keep_them(tmp_path: Path):
 
 def test_a_share_is_told_of_counts_that_stand_out_and_never_as_narrower_than_the_noise():
     """A lucky draw of a count that is mostly noise was told as a share; a draw below zero as nothing at all."""
-    assert _share(Counted(50, 10, 90), Counted(200, 60, 340)) is None
-    assert _share(Counted(-90, -140, -40), Counted(1_000, 950, 1_050)) == (0.0, 0.0, pytest.approx(50 / 950))
-    value, lower, upper = _share(Counted(1_100, 1_060, 1_140), Counted(1_000, 960, 1_040)) or (0, 0, 0)
+    assert _found_share(Counted(50, 10, 90), Counted(200, 60, 340)) is None
+    assert _found_share(Counted(-90, -140, -40), Counted(1_000, 950, 1_050)) == (0.0, 0.0, pytest.approx(50 / 950))
+    value, lower, upper = _found_share(Counted(1_100, 1_060, 1_140), Counted(1_000, 960, 1_040)) or (0, 0, 0)
     assert (value, upper) == (1.0, 1.0)
     assert lower == pytest.approx(1 - 40 / 960)
 

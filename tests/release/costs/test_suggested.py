@@ -18,10 +18,17 @@ from scipy.stats import binom
 
 import tightrope as tr
 from tests.engines.every_engine import ENGINES
-from tightrope.engines import Measure, PersonBounds, Request
 from tightrope.errors import BudgetRefused, InputError, PlanError, SchemaError
-from tightrope.release.costs.rows_of_person import STEPS_OF_BOUNDS, rows_question, suggested_rows
-from tightrope.release.costs.suggested import bounds_question, covering, edges, suggested_bounds
+from tightrope.release.suggest import (
+    STEPS_OF_BOUNDS,
+    bounds_question,
+    covering,
+    edges,
+    rows_question,
+    suggested_bounds,
+    suggested_rows,
+)
+from tightrope.tables import Measure, PersonBounds, Request
 
 RANGES = int(os.environ.get("TIGHTROPE_SUGGESTED", "1"))
 """Ranges that are suggested of each table and share; in CI few."""

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 import tightrope as tr
-from tightrope.engines import FixedProduct
-from tightrope.release.questions.accuracy import Accuracy
-from tightrope.release.questions.node import Question
-from tightrope.release.questions.vector import drawn_points
+from tightrope.queries.accuracy import Accuracy
+from tightrope.queries.query import Question
+from tightrope.queries.statistics import drawn_points
+from tightrope.tables import FixedProduct
 
 RANGES = {"between": (0.0, 10.0), "of": (0.0, 100.0)}
 COLUMNS = {"x": np.ndarray, "y": np.ndarray, "b": np.ndarray}

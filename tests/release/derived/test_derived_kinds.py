@@ -10,12 +10,12 @@ import pytest
 
 import tightrope as tr
 from tests.release.derived.kinds import KINDS, RANGES, accuracy_of, columns, exact
-from tightrope.certificates.release import read_result
+from tightrope.documents.release import read_result
 from tightrope.errors import InputError, SchemaError
-from tightrope.release.derived.odds import Odds
-from tightrope.release.documents.plan_file import load
-from tightrope.release.kinds import KINDS as KNOWN
-from tightrope.release.questions.widths.two_noises import Independent
+from tightrope.queries.intervals import Independent
+from tightrope.queries.ratio import Odds
+from tightrope.release.plan_file import KINDS as KNOWN
+from tightrope.release.plan_file import load
 
 PEOPLE = 4_000
 

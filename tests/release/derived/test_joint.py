@@ -10,13 +10,11 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.mechanisms.integer.widened import Widened
-from tightrope.mechanisms.tables.integer_tables import geometric_table, truncated_geometric
-from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.release.derived.joint import Joint
-from tightrope.release.derived.spans import Span, around
-from tightrope.release.questions.widths.tails import Tails
-from tightrope.release.questions.widths.two_noises import half_width
+from tightrope.mechanisms.discrete.integer_tables import geometric_table, truncated_geometric
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.queries.intervals import Tails, half_width
+from tightrope.queries.moment_estimates import Joint, Span, around
 
 SMALL = [
     Widened(truncated_geometric(scale=3.0, largest=14), 1),

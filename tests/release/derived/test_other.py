@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.certificates.release import read_result
-from tightrope.engines import open_source
+from tightrope.documents.release import read_result
 from tightrope.errors import PlanError
-from tightrope.release import answering
-from tightrope.release.derived.other import LEFT_OVER
+from tightrope.queries.top_k import LEFT_OVER
+from tightrope.release import build_answers
+from tightrope.tables import open_source
 
 BUDGET = tr.Budget(epsilon=3, delta="1e-6")
 LARGE = {"a": 900, "b": 700}
@@ -31,7 +31,7 @@ def session(frame: pd.DataFrame, rows: int = 1) -> tr.Session:
 
 
 def test_it_is_the_rows_that_are_not_shown(monkeypatch):
-    monkeypatch.setattr(answering, "_add", lambda noise, exact: list(exact))
+    monkeypatch.setattr(build_answers, "_add", lambda noise, exact: list(exact))
     shown, left = session(table()).plan([tr.count(by="g"), tr.other(by="g")]).release()
     assert {row["g"]: row["value"] for row in shown.rows} == LARGE
     (row,) = left.rows

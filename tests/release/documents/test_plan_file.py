@@ -11,12 +11,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tightrope.certificates.document import written
+from tightrope.documents.document import written
 from tightrope.errors import InputError, PlanError
 from tightrope.release import count, mean, median
-from tightrope.release.documents.plan_document import PlanDocument
-from tightrope.release.documents.plan_file import PLAN_FILE, load, read
-from tightrope.release.documents.sections import PersonSection, SourceSection
+from tightrope.release.plan_file import PLAN_FILE, PlanDocument, load, read
+from tightrope.release.plan_sections import PersonSection, SourceSection
 
 HEAD = '[source]\npath = "data.parquet"\n'
 PERSON = '[person]\ncolumn = "nr"\nrows = 8\n'

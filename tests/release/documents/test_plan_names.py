@@ -12,14 +12,13 @@ import pyarrow.parquet
 import pytest
 
 import tightrope as tr
-from tightrope.certificates.budget import ASKED_BY
-from tightrope.engines import Dialect, open_source
+from tightrope.documents.budget import ASKED_BY
 from tightrope.errors import BudgetRefused, InputError, TightropeError
+from tightrope.queries.options import ENTRIES, RENAMED, Asking
 from tightrope.release import Session
-from tightrope.release.documents.plan_document import PlanDocument
-from tightrope.release.documents.plan_file import KEYS, load
-from tightrope.release.documents.sections import BudgetSection
-from tightrope.release.questions.asked import ENTRIES, RENAMED, Asking
+from tightrope.release.plan_file import KEYS, PlanDocument, load
+from tightrope.release.plan_sections import BudgetSection
+from tightrope.tables import Dialect, open_source
 
 TABLE = pyarrow.table({"nr": [1, 2], "x": [0.5, 1.5], "k": ["a", "b"]})
 MANY = "rows = 20_000"

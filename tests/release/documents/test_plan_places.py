@@ -13,7 +13,7 @@ from tests.engines.every_engine import spark
 from tests.postgres_server import server
 from tightrope.cli.main import app
 from tightrope.errors import PlanError
-from tightrope.release.documents.plan_file import load, read
+from tightrope.release.plan_file import load, read
 
 ROWS = pa.table({"id": [n // 2 for n in range(400)], "x": [n / 40 for n in range(400)], "k": list("ab") * 200})
 REST = """

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.engines.schema import Column, Schema
 from tightrope.errors import SchemaError
-from tightrope.release.documents.plan_file import load
-from tightrope.release.documents.starter import quoted, starter
+from tightrope.release.plan_file import load
+from tightrope.release.plan_sections import quoted, starter
+from tightrope.tables.schema import Column, Schema
 
 SCHEMA = Schema(
     (Column("nr", "integer"), Column("city", "text"), Column("income", "number"), Column("tags", "other"))

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.release.quantiles.cumulative import NO_MOMENT, Edges, _log_moment, _variance
-from tightrope.release.questions.vector import Noise
+from tightrope.queries.quantile import NO_MOMENT, Edges, _log_moment, _variance
+from tightrope.queries.statistics import Noise
 
 BLOCKS, CELLS = 6, 5
 

@@ -15,14 +15,12 @@ from typer.testing import CliRunner
 
 import tightrope as tr
 from tightrope.cli.main import app
-from tightrope.engines import Column, Schema, open_source
 from tightrope.errors import InputError, PlanError
-from tightrope.release.answering import answering
-from tightrope.release.certificate import certificate_of
-from tightrope.release.kinds import KINDS
-from tightrope.release.quantiles.cumulative import heaped
-from tightrope.release.quantiles.grid import ALL_CELLS, Grid
-from tightrope.release.questions.tasks import Person, tasks_of
+from tightrope.queries.quantile import ALL_CELLS, Grid, heaped
+from tightrope.queries.query_group import Person, tasks_of
+from tightrope.release.build_answers import answering, certificate_of
+from tightrope.release.plan_file import KINDS
+from tightrope.tables import Column, Schema, open_source
 
 BUDGET = tr.Budget(epsilon=2, delta=1e-9)
 MANY = (0.1, 0.5, 0.75, 0.9)

@@ -9,7 +9,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import PlanError, SchemaError
-from tightrope.release.documents.plan_file import load
+from tightrope.release.plan_file import load
 from tightrope.verify.check import checked
 from tightrope.verify.claims import CONFIRMED, verdict
 

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.engines import Column, Schema, open_source
 from tightrope.errors import InputError, SchemaError
-from tightrope.release.kinds import KINDS
-from tightrope.release.questions.tasks import Person, tasks_of
+from tightrope.queries.query_group import Person, tasks_of
+from tightrope.release.plan_file import KINDS
+from tightrope.tables import Column, Schema, open_source
 
 BUDGET = tr.Budget(epsilon=20, delta=1e-9)
 SCHEMA = Schema((Column("age", "integer"), Column("x", "number"), Column("day", "date"), Column("sex", "text")))

@@ -10,20 +10,17 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.mechanisms.families.box_weights import BoxWeights
-from tightrope.mechanisms.families.weights import Weights
-from tightrope.mechanisms.integer.widened import Widened
-from tightrope.mechanisms.tables.integer_optimum import optimal_table
-from tightrope.mechanisms.tables.integer_tables import (
+from tightrope.mechanisms.discrete.integer_tables import (
     gaussian_table,
     geometric_table,
+    optimal_table,
     staircase_table,
     truncated_geometric,
 )
-from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.release.questions.widths.intervals import Ratios, shown_interval
-from tightrope.release.questions.widths.tails import Tails
-from tightrope.release.questions.widths.two_noises import Independent, InOneBox
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.noise.family_weights import BoxWeights, Weights
+from tightrope.queries.intervals import Independent, InOneBox, Ratios, Tails, shown_interval
 
 BOUNDED = [
     optimal_table([(1, 1e-6)]),

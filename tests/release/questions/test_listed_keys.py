@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tightrope.errors import PlanError
-from tightrope.release.questions.tasks import Person
+from tightrope.queries.query_group import Person
 
 TABLE = pd.DataFrame({"who": [1, 1, 2], "g": ["a", "b", "a"]})
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.engines.expressions.reading import read
 from tightrope.errors import InputError, PlanError, SchemaError
+from tightrope.tables.expressions.expression import read
 
 BUDGET = tr.Budget(epsilon=1, delta="1e-8")
 

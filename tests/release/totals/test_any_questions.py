@@ -16,11 +16,9 @@ import pytest
 import tightrope as tr
 from tests.release.totals.test_related import FLAGS, STATES, TABLE
 from tightrope.errors import InputError
-from tightrope.release.questions.tasks import tasks_of
-from tightrope.release.totals import axes
-from tightrope.release.totals.fitted import Fitted
-from tightrope.release.totals.related import Joined, related
-from tightrope.release.totals.squares import Squares
+from tightrope.queries.query_group import tasks_of
+from tightrope.release import consistency
+from tightrope.release.consistency import Fitted, Joined, Squares, related
 
 TRIES = int(os.environ.get("TIGHTROPE_QUESTIONS", "20"))
 SEED = 2
@@ -104,7 +102,7 @@ def test_whatever_is_joined_agrees_before_noise():
 @pytest.mark.parametrize("fault", ["any keys are all there are", "any bound leaves the same rows"])
 def test_a_proof_that_takes_too_much_for_granted_is_caught(monkeypatch, fault):
     if fault == "any keys are all there are":
-        monkeypatch.setattr(axes, "_whole", lambda *_: True)
+        monkeypatch.setattr(consistency, "_whole", lambda *_: True)
     else:
-        monkeypatch.setattr("tightrope.release.totals.related._Side.free", property(lambda _: True))
+        monkeypatch.setattr("tightrope.release.consistency._Side.free", property(lambda _: True))
     assert not all(outcomes(SEED, 300))  # stops at the first that does not

@@ -11,12 +11,10 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.mechanisms.integer.widened import Widened
-from tightrope.mechanisms.tables.integer_optimum import optimal_table
-from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.release.totals.fitted import Fitted
-from tightrope.release.totals.spread import spread
-from tightrope.release.totals.squares import Squares, blank
+from tightrope.mechanisms.discrete.integer_tables import optimal_table
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.mechanisms.discrete.scaled_noise import Widened
+from tightrope.release.consistency import Fitted, Squares, blank, spread
 
 RUNS = 4000
 NONE: frozenset[int] = frozenset()

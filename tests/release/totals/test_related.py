@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.release.totals.fitted import Fitted
-from tightrope.release.totals.related import BOUNDED, DISCOVERED
+from tightrope.release.consistency import BOUNDED, DISCOVERED, Fitted
 
 FLAGS = [True, False, None]
 STATES = ["a", "b", "c"]

@@ -10,10 +10,10 @@ import pytest
 
 import tightrope as tr
 from tests.report import released
-from tightrope import report
-from tightrope.certificates.document import plain
-from tightrope.certificates.release import read_certificate
-from tightrope.report.pages.attached import attached, size_words
+from tightrope import reporting
+from tightrope.documents.document import plain
+from tightrope.documents.release import read_certificate
+from tightrope.reporting.pages.blocks import attached, size_words
 
 EVIL = "<script>alert(1)</script>\"' &amp;#%22"
 
@@ -34,14 +34,14 @@ def answers() -> tr.release.Answers:
 
 
 def test_they_are_the_files_of_the_release(answers: tr.release.Answers) -> None:
-    found = files(report.html(answers.result()))
+    found = files(reporting.html(answers.result()))
     assert found["results.csv"] == answers.to_csv()
     assert read_certificate(found["certificate.json"]) == answers.certificate_data
     assert EVIL.replace('"', '""') in found["results.csv"]
 
 
 def test_names_end_no_address(answers: tr.release.Answers) -> None:
-    page = report.html(answers.result())
+    page = reporting.html(answers.result())
     assert page.count("<script") == 1, "its own"
     for held in re.findall(r'href="data:[^,"]*,([^"]*)"', page):
         assert not re.search("[<>\"'&\\s#]|[^\x20-\x7e]", held)
@@ -50,16 +50,16 @@ def test_names_end_no_address(answers: tr.release.Answers) -> None:
 def test_what_is_not_whole_is_not_offered() -> None:
     document = released.typical()
     document["answers"][0].pop("rows")
-    assert "results.csv" not in report.html(document)
-    assert "data:application/json" in report.html(document)
+    assert "results.csv" not in reporting.html(document)
+    assert "data:application/json" in reporting.html(document)
     document["certificate"].pop("profile")
-    assert "data:" not in report.html(document)
+    assert "data:" not in reporting.html(document)
 
 
 def test_the_size_is_that_of_what_is_inside(answers: tr.release.Answers) -> None:
     """The file beside the page is longer, for it has lines and spaces: what is smaller is called so."""
     held = attached(plain(answers.result()))
-    inside = files(report.html(answers.result()))
+    inside = files(reporting.html(answers.result()))
     assert [one.size for one in held] == [size_words(len(inside[one.name].encode())) for one in held]
     assert [one.said for one in held] == ["all results, every digit", "the certificate, in one line"]
     assert "\n" not in inside["certificate.json"]

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-TEMPLATES = resources.files("tightrope.report") / "templates"
+TEMPLATES = resources.files("tightrope.reporting") / "templates"
 CSS = (TEMPLATES / "report.css").read_text(encoding="utf-8")
 LETTERS, DRAWN, PAPERS = ("ink", "quiet", "accent"), ("accent", "stem", "bar", "quiet"), ("paper", "raised")
 

@@ -11,12 +11,12 @@ from msgspec import structs
 
 from tests.report import documents
 from tests.report.pages.test_report_html import checked, words
-from tightrope import report
-from tightrope.certificates.account import Way, read_account, read_training_account
-from tightrope.certificates.coupling import read_coupling
-from tightrope.certificates.noise import NOISES, NoiseDocument
-from tightrope.certificates.study import read_study
-from tightrope.certificates.words.explained import Explained
+from tightrope import reporting
+from tightrope.documents.account import Way, read_account, read_training_account
+from tightrope.documents.coupling import read_coupling
+from tightrope.documents.noise import NOISES, NoiseDocument
+from tightrope.documents.study import read_study
+from tightrope.documents.wording import Explained
 from tightrope.errors import InputError
 from tightrope.verify.check import checked as verified
 from tightrope.verify.claims import CONFIRMED, verdict
@@ -71,8 +71,8 @@ def test_its_promise_stands_first_and_is_that_of_its_document(kind: str) -> None
 
 @pytest.mark.parametrize("kind", documents.KINDS)
 def test_the_same_document_gives_the_same_page_without_what_else_was_known(kind: str) -> None:
-    page = report.document_html(inside(kind))
-    assert page == report.document_html(inside(kind))
+    page = reporting.document_html(inside(kind))
+    assert page == reporting.document_html(inside(kind))
     assert set(checked(page).ids) - {"effort"} <= set(checked(documents.page(kind)).ids)
 
 
@@ -117,7 +117,7 @@ def test_the_profile_marks_what_is_stated() -> None:
 
 def test_other_ways_of_accounting_stand_beside_it() -> None:
     way = Way(name="<b>RDP</b>", statement="a bound", epsilon=None, total_variation=0.25)
-    page = report.document_html(structs.replace(inside("training"), comparison=(way,)))
+    page = reporting.document_html(structs.replace(inside("training"), comparison=(way,)))
     assert "ways" in checked(page).ids
     assert "&lt;b&gt;RDP&lt;/b&gt; a bound ∞ 0.25" in words(page)
 
@@ -129,11 +129,11 @@ def test_a_file_of_the_groups_own_laws_is_not_for_everybody() -> None:
         .replace('"kind":"public"', '"kind":"table"')
         .replace(public.origin.secrecy, "as secret as the table: it holds the laws of its groups as they are")
     )
-    assert "It may be shared as it is." in report.document_html(public)
-    page = report.document_html(secret)
+    assert "It may be shared as it is." in reporting.document_html(public)
+    page = reporting.document_html(secret)
     assert "It may be shared as it is." not in page and "as secret as the table" in page
 
 
 def test_only_a_document_has_a_page() -> None:
     with pytest.raises(InputError, match="document"):
-        report.document_html({"document": "account"})  # type: ignore[arg-type]
+        reporting.document_html({"document": "account"})  # type: ignore[arg-type]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from tests.report import released
-from tightrope import report
+from tightrope import reporting
 
 
 def test_every_source_is_named_and_listed() -> None:
-    page = report.html(released.typical())
+    page = reporting.html(released.typical())
     appendix = page.partition('<h2 id="method">')[2]
     named = [int(number) for number in re.findall(r'<a href="#source-(\d+)">\[\1\]</a>', appendix)]
     listed = [int(number) for number in re.findall(r'<li id="source-(\d+)">', appendix)]
@@ -20,5 +20,5 @@ def test_every_source_is_named_and_listed() -> None:
 
 
 def test_what_lists_no_mechanism_has_no_method() -> None:
-    page = report.html({"certificate": {"epsilon": 1.0, "delta": 1e-8}})
+    page = reporting.html({"certificate": {"epsilon": 1.0, "delta": 1e-8}})
     assert "method" not in re.sub("<style>.*?</style>", "", page, flags=re.DOTALL)

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope import report
-from tightrope.report.words import wording
+from tightrope import reporting
+from tightrope.reporting.wording import sentences
 
 
 class Cells(HTMLParser):
@@ -52,7 +52,7 @@ def page() -> str:
         tr.sum("age", between=(0, 100), by="member", keys=[False, True], name="years"),
         tr.count(name="people"),
     ]
-    return report.html(session.plan(asked).release().result("Cities"))
+    return reporting.html(session.plan(asked).release().result("Cities"))
 
 
 def test_nothing_that_is_known_is_left_blank(page: str) -> None:
@@ -91,11 +91,11 @@ def test_errors_by_size_are_listed_where_they_depend_on_it(page: str) -> None:
 
 
 def test_how_often_a_group_is_withheld_is_said_as_in_the_plan() -> None:
-    assert [wording.withheld(share) for share in (0, 1e-12, 0.00026, 0.4)] == ["never", "0.0001 %", "0.026 %", "40 %"]
+    assert [sentences.withheld(share) for share in (0, 1e-12, 0.00026, 0.4)] == ["never", "0.0001 %", "0.026 %", "40 %"]
 
 
 def test_a_page_without_a_group_says_so_in_the_words_of_the_terminal(page: str) -> None:
     table = pd.DataFrame({"city": [f"city {i}" for i in range(50)]})
     plan = tr.Session(table, person=None, budget=tr.Budget(epsilon=1, delta=1e-6)).plan([tr.count(by="city")])
-    assert wording.NOTHING_SHOWN in report.html(plan.release().result())
-    assert wording.NOTHING_SHOWN not in page
+    assert sentences.NOTHING_SHOWN in reporting.html(plan.release().result())
+    assert sentences.NOTHING_SHOWN not in page

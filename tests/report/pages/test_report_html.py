@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.report import released
-from tightrope import report
-from tightrope.certificates.release import AnswerDocument, ReleaseCertificate
+from tightrope import reporting
+from tightrope.documents.release import AnswerDocument, ReleaseCertificate
 from tightrope.errors import InputError, MissingExtraError
-from tightrope.report.pages.page_model import _statistic, answer_view
-from tightrope.report.words.answers import read_answer
+from tightrope.reporting.pages.release_page import _statistic, answer_view
+from tightrope.reporting.wording.answers import read_answer
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 JSON = st.recursive(
@@ -73,7 +73,7 @@ def words(page: str) -> str:
 
 
 def test_the_whole_sample_is_well_formed_and_self_contained() -> None:
-    page = report.html(released.everything())
+    page = reporting.html(released.everything())
     assert {"header", "main", "nav", "footer", "table", "caption", "svg"} <= set(checked(page).seen)
     assert not {"link", "img", "iframe"} & set(checked(page).seen)
     assert checked(page).seen.count("script") == 1
@@ -81,14 +81,14 @@ def test_the_whole_sample_is_well_formed_and_self_contained() -> None:
 
 
 def test_the_typical_page_is_small_and_always_the_same() -> None:
-    page = report.html(released.typical())
+    page = reporting.html(released.typical())
     assert len(page.encode()) < 500_000
     assert len(re.sub('"data:[^"]*"', "", page).encode()) < 100_000
-    assert report.html(released.typical()) == page
+    assert reporting.html(released.typical()) == page
 
 
 def test_the_promise_in_plain_words() -> None:
-    said = words(report.html(released.typical()))
+    said = words(reporting.html(released.typical()))
     percent = math.ceil(released.certificate()["attack_success"] * 1000) / 10
     assert f"right at most {percent:.1f} % of the time" in said
     assert "no result becomes more than 2.72 times as likely, but for the slack δ." in said
@@ -97,7 +97,7 @@ def test_the_promise_in_plain_words() -> None:
 
 
 def test_answers_with_their_intervals() -> None:
-    said = words(report.html(released.everything()))
+    said = words(reporting.html(released.everything()))
     (total,), states = released.answer("people")["rows"], released.answer("states")["rows"]
     half = total["upper"] - total["value"]
     assert f"{total['value']:,} ± {half} 95 % interval: {total['lower']:,} to {total['upper']:,}" in said
@@ -113,7 +113,7 @@ def test_answers_with_their_intervals() -> None:
 
 def test_an_interval_that_leaves_the_axis_ends_in_an_arrow() -> None:
     rows = [released.row(2000 + i, 2600 if i == 4 else 10, k=i) for i in range(8)]
-    assert "An arrow head marks" in words(report.html({"answers": [released.rows_by("k", rows)]}))
+    assert "An arrow head marks" in words(reporting.html({"answers": [released.rows_by("k", rows)]}))
 
 
 def test_chart_and_table_of_one_answer_say_the_same_interval() -> None:
@@ -146,7 +146,7 @@ def test_the_table_of_mechanisms_names_a_column_once(statistic: str, column: str
 def test_untrusted_text_is_escaped_everywhere() -> None:
     evil = "<script>alert(1)</script>\"'>"
     document = _poisoned(released.everything(), evil)
-    page = report.html(document)
+    page = reporting.html(document)
     assert page.count("<script") == 1 and page.count("&lt;script&gt;") > 100
     checked(page)
 
@@ -166,7 +166,7 @@ def _poisoned(value: Any, evil: str) -> Any:
 def test_any_field_of_the_certificate_may_fail(key: str, worth: Any) -> None:
     document = released.typical()
     document["certificate"].pop(key) if worth == "missing" else document["certificate"].update({key: worth})
-    assert not re.search(r"\bnan\b|\binf\b", words(report.html(document)))
+    assert not re.search(r"\bnan\b|\binf\b", words(reporting.html(document)))
 
 
 @pytest.mark.parametrize("key", AnswerDocument.__struct_fields__)
@@ -175,13 +175,13 @@ def test_any_field_of_an_answer_may_fail(key: str, worth: Any) -> None:
     for name in ("income", "sectors", "people"):
         broken = released.answer(name)
         broken.pop(key) if worth == "missing" else broken.update({key: worth})
-        checked(report.html({"answers": [broken]}))
+        checked(reporting.html({"answers": [broken]}))
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.fixed_dictionaries({"k": JSON, "value": st.floats() | st.none(), "lower": JSON, "upper": JSON})))
 def test_any_rows_give_a_page_without_nan(rows: list[dict[str, Any]]) -> None:
-    page = report.html({"answers": [released.rows_by("k", rows)]})
+    page = reporting.html({"answers": [released.rows_by("k", rows)]})
     assert not re.search(r'"(-?nan|-?inf)', page)
     checked(page)
 
@@ -193,21 +193,21 @@ def test_extreme_numbers_fit_on_an_axis() -> None:
     ]
     for chosen in (rows, rows[2:4] * 3, rows[4:] * 3):
         named = [{**row, "k": i} for i, row in enumerate(chosen)]
-        assert "nan" not in report.html({"answers": [released.rows_by("k", named)]})
+        assert "nan" not in reporting.html({"answers": [released.rows_by("k", named)]})
 
 
 def test_the_longest_tables_are_cut_and_say_so() -> None:
-    page = report.html({"answers": [released.answer("areas")]})
+    page = reporting.html({"answers": [released.answer("areas")]})
     assert "The first 2000 of 2100 groups" in words(page)
 
 
 def test_only_a_mapping_is_a_document() -> None:
     with pytest.raises(InputError, match="document"):
-        report.html([])  # type: ignore[arg-type]
+        reporting.html([])  # type: ignore[arg-type]
 
 
 def test_importing_loads_neither_jinja_nor_matplotlib() -> None:
-    code = "import sys, tightrope.report; print([m for m in ('jinja2', 'matplotlib', 'numpy') if m in sys.modules])"
+    code = "import sys, tightrope.reporting; print([m for m in ('jinja2', 'matplotlib', 'numpy') if m in sys.modules])"
     path = {"PYTHONPATH": ":".join(sys.path)}
     ran = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
@@ -216,4 +216,4 @@ def test_importing_loads_neither_jinja_nor_matplotlib() -> None:
 def test_without_jinja_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r"jinja2.*tightrope\[release\]"):
-        report.html({})
+        reporting.html({})

@@ -10,30 +10,30 @@ from msgspec.structs import replace
 
 from tests.report import study_sample as sample
 from tests.report.pages.test_report_html import checked, words
-from tightrope import report
-from tightrope.certificates.document import plain, written
-from tightrope.certificates.study import FINDINGS, Chance, Estimate, FindingsDocument, read_findings
+from tightrope import reporting
+from tightrope.documents.document import plain, written
+from tightrope.documents.study import FINDINGS, Chance, Estimate, FindingsDocument, read_findings
 from tightrope.errors import InputError
 from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import Study
-from tightrope.report.words.study import lines
+from tightrope.reporting.wording.study import lines
 
 DOCUMENTS = {"states": sample.states, "mean": sample.mean}
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_well_formed_self_contained_and_always_the_same(name: str) -> None:
-    page = report.study_html(DOCUMENTS[name]())
+    page = reporting.study_html(DOCUMENTS[name]())
     assert page.startswith("<!doctype html>")
     assert {"header", "main", "footer", "table", "caption", "svg"} <= set(checked(page).seen)
     assert not {"link", "img", "iframe"} & set(checked(page).seen)
     assert not re.search(r"https?:|url\(|@import|NaN|nan%|inf%|None", page)
     assert len(page.encode()) < 120_000
-    assert report.study_html(DOCUMENTS[name]()) == page
+    assert reporting.study_html(DOCUMENTS[name]()) == page
 
 
 def test_the_promise_and_the_effort_in_plain_words() -> None:
-    said = words(report.study_html(sample.states()))
+    said = words(reporting.study_html(sample.states()))
     assert "is right at most 61.9 % of the time" in said  # 0.6188, rounded up
     assert "No report is more than 2.72 times as likely" in said
     assert "29,501 reports, 9,501 of them silent" in said
@@ -46,7 +46,7 @@ def test_the_promise_and_the_effort_in_plain_words() -> None:
 
 
 def test_shares_with_their_intervals() -> None:
-    said = words(report.study_html(sample.states()))
+    said = words(reporting.study_html(sample.states()))
     first = lines(sample.states())[0]
     assert f"Alabama {first.value} {first.lower} {first.upper} {first.people} {first.shaped[0]}" in said
     assert "All intervals together hold the true share" in said
@@ -55,7 +55,7 @@ def test_shares_with_their_intervals() -> None:
 
 
 def test_a_mean_is_one_large_number() -> None:
-    said = words(report.study_html(sample.mean()))
+    said = words(reporting.study_html(sample.mean()))
     assert "23.63 ± 0.62 95 % interval: 23.01 to 24.26" in said
     assert "the mean is off by 0.32 or less" in said
     assert "1 bit a report" in said
@@ -71,7 +71,7 @@ def test_ends_are_rounded_outwards() -> None:
 
 def test_untrusted_text_is_escaped_everywhere() -> None:
     evil, document = "<script>alert(1)</script>\"'>", sample.states()
-    page = report.study_html(
+    page = reporting.study_html(
         replace(
             document,
             title=evil,
@@ -90,10 +90,10 @@ def test_untrusted_text_is_escaped_everywhere() -> None:
 def test_the_page_of_a_real_study_lacks_nothing(question: Any, answers: tuple[str, ...]) -> None:
     study = Study(question, 1.0, categories=answers, between=None if answers else (0.0, 50.0), title="Real")
     found = Findings.of(study, study.mechanism.tally(study.mechanism.perturb([1] * 900))).document()
-    page = report.study_html(found)
+    page = reporting.study_html(found)
     checked(page)
     assert "–" not in words(page).removeprefix("Real – collected without trust")
-    assert report.study_html(read_findings(written(found))) == page
+    assert reporting.study_html(read_findings(written(found))) == page
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_a_share_has_a_category_and_people(key: str) -> None:
 
 def test_the_longest_tables_are_cut_and_say_so() -> None:
     rows = tuple(Estimate(**sample.estimate(place, f"c{place}")) for place in range(2100))
-    assert "100 more are left out here" in words(report.study_html(replace(sample.states(), estimates=rows)))
+    assert "100 more are left out here" in words(reporting.study_html(replace(sample.states(), estimates=rows)))
 
 
 def test_only_findings_are_a_document() -> None:
     with pytest.raises(InputError, match="read_findings"):
-        report.study_html({})  # type: ignore[arg-type]
+        reporting.study_html({})  # type: ignore[arg-type]

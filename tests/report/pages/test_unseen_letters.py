@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope import report
+from tightrope import reporting
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 EVIL = "a\x1b[31mred\x07\x9b\x7f\u202e"
@@ -22,6 +22,6 @@ def test_a_page_holds_none_of_them(keys: list[str] | None) -> None:
         tr.count(by=f"g{EVIL}", keys=keys, name=f"n{EVIL}", title=f"t{EVIL}", unit=f"u{EVIL}", description=EVIL),
         tr.mean("x", between=(0, 5), by=f"g{EVIL}", keys=keys, name="m"),
     ]
-    page = report.html(session.plan(questions).release().result(f"title {EVIL}"))
+    page = reporting.html(session.plan(questions).release().result(f"title {EVIL}"))
     assert "red" in page
     assert OBEYED.search(page) is None

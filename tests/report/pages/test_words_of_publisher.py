@@ -11,12 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.certificates.document import written
-from tightrope.certificates.release import About, read_result
+from tightrope.documents.document import written
+from tightrope.documents.release import About, read_result
 from tightrope.errors import PlanError
-from tightrope.release.documents.plan_file import load
-from tightrope.report import html
-from tightrope.report.pages.page_model import place_of, places
+from tightrope.release.plan_file import load
+from tightrope.reporting import html
+from tightrope.reporting.pages.release_page import place_of, places
 
 PLAN = """
 title = "Visits"

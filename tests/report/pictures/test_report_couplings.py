@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope.certificates.coupling import Origin
-from tightrope.engines.axis_cells import Axis
-from tightrope.engines.labels import Labels
+from tightrope.documents.coupling import Origin
 from tightrope.errors import InputError
-from tightrope.report.pictures.couplings import MOST_FLOWS, coupling_picture
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.reporting.charts.plots import MOST_FLOWS, coupling_picture
+from tightrope.tables.labels import Axis, Labels
+from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Categories, Cells, Support
 

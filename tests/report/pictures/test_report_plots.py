@@ -9,7 +9,7 @@ import pytest
 
 from tests.report import released
 from tightrope.errors import InputError, MissingExtraError
-from tightrope.report.pictures import plots
+from tightrope.reporting.charts import plots
 
 pytest.importorskip("matplotlib")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.report.pictures import plots
+from tightrope.reporting.charts import plots
 
 
 def test_one_line_for_each_way_below_what_it_proves():

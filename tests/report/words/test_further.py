@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.certificates.printable import part_named
-from tightrope.report import html
-from tightrope.report.words.answers import read_answer, read_answers
-from tightrope.report.words.further import further
+from tightrope.documents.escaping import part_named
+from tightrope.reporting import html
+from tightrope.reporting.wording.answers import further, read_answer, read_answers
 
 
 @pytest.fixture(scope="module")

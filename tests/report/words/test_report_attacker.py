@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.report.words import attacker
+from tightrope.reporting.wording import promise
 
 RATES = st.floats(0, 1)
 # randomised response on one bit: keeps it with probability e^ε/(1 + e^ε); everything is known in closed form
@@ -29,40 +29,40 @@ PROFILE = [(i / 10, response_delta(i / 10)) for i in range(11)]
 
 @given(RATES)
 def test_the_bound_is_above_the_truth(rate: float) -> None:
-    assert attacker.true_positive_rate(PROFILE, rate) >= response_power(rate) - 1e-12
+    assert promise.true_positive_rate(PROFILE, rate) >= response_power(rate) - 1e-12
 
 
 @given(RATES)
 def test_the_bound_is_tight_where_the_profile_is_complete(rate: float) -> None:
-    assert attacker.true_positive_rate(PROFILE, rate) == pytest.approx(response_power(rate), abs=1e-12)
+    assert promise.true_positive_rate(PROFILE, rate) == pytest.approx(response_power(rate), abs=1e-12)
 
 
 @given(RATES, st.integers(1, 11))
 def test_fewer_points_never_promise_more(rate: float, kept: int) -> None:
-    assert attacker.true_positive_rate(PROFILE[:kept], rate) >= attacker.true_positive_rate(PROFILE, rate)
+    assert promise.true_positive_rate(PROFILE[:kept], rate) >= promise.true_positive_rate(PROFILE, rate)
 
 
 def test_success_from_whatever_is_stated() -> None:
     success = (1 + 2 * KEPT - 1) / 2
-    assert attacker.attack_success({"attack_success": 0.6}) == 0.6
-    assert attacker.attack_success({"total_variation": 2 * KEPT - 1}) == pytest.approx(success)
-    assert attacker.attack_success({"epsilon": EPSILON, "delta": 0.0}) == pytest.approx(success)
-    assert attacker.attack_success({}) is None
+    assert promise.attack_success({"attack_success": 0.6}) == 0.6
+    assert promise.attack_success({"total_variation": 2 * KEPT - 1}) == pytest.approx(success)
+    assert promise.attack_success({"epsilon": EPSILON, "delta": 0.0}) == pytest.approx(success)
+    assert promise.attack_success({}) is None
 
 
 def test_the_drawn_profile_is_a_guarantee_between_its_points() -> None:
     stated = {"profile": {"epsilon": [0, 0.4, 0.9, 1.0], "delta": [response_delta(e) for e in (0, 0.4, 0.9)] + [1e-8]}}
-    drawn = attacker.profile(stated)
+    drawn = promise.profile(stated)
     assert len(drawn) > 4
     assert all(delta >= response_delta(epsilon) - 1e-12 for epsilon, delta in drawn)
 
 
 def test_stated_catches_win_where_they_are_better() -> None:
     tradeoff = {"false_positive_rate": [0.01, 0.1], "true_positive_rate": [0.02, 0.9]}
-    catches = attacker.catches({"total_variation": 0.3, "tradeoff": tradeoff})
+    catches = promise.catches({"total_variation": 0.3, "tradeoff": tradeoff})
     found = {catch.false_positive_rate: catch.true_positive_rate for catch in catches}
     assert found == {0.001: pytest.approx(0.301), 0.01: 0.02, 0.05: pytest.approx(0.35), 0.1: pytest.approx(0.4)}
 
 
 def test_nothing_stated_nothing_claimed() -> None:
-    assert attacker.curve({}) == [] and attacker.catches({}) == [] and attacker.profile({}) == []
+    assert promise.curve({}) == [] and promise.catches({}) == [] and promise.profile({}) == []

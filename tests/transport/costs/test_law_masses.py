@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope import transport
-from tightrope.transport.costs.laws import whole_masses
+from tightrope.transport.costs.costs import whole_masses
 
 EXPONENTS = st.lists(st.floats(-300, 0) | st.just(0.0) | st.floats(-20, -15), min_size=1, max_size=12)
 

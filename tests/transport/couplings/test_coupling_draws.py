@@ -12,13 +12,10 @@ import pandas as pd
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.randomness.choice import TOTAL
-from tightrope.randomness.source import InsecureSeeded
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.couplings.membership import codes
-from tightrope.transport.couplings.person_names import people
-from tightrope.transport.exact.group_tables import GroupTables
-from tightrope.transport.exact.row_tables import RowTables
+from tightrope.randomness.alias_sampler import TOTAL
+from tightrope.randomness.bits import InsecureSeeded
+from tightrope.transport.couplings.mechanism import CouplingMechanism, codes, people
+from tightrope.transport.exact.tables import GroupTables, RowTables
 
 LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
 COIN = [[0, 1], [1, 0]]

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from tightrope.errors import InputError
-from tightrope.randomness.choice import TOTAL
-from tightrope.transport.costs.lattices import grid
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.exact.group_tables import GroupTables
+from tightrope.randomness.alias_sampler import TOTAL
+from tightrope.transport.costs.graphs import grid
+from tightrope.transport.couplings.mechanism import CouplingMechanism
+from tightrope.transport.exact.tables import GroupTables
 from tightrope.transport.guarantees.lifting import mass_outside
 
 LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tightrope.errors import InputError
-from tightrope.transport.exact.exact_flow import mass_that_stays_out
-from tightrope.transport.exact.exact_laws import Law
+from tightrope.transport.exact.plan import Law, mass_that_stays_out
 from tightrope.transport.guarantees.lifting import lifted, mass_outside
 
 

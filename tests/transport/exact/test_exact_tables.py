@@ -12,11 +12,9 @@ from scipy import sparse
 
 from tests.randomness.scripted import Scripted
 from tightrope.errors import InputError, PrecisionError
-from tightrope.randomness.choice import TOTAL
-from tightrope.transport.exact.exact_laws import Law
-from tightrope.transport.exact.exact_plan import exact_plan
-from tightrope.transport.exact.row_loops import choose_by_row
-from tightrope.transport.exact.row_tables import RowTables, _choose_by_row, quantised
+from tightrope.randomness.alias_sampler import TOTAL
+from tightrope.transport.exact.plan import Law, exact_plan
+from tightrope.transport.exact.tables import RowTables, _choose_by_row, choose_by_row, quantised
 
 WEIGHTS = st.dictionaries(st.integers(0, 40), st.integers(0, 10**30), min_size=1, max_size=12).filter(
     lambda row: sum(row.values()) > 0

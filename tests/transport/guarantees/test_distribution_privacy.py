@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.errors import InputError
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy, extended_distribution_privacy
 from tightrope.transport.guarantees.divergences import KINDS, divergence
 from tightrope.transport.guarantees.lifting import lifted, mass_outside

@@ -9,7 +9,7 @@ import pytest
 
 from tightrope.errors import InputError
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
-from tightrope.transport.guarantees.distribution_rules import BELOW, DistributionGuarantee
+from tightrope.transport.guarantees.divergences import BELOW, DistributionGuarantee
 
 RNG = np.random.default_rng(21)
 N = 3

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 from tightrope import discrete_laplace
 from tightrope.errors import InputError
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.exact.exact_laws import Law
+from tightrope.transport.couplings.mechanism import CouplingMechanism
+from tightrope.transport.exact.plan import Law
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy, extended_distribution_privacy
-from tightrope.transport.guarantees.distribution_rules import DistributionGuarantee
-from tightrope.transport.guarantees.divergences import KINDS, divergence
-from tightrope.transport.guarantees.learned_laws import learn_laws, learn_laws_privately
+from tightrope.transport.guarantees.divergences import KINDS, DistributionGuarantee, divergence
+from tightrope.transport.guarantees.learned_distributions import learn_laws, learn_laws_privately
 from tightrope.transport.guarantees.single_draws import OneDraw, approximate_knowledge, one_draw
 
 Shares = list[Fraction]

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tightrope import discrete_laplace
+from tightrope.accounting.neighbors import Neighbours
 from tightrope.errors import InputError
-from tightrope.mechanisms.integer.integer_mechanism import Tabulated
-from tightrope.mechanisms.tables.table import NoiseTable
-from tightrope.privacy.neighbours import Neighbours
-from tightrope.randomness.source import InsecureSeeded
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.mechanisms.discrete.integer_mechanism import Tabulated
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.randomness.bits import InsecureSeeded
+from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
-from tightrope.transport.guarantees.learned_laws import LearnedLaw, learn_laws, learn_laws_privately
+from tightrope.transport.guarantees.learned_distributions import LearnedLaw, learn_laws, learn_laws_privately
 from tightrope.transport.guarantees.single_draws import approximate_knowledge
 
 TRUE = {"a": np.array([0.5, 0.3, 0.15, 0.05]), "b": np.array([0.1, 0.2, 0.3, 0.4])}

@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from tightrope.errors import InputError
-from tightrope.transport.exact.row_tables import RowTables
-from tightrope.transport.metric.metric_comparison import compare_on_grid
-from tightrope.transport.metric.metric_optimum import exponential_rows, optimal_metric
-from tightrope.transport.metric.metric_privacy import MetricMechanism, certified, metric_epsilon
-from tightrope.transport.metric.planar_noise import grid_distances, planar_laplace
+from tightrope.transport.exact.tables import RowTables
+from tightrope.transport.metric_privacy import (
+    MetricMechanism,
+    certified,
+    compare_on_grid,
+    exponential_rows,
+    grid_distances,
+    metric_epsilon,
+    optimal_metric,
+    planar_laplace,
+)
 
 
 def exceeded(tables: RowTables, cost: np.ndarray, epsilon: float) -> bool:

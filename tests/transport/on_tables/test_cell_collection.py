@@ -10,10 +10,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tightrope.engines import open_source
-from tightrope.engines.axis_cells import Axis
 from tightrope.errors import InputError, SchemaError
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.tables import open_source
+from tightrope.tables.labels import Axis
+from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.on_tables.collection import Celled, Drawing, apply_cells
 from tightrope.transport.on_tables.supports import Cells
 

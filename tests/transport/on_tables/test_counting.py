@@ -7,14 +7,12 @@ import math
 import pyarrow
 import pytest
 
-from tightrope.certificates.document import Triple
-from tightrope.engines import Table, open_source
-from tightrope.engines.axis_cells import Axis
-from tightrope.engines.labels import Labels
+from tightrope.documents.document import Triple
 from tightrope.errors import InputError, SchemaError
-from tightrope.transport.on_tables.counting import Population, counted
-from tightrope.transport.on_tables.known_laws import KnownLaws, of_counts, of_entries, of_private_counts, target_law
-from tightrope.transport.on_tables.supports import Categories, Cells
+from tightrope.tables import Table, open_source
+from tightrope.tables.labels import Axis, Labels
+from tightrope.transport.on_tables.saved import KnownLaws, of_counts, of_entries, of_private_counts, target_law
+from tightrope.transport.on_tables.supports import Categories, Cells, Population, counted
 
 AGES = Cells((Axis("age", 0, 100, 4),))
 SEX = Population(group="sex")

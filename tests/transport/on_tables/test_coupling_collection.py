@@ -15,9 +15,9 @@ import pytest
 from scipy import stats
 
 from tests.engines.every_engine import ENGINES
-from tightrope.engines import Table
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.tables import Table
+from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.on_tables.collection import Drawing, Named, PointNames, apply_table
 
 N = 20_000

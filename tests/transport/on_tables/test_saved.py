@@ -14,15 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.certificates.coupling import Learning, Origin, read_coupling
-from tightrope.certificates.document import Triple, written
-from tightrope.engines.axis_cells import Axis
-from tightrope.engines.labels import Labels
+from tightrope.documents.coupling import Learning, Origin, read_coupling
+from tightrope.documents.document import Triple, written
 from tightrope.errors import InputError
-from tightrope.randomness.choice import TOTAL
-from tightrope.randomness.source import InsecureSeeded
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.couplings.displacement import moves
+from tightrope.randomness.alias_sampler import TOTAL
+from tightrope.randomness.bits import InsecureSeeded
+from tightrope.tables.labels import Axis, Labels
+from tightrope.transport.couplings.mechanism import CouplingMechanism, moves
 from tightrope.transport.on_tables.saved import SavedCoupling
 from tightrope.transport.on_tables.supports import Categories, Cells
 

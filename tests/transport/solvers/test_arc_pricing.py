@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tightrope import transport
-from tightrope.transport.proofs.certificates import Dual
-from tightrope.transport.solvers.arc_pricing import MOST, arc_pricing, paying
-from tightrope.transport.solvers.tables import table_coupling
+from tightrope.transport.solvers.arc_pricing import MOST, arc_pricing, paying, table_coupling
+from tightrope.transport.solvers.result import Dual
 
 
 @pytest.mark.parametrize("metric", ["chebyshev", "cityblock", "euclidean", "sqeuclidean"])

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.errors import InputError
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.solvers.barycentre import barycenter
+from tightrope.transport.couplings.mechanism import CouplingMechanism
+from tightrope.transport.solvers.barycenter import barycenter
 from tightrope.transport.solvers.discrete import Discrete
 from tightrope.transport.solvers.optimal import coupling
 

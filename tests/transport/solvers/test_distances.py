@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tightrope import transport
 from tightrope.transport.costs.costs import Cost, Matrix
-from tightrope.transport.proofs.certificates import Dual
+from tightrope.transport.solvers.result import Dual
 
 SIZE = 6
 LAWS = st.lists(st.integers(0, 1000), min_size=SIZE, max_size=SIZE).filter(any).map(lambda w: np.array(w) / sum(w))

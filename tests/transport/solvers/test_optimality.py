@@ -9,7 +9,7 @@ import pytest
 
 from tests.transport.rational import check, check_bottleneck, costs_of, table_of
 from tightrope import transport
-from tightrope.transport.proofs.certificates import Dual
+from tightrope.transport.solvers.result import Dual
 
 TRIES = 60
 

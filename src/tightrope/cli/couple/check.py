@@ -13,7 +13,7 @@ import typer
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+    from tightrope.transport.couplings.mechanism import CouplingMechanism
     from tightrope.transport.guarantees.single_draws import OneDraw
     from tightrope.transport.on_tables.saved import SavedCoupling
 
@@ -77,8 +77,8 @@ def read(path: Path) -> SavedCoupling:
 def _saved(
     saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None], samples: int | None
 ) -> dict[str, Any]:
-    from tightrope.certificates.document import plain
-    from tightrope.transport.guarantees.learned_laws import sampled
+    from tightrope.documents.document import plain
+    from tightrope.transport.guarantees.learned_distributions import sampled
 
     fitted = saved.mechanism
     found = {
@@ -114,8 +114,8 @@ def _actual_laws(saved: SavedCoupling, laws: Path | None, data: tuple[Path | Non
     """The laws of --laws or --data for the mechanism's groups; None without."""
     from tightrope.cli.couple.laws import fitting_table, law_entries
     from tightrope.errors import InputError
-    from tightrope.transport.on_tables.counting import Population, counted
-    from tightrope.transport.on_tables.known_laws import aligned, of_counts, of_entries
+    from tightrope.transport.on_tables.saved import aligned, of_counts, of_entries
+    from tightrope.transport.on_tables.supports import Population, counted
 
     path, table = data
     names = tuple(saved.mechanism.groups)
@@ -142,9 +142,9 @@ def _channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]
     from tightrope.channels import Channel
     from tightrope.cli.couple.laws import law_entries
     from tightrope.cli.local.local import read_channel
-    from tightrope.engines.labels import Labels
     from tightrope.errors import InputError
-    from tightrope.transport.on_tables.known_laws import of_entries
+    from tightrope.tables.labels import Labels
+    from tightrope.transport.on_tables.saved import of_entries
     from tightrope.transport.on_tables.supports import Categories
 
     if laws is None or any(other is not None for other in others):
@@ -187,9 +187,9 @@ def _show(data: Mapping[str, Any]) -> None:
 
 
 def _show_coupling(data: Mapping[str, Any]) -> None:
-    from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.couple.fit import show_learning
     from tightrope.cli.output import say
+    from tightrope.documents.numbers import UP, significant
 
     say(f"The file is {data['origin']['secrecy']}.")
     off = significant(data["target_error"] * 2.0**128, 2, UP)
@@ -220,6 +220,6 @@ def _words(bound: Mapping[str, float]) -> str:
 
 def _number(value: float) -> str:
     """Everything here is an upper bound: rounded up."""
-    from tightrope.certificates.words.digits import UP, significant
+    from tightrope.documents.numbers import UP, significant
 
     return significant(value, 4, UP) if math.isfinite(value) else "∞"

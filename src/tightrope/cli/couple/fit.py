@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.options import AsJson
-from tightrope.cli.pages import Force, Page
+from tightrope.cli.options import AsJson, Force, Page
 
 if TYPE_CHECKING:
-    from tightrope.transport.couplings.displacement import Moves
-    from tightrope.transport.on_tables.known_laws import KnownLaws
-    from tightrope.transport.on_tables.saved import SavedCoupling
+    from tightrope.transport.couplings.mechanism import Moves
+    from tightrope.transport.on_tables.saved import KnownLaws, SavedCoupling
 
 FIT_EXAMPLE = """\b
 Examples, a map of 15 by 36 cells, a score in 30 bins, and categories learned privately:
@@ -95,9 +93,9 @@ def fit(asked: Asked) -> None:
 
     Without --epsilon, the file holds the laws of the table's groups as they are.
     """
-    from tightrope.certificates.document import written
     from tightrope.cli.couple.laws import known_laws
     from tightrope.cli.output import print_json, working, write
+    from tightrope.documents.document import written
 
     _check_files(asked)
     with working("Counting ..."):
@@ -121,8 +119,8 @@ def fit(asked: Asked) -> None:
 
 def _check_files(asked: Asked) -> None:
     """Before anything is learned: what is written can be, and replaces nothing that is read or that may have cost ε."""
+    from tightrope.cli.options import check_page
     from tightrope.cli.output import writable
-    from tightrope.cli.pages import check_page
     from tightrope.errors import InputError
 
     suitable(asked.plot)
@@ -153,9 +151,8 @@ def _hidden(secret: bool) -> Iterator[None]:
 
 
 def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
-    from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-    from tightrope.transport.on_tables.known_laws import target_law
-    from tightrope.transport.on_tables.saved import SavedCoupling
+    from tightrope.transport.couplings.mechanism import CouplingMechanism
+    from tightrope.transport.on_tables.saved import SavedCoupling, target_law
 
     metric = known.support.metric if asked.metric is None else asked.metric
     objective: Any = asked.objective  # checked by fit
@@ -166,8 +163,8 @@ def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
 
 def _facts(saved: SavedCoupling, seconds: float) -> dict[str, Any]:
     """What is printed, and what --json has."""
-    from tightrope.certificates.document import plain
-    from tightrope.transport.couplings.displacement import moves
+    from tightrope.documents.document import plain
+    from tightrope.transport.couplings.mechanism import moves
 
     fitted, cost = saved.mechanism, saved.support.cost(saved.metric)
     return {
@@ -183,7 +180,7 @@ def _facts(saved: SavedCoupling, seconds: float) -> dict[str, Any]:
 
 
 def _page(saved: SavedCoupling, data: Mapping[str, Any]) -> str:
-    from tightrope.report import Table, document_html
+    from tightrope.reporting import Table, document_html
 
     caption = f"How far values move, in {data['unit']} ({data['metric']})"
     return document_html(
@@ -192,7 +189,7 @@ def _page(saved: SavedCoupling, data: Mapping[str, Any]) -> str:
 
 
 def _moves(data: Mapping[str, Any]) -> list[list[str]]:
-    from tightrope.certificates.words.digits import UP, percent, significant
+    from tightrope.documents.numbers import UP, percent, significant
 
     return [
         [one["group"], significant(one["mean"], 4, UP), significant(one["largest"], 4, UP), percent(one["kept"])]
@@ -205,8 +202,8 @@ def _group(name: str, found: Moves) -> dict[str, Any]:
 
 
 def _show(data: Mapping[str, Any], asked: Asked) -> None:
-    from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.output import print_table, say
+    from tightrope.documents.numbers import UP, significant
 
     say(f"{len(data['groups'])} groups of {asked.group}, {data['points']} points; target: {asked.target}\n")
     print_table(MOVES, _moves(data))
@@ -225,8 +222,8 @@ def _show(data: Mapping[str, Any], asked: Asked) -> None:
 
 def show_learning(origin: Mapping[str, Any]) -> None:
     """For laws that were learned: what was spent, and what is left since they are only nearly right."""
-    from tightrope.certificates.words.digits import UP, significant
     from tightrope.cli.output import say
+    from tightrope.documents.numbers import UP, significant
 
     own = origin.get("learning")
     if own is None:
@@ -250,7 +247,7 @@ def suitable(picture: Path | None) -> None:
 def draw(saved: SavedCoupling, picture: Path) -> None:
     """Before and after, into a file."""
     from tightrope.errors import InputError
-    from tightrope.report.pictures.couplings import coupling_picture
+    from tightrope.reporting.charts.plots import coupling_picture
 
     try:
         picture.unlink(missing_ok=True)  # its place in the file system has the rights of the old one

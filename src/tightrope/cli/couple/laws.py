@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope.cli.options import ends_of
-from tightrope.engines.axis_cells import Axis
-from tightrope.engines.labels import Labels, Name
 from tightrope.errors import InputError
-from tightrope.transport.on_tables.counting import Population, counted
-from tightrope.transport.on_tables.known_laws import KnownLaws, of_counts, of_entries, of_private_counts
-from tightrope.transport.on_tables.supports import Categories, Cells, Support
+from tightrope.tables.labels import Axis, Labels, Name
+from tightrope.transport.on_tables.saved import KnownLaws, of_counts, of_entries, of_private_counts
+from tightrope.transport.on_tables.supports import Categories, Cells, Population, Support, counted
 
 if TYPE_CHECKING:
     from tightrope.cli.couple.fit import Asked
-    from tightrope.engines import Table
+    from tightrope.tables import Table
     from tightrope.transport.on_tables.saved import SavedCoupling
 
 COLUMNS = ["point", "group", "mass"]
@@ -62,7 +60,7 @@ def _of_table(asked: Asked, cells: Cells | None) -> KnownLaws:
 
 def opened(path: Path | None, name: str | None, types: dict[str, str]) -> Table:
     """The table in a file; the kinds of a CSV file's columns are declared, since it has none."""
-    from tightrope.engines import open_source
+    from tightrope.tables import open_source
 
     is_csv = path is not None and path.suffix.lower() == ".csv"
     return open_source(path, table=name, types=types if is_csv else None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.local import estimate, perturb, plan
+from tightrope.cli.local import perturb, plan
 from tightrope.cli.options import AsJson, from_fields
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Delta = Annotated[float, typer.Option(metavar="D", help="The delta at which epsi
 
 group.command("plan", epilog=plan.STUDY_EXAMPLE)(from_fields(plan.Asked, plan.plan))
 group.command("perturb", epilog=perturb.PERTURB_EXAMPLE)(perturb.perturb)
-group.command("estimate", epilog=estimate.ESTIMATE_EXAMPLE)(from_fields(estimate.Asked, estimate.estimate))
+group.command("estimate", epilog=perturb.ESTIMATE_EXAMPLE)(from_fields(perturb.Asked, perturb.estimate))
 
 
 @group.command("check", epilog=CHECK_EXAMPLE)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from tightrope.cli.options import AsJson, ends_of
-from tightrope.cli.pages import Force, Page
+from tightrope.cli.options import AsJson, Force, Page, ends_of
 
 if TYPE_CHECKING:
-    from tightrope.certificates.study import Question as Asks
+    from tightrope.documents.study import Question as Asks
     from tightrope.local.studies.planning import Plan
     from tightrope.local.studies.study import Study
 
@@ -76,7 +75,7 @@ def plan(asked: Asked) -> None:
     collector share.
     """
     from tightrope.cli.output import print_json, say, working, write
-    from tightrope.local.studies.study_file import study_text
+    from tightrope.local.studies.study import study_text
 
     study = _study(asked)
     unit = 1.0 if study is None else study.unit
@@ -116,7 +115,7 @@ def _planned(asked: Asked, study: Study | None, unit: float) -> Plan:
 
 def _study(asked: Asked) -> Study | None:
     """The study, where its answers are named; refuses to write one that nobody could run."""
-    from tightrope.cli.pages import check_page
+    from tightrope.cli.options import check_page
     from tightrope.errors import InputError
     from tightrope.local.studies.study import Study
 
@@ -188,9 +187,9 @@ def _read(path: Path | None) -> list[str]:
 
 def _page(study: Study, found: Plan, unit: float) -> str:
     """The study and what it takes, as a page."""
-    from tightrope.certificates.words.digits import UP, significant
-    from tightrope.local.studies.study_file import study_document
-    from tightrope.report import Table, document_html
+    from tightrope.documents.numbers import UP, significant
+    from tightrope.local.studies.study import study_document
+    from tightrope.reporting import Table, document_html
 
     error = significant(found.error * unit, 4, UP)
     limits = {
@@ -207,7 +206,7 @@ def _page(study: Study, found: Plan, unit: float) -> str:
 
 
 def _kept(study: Study) -> list[list[str]]:
-    from tightrope.certificates.words.digits import UP, percent, significant
+    from tightrope.documents.numbers import UP, percent, significant
 
     own = study.guarantee
     return [

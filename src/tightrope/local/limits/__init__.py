@@ -1,8 +1,8 @@
 """What no mechanism and no estimator can beat, one file a method; knows none of the mechanisms beside it."""
 
-from tightrope.local.limits.bayes_problem import Cells
-from tightrope.local.limits.beta_bernoulli import BetaBernoulli
-from tightrope.local.limits.hypotheses import Hypotheses
+from tightrope.local.limits.bayes import BetaBernoulli, Cells
+from tightrope.local.limits.limit import Hypotheses
+from tightrope.local.limits.mean import Packing
 from tightrope.local.limits.methods import (
     assouad,
     ball_mean,
@@ -15,7 +15,6 @@ from tightrope.local.limits.methods import (
     mutual_information,
     testing,
 )
-from tightrope.local.limits.packing import Packing
 
 __all__ = [
     "BetaBernoulli",

@@ -9,16 +9,15 @@ from functools import singledispatch
 
 import numpy as np
 
-from tightrope.certificates.guarantee import Guarantee
+from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.channels import suprema
-from tightrope.channels.information import gains
-from tightrope.channels.kernel import Kernel
+from tightrope.channels.kernel import Kernel, gains
+from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
-from tightrope.local.limits.hypotheses import Hypotheses
+from tightrope.local.limits.limit import Hypotheses
 from tightrope.mechanisms.pairs import approx_dp, from_pair
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.divergences import HELLINGER, KL
-from tightrope.privacy.loss import PrivacyLoss
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,24 +11,20 @@ import math
 
 from numpy.typing import ArrayLike
 
-from tightrope.certificates.guarantee import Guarantee
 from tightrope.channels import suprema
-from tightrope.channels.information import entropy
-from tightrope.channels.kernel import Kernel
+from tightrope.channels.kernel import Kernel, entropy
+from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
+from tightrope.local.limits.bayes import BayesProblem
 from tightrope.local.limits.bayes_limit import Bayes
-from tightrope.local.limits.bayes_problem import BayesProblem
 from tightrope.local.limits.constraint import constraint
-from tightrope.local.limits.detection import Testing
-from tightrope.local.limits.hypotheses import Hypotheses, hypotheses
-from tightrope.local.limits.limit import Cost, cost_of
-from tightrope.local.limits.minimax import BallLimit, MomentLimit
-from tightrope.local.limits.packing import Fano, Packing
-from tightrope.local.limits.shares import FrequenciesLimit
-from tightrope.local.limits.two_point import Assouad, LeCam
+from tightrope.local.limits.frequencies import FrequenciesLimit
+from tightrope.local.limits.limit import Cost, Hypotheses, cost_of, hypotheses
+from tightrope.local.limits.mean import BallLimit, Fano, MomentLimit, Packing
+from tightrope.local.limits.testing import Assouad, LeCam, Testing
 from tightrope.local.limits.van_trees import ProportionLimit
 from tightrope.numerics.checks import finite, positive, whole
-from tightrope.numerics.laws import law
+from tightrope.numerics.distributions import law
 
 Privacy = Guarantee | Kernel
 
@@ -90,7 +86,7 @@ def bayes(privacy: Privacy, problem: BayesProblem, *, cost: str | Cost = "absolu
     ``problem``: ``BetaBernoulli(a, b)``, or ``Cells.of(prior, likelihood)`` with a ``scipy.stats`` distribution or
     samples. Non-interactive mechanisms.
 
-    >>> from tightrope.local.limits.beta_bernoulli import BetaBernoulli
+    >>> from tightrope.local.limits.bayes import BetaBernoulli
     >>> round(bayes(Guarantee(math.inf, 0, 1), BetaBernoulli()).one_step(1) * 27, 6)  # Remark 1
     2.0
     """

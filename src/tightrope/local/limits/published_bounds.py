@@ -8,11 +8,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy import optimize
 
-from tightrope.certificates.guarantee import Guarantee
 from tightrope.channels.suprema import printed_contraction
-from tightrope.local.limits.bayes_problem import BayesProblem
-from tightrope.local.limits.hypotheses import Hypotheses
-from tightrope.local.limits.limit import Cost, cost_of
+from tightrope.documents.budget import Guarantee
+from tightrope.local.limits.bayes import BayesProblem
+from tightrope.local.limits.limit import Cost, Hypotheses, cost_of
 from tightrope.numerics.arrays import Floats
 
 RADII = 2000
@@ -35,7 +34,7 @@ def by_two_points(
 def by_information(problem: BayesProblem, people: int, contraction: float = 1.0) -> float:
     """The best of ζ (1 − (c I(Θ; Xⁿ) + log 2)/log(1/L(ζ))): c = 1 is Xu–Raginsky (15), c = φ_n AAC Corollary 3.
 
-    >>> from tightrope.local.limits.beta_bernoulli import BetaBernoulli
+    >>> from tightrope.local.limits.bayes import BetaBernoulli
     >>> round(by_information(BetaBernoulli(), 1), 6)  # AAC print 0.0456
     0.045659
     """
@@ -52,7 +51,7 @@ def by_information(problem: BayesProblem, people: int, contraction: float = 1.0)
 def by_contraction(problem: BayesProblem, people: int, guarantee: Guarantee) -> float:
     """AAC Theorem 2 as printed: ζ (1 − c I_γ(Θ; Xⁿ) − γ L(ζ)) at γ = e^ε alone, c = δ for one person, φ_n for more.
 
-    >>> from tightrope.local.limits.beta_bernoulli import BetaBernoulli
+    >>> from tightrope.local.limits.bayes import BetaBernoulli
     >>> round(by_contraction(BetaBernoulli(), 1, Guarantee(math.log(2), 0.1)), 9)  # I_2 = 0
     0.0625
     """

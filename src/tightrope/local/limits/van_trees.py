@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tightrope.certificates.guarantee import Guarantee
+from tightrope.documents.budget import Guarantee
 from tightrope.local.limits.constraint import AnyMechanism
-from tightrope.local.limits.fisher.columns import inverse_growth
-from tightrope.local.limits.fisher.dirichlet import best_concentration, prior_information
-from tightrope.local.limits.fisher.stieltjes import mean_reciprocal
-from tightrope.local.limits.hypotheses import Hypotheses
-from tightrope.local.limits.limit import COSTS, Limit, falls_to, fewest_people, people_beyond
-from tightrope.local.limits.two_point import LeCam
+from tightrope.local.limits.fisher_information import (
+    best_concentration,
+    inverse_growth,
+    mean_reciprocal,
+    prior_information,
+)
+from tightrope.local.limits.limit import COSTS, Hypotheses, Limit, falls_to, fewest_people, people_beyond
+from tightrope.local.limits.testing import LeCam
 from tightrope.numerics.checks import positive, whole
 
 FEW_PEOPLE = 64

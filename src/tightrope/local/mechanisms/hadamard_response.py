@@ -11,13 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.channels import Channel
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.parts.loops import PEOPLE_AT_ONCE
-from tightrope.local.parts.matrices import checked_size
-from tightrope.local.parts.odds import checked_epsilon, favoured
-from tightrope.local.parts.tally import Tally
+from tightrope.local.parts.estimates import Tally
+from tightrope.local.parts.kernels import PEOPLE_AT_ONCE
+from tightrope.local.parts.losses import checked_epsilon, checked_size, favoured
 from tightrope.local.parts.values import Integers, categories, domain, smallest_type
-from tightrope.randomness.source import Source, Words
-from tightrope.randomness.stream import Stream
+from tightrope.randomness.bits import Source, Stream, Words
 
 MOST_HADAMARD_CATEGORIES = 1 << 24
 

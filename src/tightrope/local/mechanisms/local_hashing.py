@@ -20,16 +20,13 @@ from tightrope.channels import Channel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.mechanisms.response import Response
-from tightrope.local.parts.finite_field import LARGEST_ORDER, field, orders
-from tightrope.local.parts.loops import PEOPLE_AT_ONCE
-from tightrope.local.parts.matrices import checked_size
-from tightrope.local.parts.odds import checked_epsilon, other_weight
-from tightrope.local.parts.tally import Tally
+from tightrope.local.parts.estimates import Tally
+from tightrope.local.parts.kernels import LARGEST_ORDER, PEOPLE_AT_ONCE, field, orders
+from tightrope.local.parts.losses import checked_epsilon, checked_size, other_weight
 from tightrope.local.parts.values import Integers, categories, domain, smallest_type
 from tightrope.numerics.checks import whole
+from tightrope.randomness.bits import Source, Stream
 from tightrope.randomness.integers import below
-from tightrope.randomness.source import Source
-from tightrope.randomness.stream import Stream
 
 MOST_HASHED_CATEGORIES = 1 << 22
 MOST_SMALL = 1 << 31

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
-from tightrope.local.parts.counting import occurrences
-from tightrope.local.parts.estimates import Shares, deviations
+from tightrope.local.parts.estimates import Shares, Tally, deviations
+from tightrope.local.parts.kernels import occurrences
 from tightrope.local.parts.losses import Change, Declared
-from tightrope.local.parts.tally import Tally
 from tightrope.local.parts.values import categories, reals
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import finite
-from tightrope.randomness.source import Source, Words
+from tightrope.randomness.bits import Source, Words
 
 if TYPE_CHECKING:
     pass

@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
-from tightrope.local.parts.bits import checked_rows, column_counts
-from tightrope.local.parts.counting import occurrences
-from tightrope.local.parts.estimates import Shares, deviations, score_interval, tail_interval
+from tightrope.local.parts.estimates import Shares, Tally, deviations, score_interval, tail_interval
+from tightrope.local.parts.kernels import checked_rows, column_counts, occurrences
 from tightrope.local.parts.losses import Change, Declared
-from tightrope.local.parts.tally import Tally
 from tightrope.local.parts.values import categories
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import probability, whole
-from tightrope.randomness.source import Source
+from tightrope.randomness.bits import Source
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

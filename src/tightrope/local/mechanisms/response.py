@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.channels import SymmetricChannel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.parts.loops import PEOPLE_AT_ONCE, respond
-from tightrope.local.parts.odds import WORD, checked_epsilon, favour, other_weight
-from tightrope.local.parts.tally import Tally
+from tightrope.local.parts.estimates import Tally
+from tightrope.local.parts.kernels import PEOPLE_AT_ONCE, respond
+from tightrope.local.parts.losses import WORD, checked_epsilon, favour, other_weight
 from tightrope.local.parts.values import Integers, categories, domain, smallest_type
 from tightrope.numerics.checks import probability
+from tightrope.randomness.bits import Source, Stream, Words
 from tightrope.randomness.loops import Loop, compiled
-from tightrope.randomness.source import Source, Words
-from tightrope.randomness.stream import Stream
 
 MOST_RESPONSE_CATEGORIES = 1 << 31
 MOST_COUNTED = 1 << 26

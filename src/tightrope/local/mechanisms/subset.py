@@ -12,13 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.channels import Channel
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.oracle import FrequencyOracle
-from tightrope.local.parts.bits import Digits, at, clear_spare, put, width
-from tightrope.local.parts.matrices import of_sets
-from tightrope.local.parts.odds import WORD, checked_epsilon, favoured
+from tightrope.local.parts.kernels import Digits, at, clear_spare, put, width
+from tightrope.local.parts.losses import WORD, checked_epsilon, favoured, of_sets
 from tightrope.local.parts.values import Integers, categories, domain
-from tightrope.mechanisms.tables.integer_weights import LARGEST_STEP
-from tightrope.randomness.source import Source, Words
-from tightrope.randomness.stream import Stream
+from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
+from tightrope.randomness.bits import Source, Stream, Words
 
 MOST_SUBSET_CATEGORIES = 1 << 20
 REPORT_WORDS_AT_ONCE = 1 << 19

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, ndtri
 
+from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats
-from tightrope.numerics.checks import inner_probability
+from tightrope.numerics.checks import inner_probability, whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,3 +82,78 @@ def score_interval(value: Floats, people: int, variances: tuple[float, float], w
     square = centre**2 - value**2 + scaled * other
     half = np.sqrt(np.maximum(square, 0.0))
     return np.minimum(centre - half, value), np.maximum(centre + half, value)
+
+
+# From unbiased estimates to a distribution: what is gained in shape is lost in truth on average.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Biased:
+    """Shares ≥ 0 that add up to 1, shape [k]: **biased**, rare values upwards, so it has no intervals.
+
+    Do not average these over groups or days: average the unbiased ones, then project.
+    """
+
+    value: Floats
+
+
+def on_simplex(shares: Shares) -> Biased:
+    """The distribution nearest to the estimates: (f − t)₊ with t such that it adds up to 1.
+
+    Its squared error is at most that of the estimates, for every true distribution, since a projection on a convex set
+    only brings things together. A function of the reports: it costs no privacy.
+
+    Raises ``InputError`` for anything but estimates, at least one and all finite.
+
+    >>> on_simplex(Shares(np.array([0.9, 0.4, -0.3]), np.zeros(3), np.ones(3), 100)).value.round(9).tolist()
+    [0.75, 0.25, 0.0]
+    """
+    if not isinstance(shares, Shares) or np.ndim(shares.value) != 1 or not np.size(shares.value):
+        raise InputError("type of shares", type(shares).__name__, "estimated Shares of one value or more")
+    strange = int(np.count_nonzero(~np.isfinite(shares.value)))
+    if strange:
+        raise InputError("shares that are not finite", strange, f"0 of {len(shares.value)}")
+    falling = np.sort(shares.value)[::-1]
+    excess = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
+    threshold = excess[np.flatnonzero(falling > excess)[-1]]
+    return Biased(np.maximum(shares.value - threshold, 0.0))
+
+
+# What a collector keeps of reports: counts that add up, so that any number of reports fits into little memory.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """``people`` reports, of which ``answered`` say anything, and ``counts[v]``, shape [k], support the value v
+    (for means: are the report v).
+
+    Raises ``InputError`` unless 0 ≤ counts ≤ answered ≤ people, all whole numbers. Tallies of disjoint reports add up:
+
+    >>> both = Tally(2, 2, np.array([1, 1])) + Tally(1, 0, np.array([0, 0]))
+    >>> both.people, both.answered, both.counts.tolist()
+    (3, 2, [1, 1])
+    """
+
+    people: int
+    answered: int
+    counts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        people = whole("people", self.people, at_least=0)
+        answered = whole("answered", self.answered, at_least=0)
+        if not answered <= people:
+            raise InputError("answered", answered, f"at most people={people}")
+        counts = np.asarray(self.counts)
+        if counts.ndim != 1 or counts.dtype.kind not in "iu":
+            raise InputError("type and shape of counts", (str(counts.dtype), counts.shape), "whole numbers, shape [k]")
+        if counts.size and not 0 <= int(counts.min()) <= int(counts.max()) <= answered:
+            ends = (int(counts.min()), int(counts.max()))
+            raise InputError("least and largest count", ends, f"from 0 to answered={answered}")
+        object.__setattr__(self, "counts", counts)
+
+    def __add__(self, other: Tally) -> Tally:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        if len(self.counts) != len(other.counts):
+            raise InputError("tally", len(other.counts), f"of {len(self.counts)} values like the other one")
+        return Tally(self.people + other.people, self.answered + other.answered, self.counts + other.counts)

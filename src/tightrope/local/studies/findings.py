@@ -10,12 +10,10 @@ from typing import Self
 
 import numpy as np
 
-from tightrope.certificates.study import Chance, Effort, Estimate, FindingsDocument, MechanismFacts, Privacy, Repeated
+from tightrope.documents.study import Chance, Effort, Estimate, FindingsDocument, MechanismFacts, Privacy, Repeated
 from tightrope.errors import InputError
 from tightrope.local.mechanisms.means import MeanOracle
-from tightrope.local.parts.estimates import Shares
-from tightrope.local.parts.simplex import Biased, on_simplex
-from tightrope.local.parts.tally import Tally
+from tightrope.local.parts.estimates import Biased, Shares, Tally, on_simplex
 from tightrope.local.studies.planning import plan
 from tightrope.local.studies.study import Study
 

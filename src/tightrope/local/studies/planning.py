@@ -3,16 +3,157 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
-from tightrope.certificates.guarantee import Guarantee
+from tightrope.documents.budget import Guarantee
 from tightrope.errors import InputError
 from tightrope.local.limits import ball_mean, frequencies, mean
 from tightrope.local.limits.limit import Limit
+from tightrope.local.mechanisms.bounded_mean import duchi
 from tightrope.local.mechanisms.means import MeanOracle
-from tightrope.local.studies.capped import of_vectors, options_within
-from tightrope.local.studies.comparison import Option, compare
+from tightrope.local.mechanisms.oracle import FrequencyOracle
+from tightrope.local.mechanisms.registry import DISTRIBUTION, MEAN, Oracle
+from tightrope.local.mechanisms.response import response_with_erasure
+from tightrope.local.parts.losses import Declared
+from tightrope.local.vectors import BallMean
+from tightrope.local.vectors import ball_mean as capped_ball_mean
 from tightrope.numerics.checks import positive, probability, whole
+from tightrope.numerics.root_finding import crossing
+
+# Which mechanism answers best: compared by the exact variance of what is really sampled.
+
+SMALLEST_ERROR = 1e-100
+"""Its square is still a float, and so is that of its inverse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One mechanism for a question: ``variance`` is one person's, ``bits`` a report's size."""
+
+    name: str
+    mechanism: Oracle | BallMean
+    variance: float
+    bits: int
+
+    def error(self, people: int) -> float:
+        """Root mean squared error of the estimate from so many people: √(variance / people)."""
+        return math.sqrt(self.variance / whole("people", people))
+
+    def people(self, error: float) -> int:
+        """The fewest people for which ``error`` is not exceeded; ``InputError`` unless it is in (1e−100, 1e100)."""
+        if not SMALLEST_ERROR < positive("error", error) < 1 / SMALLEST_ERROR:
+            raise InputError("error", error, "between 1e-100 and 1e100", "values lie in [0, 1] or [-1, 1]")
+        return max(1, math.ceil(self.variance / error**2))
+
+
+def compare(question: str, *, epsilon: float, k: int | None = None) -> list[Option]:
+    """All mechanisms for "distribution" (of k categories: mean variance over all of them) or "mean" (of a number in
+    [−1, 1]: worst variance), the least variance first, the smaller report first where they are equal.
+
+    Raises ``InputError`` for other questions, a distribution without k or a mean with one, and where a mechanism does.
+
+    >>> [option.name for option in compare("distribution", epsilon=1.0, k=1024)][:2]
+    ['subset_selection', 'unary_encoding']
+    >>> compare("distribution", epsilon=1.0, k=3)[0].name, compare("mean", epsilon=2.0)[0].name
+    ('k_randomized_response', 'hybrid')
+    """
+    if question == "distribution":
+        options = [_of_categories(name, make(epsilon, whole("k", k, 2))) for name, make in DISTRIBUTION.items()]
+    elif question == "mean":
+        if k is not None:
+            raise InputError("k", k, "left out for a mean", "k is the number of categories of a distribution")
+        options = [_of_number(name, make(epsilon)) for name, make in MEAN.items()]
+    else:
+        raise InputError("question", question, "'distribution' or 'mean'")
+    return sorted(options, key=lambda option: (option.variance, option.bits))
+
+
+def best(question: str, *, epsilon: float, k: int | None = None, most_bits: int | None = None) -> Option:
+    """The first of ``compare`` whose reports have at most ``most_bits``; raises ``InputError`` where none has.
+
+    >>> best("distribution", epsilon=1.0, k=1024, most_bits=16).name
+    'hashing'
+    """
+    options = compare(question, epsilon=epsilon, k=k)
+    fitting = [option for option in options if most_bits is None or option.bits <= whole("most_bits", most_bits)]
+    if not fitting:
+        fewest = min(option.bits for option in options)
+        raise InputError("most_bits", most_bits, f"at least {fewest}", "the smallest report needs so many")
+    return fitting[0]
+
+
+def _of_categories(name: str, mechanism: FrequencyOracle) -> Option:
+    return Option(name, mechanism, mechanism.mean_variance, mechanism.report_bits)
+
+
+def _of_number(name: str, mechanism: MeanOracle) -> Option:
+    return Option(name, mechanism, mechanism.worst_variance, mechanism.report_bits)
+
+
+# Mechanisms under a cap on their total variation: with the largest ε that keeps it, or silent as often as it takes.
+#
+# η = tanh(ε/2) is the most that an ε-LDP report can have (theory §5); most mechanisms for many categories have far
+# less, so the ε that goes with a given η is their own.
+
+SMALLER = 1 - 1e-12
+EPSILON_WITHIN = 1e-9
+Made = TypeVar("Made", bound=Declared)
+
+
+def capped(make: Callable[[float], Made], epsilon: float, total_variation: float) -> Made:
+    """``make`` of the largest ε' ≤ ε, to 10⁻⁹ of it, whose realised total variation is at most η.
+
+    The cap is kept in any case: the search starts from ε' = 2 artanh η, where every mechanism keeps it, and goes only
+    where the mechanism that is made does. Raises what ``make`` raises.
+
+    >>> from tightrope.local.mechanisms.response import k_randomized_response
+    >>> tight = capped(lambda epsilon: k_randomized_response(epsilon, 51), 3.0, 0.2)
+    >>> round(tight.epsilon, 6), tight.guarantee.total_variation <= 0.2
+    (2.621039, True)
+    """
+    free = make(epsilon)
+    if free.guarantee.total_variation <= total_variation:
+        return free
+    kept = 2 * math.atanh(total_variation) * SMALLER
+
+    def excess(tried: float) -> float:
+        return make(tried).guarantee.total_variation - total_variation
+
+    return make(crossing(excess, epsilon, kept, side="passes", relative=EPSILON_WITHIN))
+
+
+def options_within(question: str, epsilon: float, total_variation: float, k: int | None) -> list[Option]:
+    """Every mechanism for the question that keeps both bounds; η in (0, 1)."""
+    if question == "mean":
+        numeric: dict[str, MeanOracle] = {name: capped(make, epsilon, total_variation) for name, make in MEAN.items()}
+        numeric["duchi"] = duchi(epsilon, total_variation=total_variation)
+        return [Option(name, one, one.worst_variance, one.report_bits) for name, one in numeric.items()]
+    size = whole("k", k, 2)
+    made = {name: capped(partial(_sized, name, size), epsilon, total_variation) for name in DISTRIBUTION} | {
+        "response_with_erasure": response_with_erasure(epsilon, total_variation, size)
+    }
+    return [Option(name, one, one.mean_variance, one.report_bits) for name, one in made.items()]
+
+
+def of_vectors(epsilon: float, dimension: int, total_variation: float | None) -> Option:
+    """``ball_mean`` in the unit ball; by its squared error, which is that of drawing people, too: E|z − mean|² of a
+    report z is the square of its length less |mean|². A cap in (0, 1) is kept by a smaller ε.
+
+    >>> option = of_vectors(1.0, 100, None)
+    >>> option.name, option.people(0.1), option.bits
+    ('ball_mean', 64566, 69)
+    """
+    make = partial(capped_ball_mean, dimension=dimension)
+    one = make(epsilon) if total_variation is None else capped(make, epsilon, total_variation)
+    return Option("ball_mean", one, one.worst_squared_error, one.report_bits)
+
+
+def _sized(name: str, k: int, epsilon: float) -> FrequencyOracle:
+    return DISTRIBUTION[name](epsilon, k)
+
 
 OPEN_FACTOR = 1.5
 """From this ratio of people on, what lies between the best known mechanism and a limit is said to be open."""

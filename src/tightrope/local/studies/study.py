@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tightrope.engines.labels import Labels, Name
-from tightrope.errors import InputError, listed, nearest
-from tightrope.local.mechanisms.duchi import duchi
-from tightrope.local.mechanisms.known import DISTRIBUTION, MEAN, Oracle
+from tightrope.documents.document import plain
+from tightrope.documents.escaping import toml_value
+from tightrope.documents.study import START, StudyDocument, read_study
+from tightrope.errors import InputError, PlanError, listed, nearest
+from tightrope.local.mechanisms.bounded_mean import duchi
+from tightrope.local.mechanisms.registry import DISTRIBUTION, MEAN, Oracle
 from tightrope.local.mechanisms.response import response_with_erasure
-from tightrope.local.parts.odds import checked_epsilon
+from tightrope.local.parts.losses import checked_epsilon
 from tightrope.local.parts.values import between as checked_between
-from tightrope.local.studies.capped import capped
-from tightrope.local.studies.planning import chosen
+from tightrope.local.studies.planning import capped, chosen
 from tightrope.numerics.checks import inner_probability
+from tightrope.tables.labels import Labels, Name
 
 if TYPE_CHECKING:
-    from tightrope.certificates import Guarantee
-    from tightrope.certificates.study import Question
+    from tightrope.documents import Guarantee
+    from tightrope.documents.study import Question
 
 BEST = "best"
 ERASURE = "response_with_erasure"
@@ -154,3 +157,73 @@ def _made(study: Study, epsilon: float) -> Oracle:
     if study.between is not None:
         return MEAN[study.choice](epsilon, between=study.between)
     return DISTRIBUTION[study.choice](epsilon, len(study.categories))
+
+
+# A study in a file, TOML or JSON; ``docs/local.md`` describes every key.
+
+STUDY_HEAD = """\
+# A study for Tightrope: the people who are asked and the collector share this file.
+#   tightrope local perturb FILE DATA --column ANSWER --out reports.parquet   what each person does on their own
+#   tightrope local estimate FILE reports.parquet                             what the collector makes of the reports
+"""
+
+
+def load_study(path: str | Path) -> Study:
+    """The study in a ``.toml`` or ``.json`` file.
+
+    Raises ``PlanError`` that names the key for anything that is none: unknown or missing keys, another version,
+    repeated categories, an ε that is 0, infinite or no number.
+    """
+    place = Path(path)
+    return study_of(read_study(_read(place), toml=place.suffix != ".json"))
+
+
+def study_of(document: StudyDocument) -> Study:
+    """The study that a document describes; raises ``PlanError`` like ``load_study``."""
+    try:
+        return Study(
+            question=document.question,
+            epsilon=document.epsilon,
+            categories=document.categories or (),
+            between=document.between,
+            choice=document.mechanism,
+            total_variation=document.total_variation,
+            title=document.title,
+        )
+    except InputError as error:
+        raise PlanError(f"study {error.name}", error.value, error.expected, error.remedy) from None
+
+
+def study_document(study: Study) -> StudyDocument:
+    """The study as a document, its mechanism by name."""
+    settled = study.settled
+    return StudyDocument(
+        document="study",
+        version=1,
+        title=settled.title,
+        question=settled.question,
+        categories=settled.categories or None,
+        between=settled.between,
+        mechanism=settled.choice,
+        epsilon=settled.epsilon,
+        total_variation=settled.total_variation,
+    )
+
+
+def study_text(study: Study) -> str:
+    """``study_document`` as the text of a TOML file; ``load_study`` reads it back.
+
+    >>> study_text(Study("mean", 1.0, between=(0.0, 50.0))).splitlines()[-4:]
+    ['question = "mean"', 'between = [0.0, 50.0]', 'mechanism = "duchi"', 'epsilon = 1.0']
+    """
+    entries = plain(study_document(study)).items()
+    return STUDY_HEAD + "".join(f"{key} = {toml_value(value)}\n" for key, value in entries if value not in (None, ""))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PlanError("study", str(path), f"a file that can be read ({error.strerror})", START) from None
+    except UnicodeDecodeError:
+        raise PlanError("study", str(path), "a text file (TOML or JSON in UTF-8)", START) from None

@@ -16,8 +16,8 @@ from tightrope.errors import InputError
 from tightrope.numerics.arrays import array_of
 from tightrope.numerics.checks import filled
 from tightrope.transport.costs.costs import Cost, CostLike, as_cost
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.exact.exact_laws import Law
+from tightrope.transport.couplings.mechanism import CouplingMechanism
+from tightrope.transport.exact.plan import Law
 from tightrope.transport.guarantees.divergences import divergence as divergence_of
 from tightrope.transport.guarantees.divergences import raised
 from tightrope.transport.solvers.optimal import coupling

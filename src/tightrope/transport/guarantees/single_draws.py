@@ -13,13 +13,13 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.errors import InputError
 from tightrope.mechanisms.pairs import approx_dp
 from tightrope.numerics.checks import non_negative, probability
 from tightrope.numerics.divergences import INFINITE_EPSILON, NAMED
-from tightrope.privacy.loss import PrivacyLoss
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
-from tightrope.transport.exact.exact_laws import Law
+from tightrope.transport.couplings.mechanism import CouplingMechanism
+from tightrope.transport.exact.plan import Law
 from tightrope.transport.guarantees.distribution_checks import distribution_privacy
 from tightrope.transport.guarantees.divergences import divergence as divergence_of
 from tightrope.transport.guarantees.divergences import raised

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.engines import Labels, Table, folded, open_source
-from tightrope.engines.jobs.ordering import written_in_order
-from tightrope.engines.labels import Name
 from tightrope.errors import EngineError, InputError, SchemaError
 from tightrope.numerics.arrays import Integers
-from tightrope.transport.couplings.coupling_mechanism import CouplingMechanism
+from tightrope.tables import Labels, Table, folded, open_source
+from tightrope.tables.jobs import written_in_order
+from tightrope.tables.labels import Name
+from tightrope.transport.couplings.mechanism import CouplingMechanism
 from tightrope.transport.on_tables.supports import Cells
 
 Progress = Callable[[int], None]
@@ -109,8 +109,8 @@ def apply_cells(
     hidden (how many rows, no value); ``SchemaError`` for columns that are missing or not numeric.
 
     >>> import pyarrow, tempfile
-    >>> from tightrope.engines import open_source
-    >>> from tightrope.engines.axis_cells import Axis
+    >>> from tightrope.tables import open_source
+    >>> from tightrope.tables.labels import Axis
     >>> ages = Cells((Axis("age", 0, 100, 2),))
     >>> coin = CouplingMechanism.fit({"a": [0.0, 1.0], "b": [1.0, 0.0]}, ages.cost(), target=[0.5, 0.5])
     >>> people = open_source(pyarrow.table({"age": [30.0, 70.0] * 50, "sex": ["b", "a"] * 50}))

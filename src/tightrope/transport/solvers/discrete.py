@@ -15,8 +15,7 @@ from tightrope.errors import InputError
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.numerics.checks import whole
 from tightrope.transport.costs.costs import Cost, Matrix
-from tightrope.transport.proofs.feasible import feasible_dual
-from tightrope.transport.proofs.result import Coupling, plan_cost, refilled
+from tightrope.transport.solvers.result import Coupling, feasible_dual, plan_cost, refilled
 
 SLOPE_DIGITS = 12
 """Sums of weights that agree so far are the same slope."""

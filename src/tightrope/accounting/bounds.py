@@ -1,0 +1,37 @@
+"""A pair of numbers with the truth between them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from tightrope.numerics.arrays import Floats
+
+
+class Bounds(NamedTuple):
+    """``lower <= truth <= upper``, rounding included.
+
+    >>> Bounds(0.25, 0.5).upper
+    0.5
+    """
+
+    lower: float | Floats
+    upper: float | Floats
+
+
+# What every engine returns: an interval that holds δ(ε).
+
+Interval = tuple[float, float]
+
+
+def outward(value: float, error: float) -> Interval:
+    """Value ∓ error inside [0, 1], each end one step further out; an exact zero stays one."""
+    if value == error == 0:
+        return 0.0, 0.0
+    low, high = value - error, value + error
+    return max(0.0, math.nextafter(low, -1.0)), min(1.0, math.nextafter(high, 2.0))
+
+
+def joined(low: float, high: float, error: float) -> Interval:
+    """From two values, of which either may be off by the error."""
+    return outward(low, error)[0], outward(high, error)[1]

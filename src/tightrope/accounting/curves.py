@@ -1,0 +1,280 @@
+"""What a profile says about attacks: trade-off, true-positive rate, best accuracy, Bayes risk; each with bounds."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import lru_cache, singledispatch
+from typing import Protocol, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.accounting.bounds import Bounds, Interval, outward
+from tightrope.accounting.distributions.atoms import Atoms
+from tightrope.accounting.distributions.base import Ends, Flat
+from tightrope.accounting.distributions.composition import Composition
+from tightrope.accounting.methods.method import Engine
+from tightrope.accounting.methods.select import ClosedForm, choose
+from tightrope.accounting.tradeoff import Order, type_two_error
+from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import finite
+from tightrope.numerics.rounding import ROUND_OFF
+
+# What two laws have in common: 1 − δ(ε) = ∫ min(dP, e^ε dQ), and both orders of a pair for what asks for it.
+
+Directed = tuple[Composition, Engine]
+ENGINES_KEPT = 8
+"""Engines of reverse orders that are kept."""
+
+
+@singledispatch
+def both(engine: Engine, epsilon: float) -> tuple[Interval, Interval]:
+    """Bounds on δ(ε) and on 1 − δ(ε), ε ≥ 0: by subtraction, unless an engine knows better."""
+    return _with_rest(engine.delta(epsilon))
+
+
+@both.register
+def _(engine: ClosedForm, epsilon: float) -> tuple[Interval, Interval]:
+    place, found, flat = np.array([epsilon]), engine.delta(epsilon), engine.law.flat
+    if flat is not None:
+        return found, outward(*_flat_overlap(flat, epsilon, engine.law.slack))
+    rest = engine.law.overlaps((place, place))
+    return _with_rest(found) if rest is None else (found, (float(rest[0][0]), float(rest[1][0])))
+
+
+def _with_rest(delta: Interval) -> tuple[Interval, Interval]:
+    return delta, (outward(1 - delta[1], 0.0)[0], outward(1 - delta[0], 0.0)[1])
+
+
+def _flat_overlap(flat: Flat, epsilon: float, slack: float) -> tuple[float, float]:
+    """∫ min(e^{l/2}, e^{ε − l/2}) of the law tilted by e^{−l/2}, atoms and density, with its error."""
+    end, atom, density = flat.epsilon, flat.atom, flat.spread / flat.epsilon
+    if epsilon >= end:
+        value = 2 * atom * math.cosh(end / 2) + 2 * density * math.sinh(end / 2)
+    else:
+        below, above = -math.expm1(-(end + epsilon) / 2), -math.expm1((epsilon - end) / 2)
+        value = atom * (math.exp(epsilon - end / 2) + math.exp(-end / 2)) + density * math.exp(epsilon / 2) * (
+            below + above
+        )
+    return value, value * (4 * slack + ROUND_OFF * (32 + 2 * (end + epsilon)))
+
+
+def both_orders(directed: Directed, known: list[Directed]) -> tuple[Order, Order] | None:
+    """A direction and its reverse, by an engine that is known where it is for that; None where masses are lost."""
+    total, engine = directed
+    if not all(law.reversible for law in total.laws if isinstance(law, Atoms)):
+        return None
+    reverse = total.reverse()
+    same = (made for other, made in known if other.laws == reverse.laws and other.counts == reverse.counts)
+    back = next(same, None) or _reversed(total)
+    return _order(engine, total), _order(back, reverse)
+
+
+def _order(engine: Engine, total: Composition) -> Order:
+    return Order(lambda epsilon: both(engine, epsilon), total.infinite_bounds)
+
+
+@lru_cache(maxsize=ENGINES_KEPT)
+def _reversed(total: Composition) -> Engine:
+    return choose(total.reverse())
+
+
+# Scalars in, float out; arrays in, arrays of the same shape out.
+
+
+class Check(Protocol):
+    """Of one value: it as a float, or ``InputError``."""
+
+    def __call__(self, name: str, value: object, /) -> float: ...
+
+
+def each(name: str, values: ArrayLike, answer: Callable[[Floats], Floats], *, check: Check = finite) -> float | Floats:
+    """``answer`` of the flat values; ``InputError`` for anything but numbers, and unless ``check`` lets each pass."""
+    flat, shape = _flat(name, values, check)
+    return _shaped(answer(flat), shape)
+
+
+def each_of_two(
+    name: str, values: ArrayLike, answer: Callable[[Floats], tuple[Floats, Floats]], *, check: Check = finite
+) -> tuple[float | Floats, float | Floats]:
+    """Both of two answers at once."""
+    flat, shape = _flat(name, values, check)
+    first, second = answer(flat)
+    return _shaped(first, shape), _shaped(second, shape)
+
+
+def _shaped(found: Floats, shape: tuple[int, ...] | None) -> float | Floats:
+    return float(found[0]) if shape is None else found.reshape(shape)
+
+
+def _flat(name: str, values: ArrayLike, check: Check) -> tuple[Floats, tuple[int, ...] | None]:
+    """The values in a row, and their shape; None for a scalar."""
+    try:
+        asked = np.asarray(values)
+    except ValueError:
+        raise InputError(name, values, "a number, or an array of numbers") from None
+    if asked.ndim == 0:
+        return np.array([check(name, asked.item() if isinstance(values, np.ndarray) else values)]), None
+    if asked.size == 0:
+        raise InputError(name, values, "a number, or an array with at least one entry")
+    if asked.dtype == np.float64 and np.all(np.isfinite(asked)):
+        return asked.ravel(), asked.shape
+    return np.array([check(name, value) for value in asked.ravel().tolist()]), asked.shape
+
+
+EVEN_PRIOR = 0.5
+CURVE_ROUNDING = 1e-15
+FEW = 0.1
+VAGUE = 1e-9
+"""Less than the first and known no better than the second, what is missed is computed for itself, not as a rest."""
+
+
+class Curves(ABC):
+    """Everything that follows from brackets of δ(ε) and of the true-positive rate."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper bounds on δ, shape [n]."""
+
+    @abstractmethod
+    def _caught(self, rate: float) -> tuple[float, float]:
+        """Bounds on the true-positive rate at one false-positive rate."""
+
+    @abstractmethod
+    def _directions(self) -> list[Directed]:
+        """Each direction with the engine that answers for it."""
+
+    def total_variation(self) -> float:
+        """Upper bound on η = δ(0) = TV(P, Q): how much better than a coin an attacker can do.
+
+        >>> from tightrope import gaussian
+        >>> round(gaussian(scale=1).loss.total_variation(), 9)
+        0.382924923
+        """
+        return float(self._brackets(np.zeros(1))[1][0])
+
+    def total_variation_bounds(self) -> Bounds:
+        """``Bounds(lower, upper)`` around η; see ``total_variation``."""
+        lower, upper = self._brackets(np.zeros(1))
+        return Bounds(float(lower[0]), float(upper[0]))
+
+    def bayes_security(self) -> float:
+        """Lower bound on β* = 1 − η: how often the best attacker errs beside one who guesses (GI III-B).
+
+        1 is perfect, 0 is none; k releases of total variation at most η each have at least (1 − η)^k.
+
+        >>> from tightrope import gaussian
+        >>> round(gaussian(scale=1).loss.bayes_security(), 9)
+        0.617075077
+        """
+        return 2 * float(self.bayes_risk())
+
+    @overload
+    def attack_success(self, prior: float = ...) -> float: ...
+    @overload
+    def attack_success(self, prior: Floats | list[float]) -> Floats: ...
+    def attack_success(self, prior: ArrayLike = EVEN_PRIOR) -> float | Floats:
+        """Upper bound on how often a guess about membership is right, for an attacker who believes ``prior`` before.
+
+        1 − π + π δ(log((1−π)/π)), the worse direction; (1 + η)/2 at π = ½. Raises ``InputError`` unless 0 < π < 1.
+
+        >>> from tightrope import gaussian
+        >>> round(gaussian(scale=1).loss.attack_success(), 9), round(gaussian(scale=1).loss.attack_success(0.01), 9)
+        (0.691462461, 0.990000038)
+        """
+        return each("prior", prior, lambda p: _rest(self._risk(p)[0])[1])
+
+    @overload
+    def bayes_risk(self, prior: float = ...) -> float: ...
+    @overload
+    def bayes_risk(self, prior: Floats | list[float]) -> Floats: ...
+    def bayes_risk(self, prior: ArrayLike = EVEN_PRIOR) -> float | Floats:
+        """Lower bound on how often the best guess about membership is wrong: 1 − ``attack_success``."""
+        return each("prior", prior, lambda p: self._risk(p)[0])
+
+    def bayes_risk_bounds(self, prior: ArrayLike = EVEN_PRIOR) -> Bounds:
+        """``Bounds(lower, upper)`` around the Bayes risk; see ``bayes_risk``."""
+        return Bounds(*each_of_two("prior", prior, self._risk))
+
+    def _risk(self, prior: Floats) -> tuple[Floats, Floats]:
+        """π (1 − δ(log((1−π)/π))), from below and above."""
+        if not np.all((prior > 0) & (prior < 1)):
+            raise InputError("prior", prior.tolist(), "probabilities strictly between 0 and 1", "0.5 is a fair coin")
+        odds = np.log1p(-prior) - np.log(prior)
+        lower, upper = self._brackets(odds)
+        # 1 − δ grows by no more than its share of ε, and ε is off by its roundings.
+        room = CURVE_ROUNDING * (1 + np.abs(odds) + np.abs(np.log1p(-prior)))
+        least, most = (
+            prior * (np.nextafter(1 - upper, 0.0)) * (1 - room),
+            prior * np.nextafter(1 - lower, 1.0) * (1 + room),
+        )
+        return np.maximum(np.nextafter(least, -1.0), 0.0), np.minimum(np.nextafter(most, 2.0), prior)
+
+    @overload
+    def tradeoff(self, false_positive_rate: float) -> float: ...
+    @overload
+    def tradeoff(self, false_positive_rate: Floats | list[float]) -> Floats: ...
+    def tradeoff(self, false_positive_rate: ArrayLike) -> float | Floats:
+        """Lower bound on the type-II error of every attack with this type-I error (the trade-off function).
+
+        f(t) = sup_ε 1 − δ(ε) − e^ε t for each direction, the smaller of the two (theory §1), to relative accuracy also
+        where next to nothing is missed. Raises ``InputError`` unless 0 ≤ t ≤ 1.
+
+        >>> from tightrope import gaussian
+        >>> round(gaussian(scale=1).loss.tradeoff(0.05), 6)
+        0.740489
+        """
+        return each("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[1][0])
+
+    def tradeoff_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
+        """``Bounds(lower, upper)`` around f(t); see ``tradeoff``."""
+        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[1]))
+
+    @overload
+    def true_positive_rate(self, false_positive_rate: float) -> float: ...
+    @overload
+    def true_positive_rate(self, false_positive_rate: Floats | list[float]) -> Floats: ...
+    def true_positive_rate(self, false_positive_rate: ArrayLike) -> float | Floats:
+        """Upper bound on how often an attack with this false-positive rate is right about a member.
+
+        1 − f(t) = inf_ε δ(ε) + e^ε t, to full relative accuracy however small t is; see ``tradeoff``.
+
+        >>> from tightrope import gaussian
+        >>> print(f"{gaussian(scale=1).loss.true_positive_rate(1e-12):.6e}")
+        7.973580e-10
+        """
+        return each("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[0][1])
+
+    def true_positive_rate_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
+        """``Bounds(lower, upper)`` around the true-positive rate; see ``true_positive_rate``."""
+        return Bounds(*each_of_two("false_positive_rate", false_positive_rate, lambda t: self._errors(t)[0]))
+
+    def _errors(self, rates: Floats) -> tuple[Ends, Ends]:
+        """Bounds on what is caught and on what is missed; where that is little, it is what is computed."""
+        if not np.all((rates >= 0) & (rates <= 1)):
+            raise InputError("false_positive_rate", rates.tolist(), "probabilities in [0, 1]")
+        low, high = (np.array(ends) for ends in zip(*(self._caught(rate) for rate in rates.tolist()), strict=True))
+        least, most = _rest(high)[0], _rest(low)[1]
+        for i in np.flatnonzero((least < FEW) & (most - least > VAGUE * most)):
+            lower, upper = self._missed(float(rates[i]))
+            least[i], most[i] = max(least[i], lower), min(most[i], upper)
+        return (np.maximum(low, _rest(most)[0]), np.minimum(high, _rest(least)[1])), (least, most)
+
+    def _missed(self, rate: float) -> tuple[float, float]:
+        """Bounds on the type-II error, the smaller of both directions."""
+        known = self._directions()
+        orders = [both_orders(directed, known) for directed in known]
+        found = [(0.0, 1.0) if pair is None else type_two_error(*pair, rate) for pair in orders]
+        return min(low for low, _ in found), min(high for _, high in found)
+
+
+def _rest(chances: Floats) -> Ends:
+    """1 − p from below and above; as it is where nothing was rounded."""
+    rest = 1.0 - chances
+    rounded = (1.0 - rest) != chances
+    return np.where(rounded, np.nextafter(rest, 0.0), rest), np.where(rounded, np.nextafter(rest, 1.0), rest)

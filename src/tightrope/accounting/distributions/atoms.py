@@ -1,0 +1,294 @@
+"""A privacy-loss law with finitely many atoms: what every integer mechanism and every list of points has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from tightrope.accounting.distributions.base import LEAST_DOUBLE, Ends, LossLaw, around, widened
+from tightrope.accounting.distributions.loss_cells import Cells
+from tightrope.errors import InputError
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.complex_functions import log1p
+from tightrope.numerics.rounding import OVERFLOW, ROUND_OFF, SUBNORMAL
+
+CELLS_AT_ONCE = 1 << 21
+"""Cells of an (atoms × nodes) table held at once: 32 MiB of complex numbers."""
+
+SEEN = 1e-12
+"""Masses that add up to one but for this, or less, do so but for their rounding."""
+SMALLEST_SUM = 1e-300
+"""A sum that vanishes is taken as this: its logarithm stays finite."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atoms(LossLaw):
+    """Finite losses (ascending, distinct) with their masses under P, and the two infinite masses.
+
+    Masses under Q follow as ``masses * exp(-losses)``. ``slack`` bounds the rounding error of each loss (nats): a
+    bound on δ at ε is evaluated at ε ∓ slack.
+    """
+
+    losses: Floats
+    masses: Floats
+    infinite_mass: float = 0.0
+    opposite_mass: float = 0.0
+    slack: float = 0.0
+    inexact: float = 0.0
+    """Relative rounding error of the infinite masses, and of the others beyond a few units in the last place."""
+    slacks: Floats | None = None
+    """Bounds on the rounding error of each loss by itself, where the largest of them says too little."""
+    formula: LossLaw | None = None
+    """The same law, where it knows its δ at ε ≥ 0 better than these rounded losses do."""
+    one_order: bool = False
+    """Whether it lies above one order of a pair: its masses under Q may add up to less than one, so that its reverse
+    lies above nothing."""
+
+    @classmethod
+    def gather(
+        cls,
+        losses: Floats,
+        masses: Floats,
+        *,
+        infinite_mass: float = 0.0,
+        opposite_mass: float = 0.0,
+        slack: float = 0.0,
+    ) -> Self:
+        """Atoms from unsorted losses; equal losses are added up and empty ones dropped."""
+        keep = masses > 0
+        distinct, where = np.unique(losses[keep], return_inverse=True)
+        added = np.bincount(where, weights=masses[keep], minlength=len(distinct)).astype(np.float64)
+        return cls(distinct, added, infinite_mass, opposite_mass, slack)
+
+    @classmethod
+    def of_pair(cls, p: Floats, q: Floats, *, slack: float = 0.0, inexact: float = 0.0) -> Self:
+        """Atoms of the pair of distributions ``p``, ``q`` of shape [n] (same outcomes, in the same order).
+
+        ``inexact``: relative error of the masses given.
+        """
+        both = (p > 0) & (q > 0)
+        with np.errstate(over="ignore", divide="ignore"):
+            ratio = p[both] / q[both]
+        plain = (ratio > 1e-300) & (ratio < 1e300)
+        losses = np.where(plain, np.log(np.where(plain, ratio, 1.0)), np.log(p[both]) - np.log(q[both]))
+        infinite, opposite = math.fsum(p[(q == 0)]), math.fsum(q[(p == 0)])
+        summed = max(np.count_nonzero(p[q == 0]), np.count_nonzero(q[p == 0])) > 1
+        slack += 4e-16 * (1 + float(np.max(np.abs(losses), initial=0.0)))
+        found = cls.gather(losses, p[both], infinite_mass=infinite, opposite_mass=opposite, slack=slack)
+        return replace(found, inexact=inexact + (ROUND_OFF if summed else 0.0))
+
+    def __post_init__(self) -> None:
+        if self.losses.shape != self.masses.shape or self.losses.ndim != 1:
+            raise InputError("masses", self.masses.shape, f"one mass a loss, shape {self.losses.shape}")
+
+    @property
+    def infinite_error(self) -> float:
+        return self.inexact
+
+    @property
+    def largest(self) -> float:
+        return float(self.losses[-1]) if len(self.losses) else -math.inf
+
+    def log_moment(self, z: Complexes) -> Complexes:
+        """Log Σ p_i e^{z l_i}, with the largest exponent pulled out."""
+        flat = np.asarray(z, dtype=np.complex128).ravel()
+        rows = max(1, CELLS_AT_ONCE // max(1, len(self.losses)))
+        parts = [self._log_moment(flat[i : i + rows]) for i in range(0, len(flat), rows)]
+        return np.concatenate(parts).reshape(np.shape(z))
+
+    def _log_moment(self, z: Complexes) -> Complexes:
+        peak = np.max(z.real[:, None] * self.losses, axis=1)
+        total = np.exp(z[:, None] * self.losses - peak[:, None]) @ self.masses
+        return np.asarray(np.log(np.where(total == 0, SMALLEST_SUM, total)) + peak, dtype=np.complex128)
+
+    def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
+        """One rounding of the sum, and of its largest exponent, and what masses are off, relative to what is left."""
+        top = float(self.log_moment(z.real[:1].astype(np.complex128))[0].real)
+        size = float(np.max(np.abs(self.losses), initial=0.0))
+        return np.asarray(
+            (self.inexact + 1e-15 * (1 + np.abs(z) * size)) * np.exp(np.minimum(top - moment.real, 700.0))
+        )
+
+    def cells(self, step: float) -> Cells:
+        """Cells of width zero: a finite law needs no cutting."""
+        del step
+        return Cells.atoms(self.losses, self.masses, self.infinite_mass, self.opposite_mass, self.slack)
+
+    @property
+    def opposite(self) -> Floats:
+        """Masses under Q: p e^{−loss}, no more than one; by halves, as e^{−loss} alone may leave double precision."""
+        half = np.exp(np.minimum(-self.losses / 2, 700.0))
+        return np.asarray(np.minimum(self.masses * half * half, 1.0))
+
+    @property
+    def absent(self) -> float:
+        """The mass under Q of outcomes whose mass under P is no double: nothing here says what they lose."""
+        missing = 1 - self.opposite_mass - math.fsum(self.opposite)
+        return missing if missing > SEEN + self.inexact + math.expm1(min(self.slack, 1.0)) else 0.0
+
+    @property
+    def reversible(self) -> bool:
+        """Whether the masses say those of the reverse: all are meant, none has left double precision, or begun to."""
+        return not self.one_order and float(np.min(self.masses, initial=1.0)) >= SUBNORMAL and not self.absent
+
+    def raised(self) -> Atoms:
+        """The same masses with every loss raised by the slack: an upper bound that needs no slack."""
+        return Atoms(self.losses + self.slack, self.masses, self.infinite_mass, self.opposite_mass)
+
+    def reverse(self) -> Atoms:
+        """The other order of the pair; a loss that is off by the slack puts its mass under Q off by as much.
+
+        What is absent is lost for certain: a pair that says all of it dominates.
+        """
+        masses, inexact = self.opposite, self.inexact + math.expm1(min(self.slack, 1.0)) + 4e-16
+        formula = None if self.formula is None else self.formula.reverse()
+        slacks = None if self.slacks is None else self.slacks[::-1]
+        infinite = (min(1.0, self.opposite_mass + self.absent), self.infinite_mass)
+        return Atoms(-self.losses[::-1], masses[::-1], *infinite, self.slack, inexact, slacks, formula)
+
+    def profile(self, epsilon: Floats) -> Floats:
+        """δ(ε) = δ_∞ + Σ_{l>ε} p (1 − e^{ε−l}): only positive terms."""
+        flat = np.atleast_1d(np.asarray(epsilon, dtype=np.float64)).ravel()
+        return np.array([self._delta(float(e))[0] for e in flat]).reshape(np.shape(epsilon))
+
+    def profile_error(self, epsilon: Floats) -> Floats:
+        """Of the terms, and of their sum, which is by halves."""
+        return np.full(np.shape(epsilon), ROUND_OFF * (20 + min(len(self.losses), 40)) + self.inexact)
+
+    def deltas(self, epsilon: Ends) -> Ends | None:
+        """At any ε: all terms are positive. Those that underflow are off by half the least double each."""
+        if self.formula is not None and bool(np.all(epsilon[0] >= 0)):
+            return self.formula.deltas(epsilon)
+        least, most = widened(epsilon, self.slack)
+        low, lost = self._sums(most)
+        high, gone = (low, lost) if least is most else self._sums(least)
+        error = float(self.profile_error(np.zeros(())))
+        return np.maximum(around(low, error)[0] - lost, 0.0), np.minimum(around(high, error)[1] + gone, 1.0)
+
+    def _sums(self, epsilon: Floats) -> Ends:
+        """δ at each ε, shape [n], and what underflow may have taken from it."""
+        found = [self._delta(e) for e in epsilon.tolist()]
+        values, terms = (np.array(column) for column in zip(*found, strict=True))
+        return values, terms * LEAST_DOUBLE
+
+    def _delta(self, epsilon: float) -> tuple[float, int]:
+        """δ, and how many finite losses are above ε."""
+        first = int(np.searchsorted(self.losses, epsilon, side="right"))
+        gains = -np.expm1(epsilon - self.losses[first:])
+        return self.infinite_mass + float(np.sum(self.masses[first:] * gains)), len(gains)
+
+
+# log Σ w e^{zl} over many points, with full relative accuracy near 0.
+
+TABLE_AT_ONCE = 1 << 20
+"""Cells of a (nodes × points) table held at once: 16 MiB of complex numbers."""
+FEWEST_NODES = 16
+"""Equidistant nodes, from so many on, are taken in rows: e^{i(y + jh)l} = e^{iyl} e^{ijhl}, a matrix product."""
+LONGEST_ROW = 64
+"""Nodes of a row."""
+FAR_MOMENTS = 0.5
+"""Where |z| times the mean size of the losses exceeds this, nothing is gained from summing e^{zl} − 1."""
+
+
+def log_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
+    """Log Σ w e^{zl}, Σ w = 1: near one as 1 + Σ w (e^{zl} − 1), far from it with the peak pulled out."""
+    weight = np.exp(log_weight)
+    steep = float(np.max(np.abs(z.real)) * np.max(np.abs(loss))) >= OVERFLOW
+    even = _equidistant(z)
+    if even and (steep or float(np.min(np.abs(z))) * float(weight @ np.abs(loss)) > FAR_MOMENTS):
+        return _on_line(z, loss, log_weight)
+    if steep:
+        return _in_chunks(z, loss, lambda part: _steep(part, loss, log_weight))
+    if even:
+        return log1p(_excess_on_line(z, loss, weight))
+    if not np.any(z.imag):
+        return np.asarray(np.log1p(np.expm1(z.real[:, None] * loss) @ weight), dtype=np.complex128)
+    return _in_chunks(z, loss, lambda part: log1p(_excess(part, loss) @ weight))
+
+
+def by_height(z: Complexes, answer: Callable[[Complexes], Complexes]) -> Complexes:
+    """``answer`` for blocks of nodes of like |Im z|, so that smooth ones stay cheap."""
+    flat = np.asarray(z, dtype=np.complex128).ravel()
+    result = np.empty_like(flat)
+    order = np.argsort(np.abs(flat.imag), kind="stable")
+    start = 0
+    while start < len(order):
+        reach = 1.5 * abs(flat[order[start]].imag) + 32
+        block = order[start:][np.abs(flat[order[start:]].imag) <= reach]
+        result[block] = answer(flat[block])
+        start += len(block)
+    return result.reshape(np.shape(z))
+
+
+def _in_chunks(z: Complexes, loss: Floats, answer: Callable[[Complexes], Complexes]) -> Complexes:
+    rows = max(1, TABLE_AT_ONCE // len(loss))
+    return np.concatenate([answer(z[i : i + rows]) for i in range(0, len(z), rows)])
+
+
+def _equidistant(z: Complexes) -> bool:
+    """Whether the nodes lie on one line of equal Re z, one step apart, and are many."""
+    if len(z) < FEWEST_NODES or not np.all(z.real == z.real[0]):
+        return False
+    steps = np.diff(z.imag)
+    return bool(steps[0] != 0 and np.all(np.abs(steps - steps[0]) <= 1e-12 * np.abs(z.imag[-1])))
+
+
+def _rows(z: Complexes, loss: Floats) -> tuple[Floats, int, int]:
+    """j·h for the nodes of a row, the number of nodes in a row, and of rows that are held at once."""
+    length = min(LONGEST_ROW, math.isqrt(len(z)))
+    step = (z.imag[-1] - z.imag[0]) / (len(z) - 1)
+    return step * np.arange(length), length, max(1, TABLE_AT_ONCE // len(loss))
+
+
+def _on_line(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
+    """Log Σ w e^{zl} at equidistant nodes of equal Re z, the peak pulled out."""
+    along, length, most = _rows(z, loss)
+    inner = _turned(along[:, None] * loss)
+    exponent = log_weight + z.real[0] * loss
+    peak = float(np.max(exponent))
+    tilted = np.exp(exponent - peak)
+    starts = z.imag[::length]
+    parts = [
+        inner @ (tilted[:, None] * _turned(loss[:, None] * starts[i : i + most])) for i in range(0, len(starts), most)
+    ]
+    total = np.concatenate(parts, axis=1).T.ravel()[: len(z)]
+    return np.asarray(np.log(np.where(total == 0, 5e-324, total)) + peak)
+
+
+def _excess_on_line(z: Complexes, loss: Floats, weight: Floats) -> Complexes:
+    """Σ w (e^{zl} − 1) there: e^{(z+ijh)l} − 1 = (e^{zl} − 1) + e^{zl} (e^{ijhl} − 1), no larger in sum than |zl|."""
+    along, length, most = _rows(z, loss)
+    inner = _excess(np.asarray(1j * along, dtype=np.complex128), loss).T
+    parts = []
+    for start in range(0, len(z), length * most):
+        first = _excess(z[start : start + length * most : length], loss)
+        parts.append((first @ weight)[:, None] + ((first + 1) * weight) @ inner)
+    return np.asarray(np.concatenate(parts).ravel()[: len(z)])
+
+
+def _turned(angle: Floats) -> Complexes:
+    """e^{ia}, by cosine and sine: several times as fast as numpy's complex exponential."""
+    result = np.empty(angle.shape, dtype=np.complex128)
+    np.cos(angle, out=result.real)
+    np.sin(angle, out=result.imag)
+    return result
+
+
+def _steep(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
+    peaks = np.max(z.real[:, None] * loss + log_weight, axis=1)
+    total = np.exp(z[:, None] * loss + (log_weight - peaks[:, None])) @ np.ones(len(loss))
+    return np.asarray(np.log(total) + peaks)
+
+
+def _excess(z: Complexes, loss: Floats) -> Complexes:
+    """e^{zl} − 1 [n, k] without cancellation: expm1(a) cos b − 2 sin²(b/2) + i e^a sin b."""
+    a, half = z.real[:, None] * loss, z.imag[:, None] * (loss / 2)
+    sine, growth = np.sin(half), np.expm1(a)
+    result = np.empty(a.shape, dtype=np.complex128)
+    result.real = growth - 2 * (1 + growth) * sine**2
+    result.imag = 2 * (1 + growth) * sine * np.cos(half)
+    return result

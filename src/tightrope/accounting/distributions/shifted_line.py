@@ -1,0 +1,419 @@
+"""Nodes for the moments of a sampled Gaussian, on a line beside the real one (``docs/proofs/sampled-gaussian.md``).
+
+M(z) = ∫ φ(x) g(x)^p dx, g = 1 + a, a = q (e^u − 1), u = μx − μ²/2, and p = z + 1 (removing a record) or −z (adding
+one). On the real line g^{iy} turns ever faster as y = Im z grows. On Im x = b with the sign for which y arg g > 0 the
+far part dies instead of turning, so one rule, whose step does not depend on y, serves every y ≥ 0. For real z the line
+is the real one, where all terms have one sign. A law whose tail is set apart ends at a point of the real axis, and the
+tail begins there: curves that leave it at an angle and level off.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg, optimize, special
+
+from tightrope.accounting.distributions.line_moment import MomentLine
+from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.complex_functions import expm1, log1p, logarithm_rest
+from tightrope.numerics.rounding import ROUND_OFF
+
+QUADRATURE_NATS = 56.0
+"""The trapezoidal rule, and what is cut off, are below e^{−56} of the integral of the modulus on its strip."""
+TAIL = 13.0
+"""Standard deviations beyond which a normal law has less than e^{−84}."""
+CUT_OFF_NATS = 75.0
+"""Nats below its peak from which on an integrand is cut off."""
+WIDEST_SHIFT = 1.5
+"""The line is no farther from the real one: on it the normal density grows by e^{1.5²/2} at most."""
+LARGEST_SIZE = 1e13
+"""Logarithms of integrands beyond it are off by more than a hundredth: nothing is told from them."""
+STEEP_VALUE = 30.0
+"""From this u on log g is u + log q and a rest."""
+FINE = 2.0**-30
+"""Steps and shifts are multiples of this: their multiples are exact."""
+ANGLE = math.pi / 4
+"""τ is taken on the line Im τ = α in the middle of a strip."""
+SHORT = 44.0
+"""τ from which on x is told from the cut, where relative errors of e^{−44} are small enough."""
+LEVEL = 1.9
+"""β: a curve that leaves the real axis levels off at the height βα; φ has grown by e^{(2βα)²/2} at its strip's top."""
+MOST_NODES = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """The integrand φ g^p on Re p = ``real``, p rising by ``sign`` · i y."""
+
+    mu: float
+    rate: float
+    real: float
+    sign: int
+    cut: float = math.inf
+    """The integral ends here."""
+
+    def log_size(self, x: Floats) -> Floats:
+        """Log φ g^p at real x."""
+        return np.asarray(-(x**2) / 2 - math.log(2 * math.pi) / 2 + self.real * self.log_g(x))
+
+    def log_g(self, x: Floats) -> Floats:
+        """Log g at real x."""
+        keep = math.log1p(-self.rate)
+        return np.asarray(np.logaddexp(math.log(self.rate) + self.mu * x - self.mu**2 / 2, keep))
+
+    def ends(self) -> tuple[float, float]:
+        """Beyond these the integrand holds less than e^{−DIGITS} of it, on every line that is used."""
+        return self._rising() if self.real >= 0 else self._falling()
+
+    def _rising(self) -> tuple[float, float]:
+        """For p ≥ 0: a second peak may stand near pμ, or at the cut; log φ g^p bends down by no more than 1."""
+        low, high = -TAIL, min(TAIL + self.mu, self.cut)
+        last = min(self.real * self.mu + TAIL, self.cut)
+        if last <= high:
+            return low, high
+        if last < self.cut and self.log_size(np.array(self.real * self.mu)) > 0:
+            return low, last  # a peak there of its own, beside which nothing farther in can hide it
+        x = np.linspace(low, last, math.ceil(4 * (last - low)) + 1)
+        sizes = self.log_size(x)
+        return low, max(high, min(self._after(x, sizes), last))
+
+    def _after(self, x: Floats, sizes: Floats) -> float:
+        """The first of these places after the last one where the integrand is seen beside its peak."""
+        if not np.max(np.abs(sizes)) < LARGEST_SIZE:
+            raise PrecisionError(f"a moment of {self!r} is too large for double precision")
+        seen = np.flatnonzero(sizes > np.max(sizes) - CUT_OFF_NATS)
+        return float(x[min(seen[-1] + 1, len(x) - 1)])
+
+    def tail_end(self) -> float:
+        """Beyond it the part after the cut holds less than e^{−CUT_OFF_NATS} of itself, p ≥ 0.
+
+        Right of pμ, and of the cut, log φ g^p falls at least as that of a normal law does right of its mean.
+        """
+        last = max(self.cut, self.real * self.mu) + TAIL
+        if last <= self.cut + TAIL or self.log_size(np.array(self.real * self.mu)) > 0:
+            return last
+        x = np.linspace(self.cut, last, math.ceil(4 * (last - self.cut)) + 1)
+        return max(self.cut + TAIL, self._after(x, self.log_size(x)))
+
+    def _falling(self) -> tuple[float, float]:
+        """For p < 0: |g| ≥ 1 − q on the left, and |g| ≥ 1 on the right where e^u cos θ ≥ 1.
+
+        The linear term needs ∫ φ a up to the end, whose mass is around μ: all of it, or where that is far, none.
+        """
+        peak = float(self.log_size(np.array(self._mode())))
+        out = CUT_OFF_NATS - peak - self.real * -math.log1p(-self.rate)
+        return -math.sqrt(2 * max(out, CUT_OFF_NATS)), TAIL + self.mu * (self.mu < 2 * TAIL)
+
+    def _mode(self) -> float:
+        """Where φ g^p, p < 0, is largest: it is log-concave."""
+        odds = math.log(self.rate) - math.log1p(-self.rate)
+
+        def slope(x: float) -> float:
+            return x - self.real * self.mu * float(special.expit(self.mu * x - self.mu**2 / 2 + odds))
+
+        return float(optimize.brentq(slope, self.real * self.mu - 1, 1.0, xtol=1e-3))
+
+    def strip(self, log_moment: float) -> tuple[float, float]:
+        """Angle θ of the line and 2π over its step: the strip from the real line to 2θ is free of singularities."""
+        best = (0.0, math.inf)
+        angle = min(math.pi / 2, WIDEST_SHIFT * self.mu)
+        for _ in range(8 if self.real < 0 else 1):
+            width = angle / self.mu
+            log_loss = (2 * width) ** 2 / 2 + self._swollen(2 * angle, log_moment)
+            frequency = (QUADRATURE_NATS + log_loss) / width
+            best = min(best, (angle, frequency), key=lambda found: found[1])
+            angle /= 2
+        return best
+
+    def _swollen(self, angle: float, log_moment: float) -> float:
+        """Log of a bound on ∫ φ |g|^p on the far side of the strip, over e^{angle²/2μ²} M: |g| ≤ g, so 0 for p ≥ 0."""
+        if self.real >= 0:
+            return 0.0
+        narrow = self.real * math.log(math.cos(angle / 2)) if angle < math.pi else math.inf
+        flat = self.real * math.log1p(-self.rate) - log_moment if angle <= math.pi / 2 else math.inf
+        return max(0.0, min(narrow, flat))
+
+
+def line(power: Power, log_moment: float | None) -> MomentLine:
+    """Nodes for real z where ``log_moment`` is None; else for all z = c + iy, y > 0, log M(c) being known."""
+    if power.cut < math.inf:
+        return cut_line(power, log_moment)
+    low, high = power.ends()
+    angle, frequency = _real_strip(power) if log_moment is None else power.strip(log_moment)
+    step = math.floor(2 * math.pi / frequency / FINE) * FINE
+    if not (step > 0 and (high - low) / step <= MOST_NODES):
+        raise PrecisionError(f"a moment of {power!r} needs {(high - low) * frequency / 6.28:.3g} points")
+    shift = power.sign * math.floor(angle / power.mu / FINE) * FINE if log_moment is not None else 0.0
+    x = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1)
+    curve = Curve.of(power, np.asarray(x + 1j * shift), np.full(len(x), math.log(step), dtype=np.complex128))
+    # e^{shift²/2}: what lies beyond the ends on this line; the strip's own growth is in the step.
+    missing = 8 * math.exp(-QUADRATURE_NATS) * math.exp(shift**2 / 2)
+    return curve.whole(power, high, missing, log_moment)
+
+
+def cut_line(power: Power, log_moment: float | None) -> MomentLine:
+    """The same up to ``power.cut``: x = cut − β log(1 + e^{−τ − iα}) leaves the real axis there, and levels off."""
+    beta = min(LEVEL, 2 / power.mu)
+    top = math.pi * beta / 2
+    start = power.ends()[0]
+    near = _near_cut(power, start)
+    step = _wider(log_moment) * 2 * math.pi * ANGLE / (QUADRATURE_NATS + top**2 / 2 + max(near, 0.0) + 4)
+    nearest = max(QUADRATURE_NATS + near + math.log(beta), 1.0)
+    if not (nearest + (power.cut - start) / beta) / step <= MOST_NODES:
+        raise PrecisionError(f"a moment of {power!r} needs {(power.cut - start) / beta / step:.3g} points")
+    tau = step * np.arange(math.floor((start - power.cut) / beta / step), math.ceil(nearest / step) + 1)
+    exponent = np.asarray(-tau - complex(0.0, 0.0 if log_moment is None else ANGLE), dtype=np.complex128)
+    away = softplus(exponent)
+    curve = Curve.of(power, power.cut - beta * away, math.log(step * beta) + exponent - away)
+    missing = 16 * math.exp(-QUADRATURE_NATS) * math.exp((beta * ANGLE) ** 2 / 2)
+    return curve.whole(power, power.cut, missing, log_moment)
+
+
+def softplus(w: Complexes) -> Complexes:
+    """Of w, log(1 + e^w)."""
+    held = np.where(w.real > STEEP_VALUE, 0.0, w)
+    return np.asarray(
+        np.where(w.real > STEEP_VALUE, w + np.exp(-np.where(w.real > STEEP_VALUE, w, STEEP_VALUE)), log1p(np.exp(held)))
+    )
+
+
+def _near_cut(power: Power, start: float) -> float:
+    """Log of how much the integrand near the cut exceeds the integral, at most.
+
+    Log φ g^p has a slope of pμ + |x| at most, so the integral is no less than the peak over that.
+    """
+    steep = power.real * power.mu + abs(power.cut) + TAIL
+    near = power.log_size(power.cut - min(LEVEL, 2 / power.mu) * np.linspace(0, 1, 65))
+    peak = max(float(np.max(near)), float(np.max(power.log_size(np.linspace(start, power.cut, 257)))))
+    return float(np.max(near)) - peak + math.log(1 + steep)
+
+
+def _wider(log_moment: float | None) -> int:
+    """For real z the strip may reach as far below the real axis as above it: from a line in its middle, twice."""
+    return 2 if log_moment is None else 1
+
+
+def tail_line(power: Power, log_moment: float | None) -> MomentLine:
+    """Of the part beyond ``power.cut``, log M(c) being that part's: x = cut + β log(1 + e^{τ + iα})."""
+    beta = min(LEVEL, 2 / power.mu)
+    top = math.pi * beta / 2
+    step = _wider(log_moment) * 2 * math.pi * ANGLE / (QUADRATURE_NATS + top**2 / 2 + 2 * math.log(power.cut + 2) + 4)
+    last = power.tail_end()
+    if not (SHORT + (last - power.cut) / beta) / step <= MOST_NODES:
+        raise PrecisionError(f"a moment of {power!r} needs {(last - power.cut) / beta / step:.3g} points")
+    tau = step * np.arange(math.floor(-SHORT / step), math.ceil(((last - power.cut) / beta + 2) / step) + 1)
+    exponent = np.asarray(tau + complex(0.0, 0.0 if log_moment is None else ANGLE), dtype=np.complex128)
+    away = softplus(exponent)
+    curve = Curve.of(power, power.cut + beta * away, math.log(step * beta) + exponent - away)
+    missing = 16 * (math.exp(-QUADRATURE_NATS) + math.exp(-SHORT) * power.cut) * math.exp((beta * ANGLE) ** 2 / 2)
+    at_c = math.nan if log_moment is None else log_moment
+    return MomentLine(
+        curve.log_weight, curve.loss, curve.blurred, curve.moved, 0.0, 0.0, 0.0, missing, at_c, 0.0, whole=False
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """Points x [k], logarithms of weights, log g, g − 1, and what rounding may change of weights and of log g."""
+
+    x: Complexes
+    log_weight: Complexes
+    loss: Complexes
+    gain: Complexes
+    blurred: Floats
+    moved: Floats
+
+    @classmethod
+    def of(cls, power: Power, x: Complexes, log_step: Complexes, away: Complexes | None = None) -> Curve:
+        """With weights step · φ(x); ``away`` is x − μ/2, where that is known better."""
+        mu = power.mu
+        exponent = np.asarray(mu * x - mu**2 / 2 if away is None else mu * away)
+        log_weight = log_step - x * x / 2 - math.log(2 * math.pi) / 2
+        loss, gain = log_g(exponent, power.rate)
+        blurred = 4 * np.abs(x) ** 2 + len(x) + 64 + 16 * np.abs(log_weight)
+        # u is off by some units of its parts; where x is known from μ/2 on, of itself.
+        own = np.minimum(np.abs(gain), power.rate) / power.rate
+        off = 4 * np.abs(mu * x) + mu**2 + 6 if away is None else 8 * np.abs(exponent) + 6 * own
+        return cls(x, log_weight, loss, gain, blurred, _moved(exponent, loss, gain, power, off))
+
+    def whole(self, power: Power, end: float, missing: float, log_moment: float | None) -> MomentLine:
+        """M = ∫ φ g^p up to the cut, from points up to ``end``."""
+        weight = np.exp(self.log_weight)
+        with np.errstate(over="ignore", invalid="ignore"):  # far out a is ∞; then the error is, too
+            rest, size = logarithm_rest(self.gain, self.loss), np.abs(weight)
+            # d(E(pL) + p (L − a)) = p (e^{pL} − 1 − a) dL, so a node's share of the linear term is off by a times dL.
+            off = float((np.abs(rest) * self.blurred + np.abs(self.gain) * self.moved) @ size) * ROUND_OFF
+            linear = complex(np.dot(rest, weight))
+        beyond = float(special.ndtr(-power.cut))
+        # ∫ φ a is 0, and what lies beyond the end is known.
+        linear -= power.rate * float(special.ndtr(power.mu - end) - special.ndtr(-end))
+        at_c = math.nan if log_moment is None else log_moment
+        return MomentLine(self.log_weight, self.loss, self.blurred, self.moved, linear, off, 0.0, missing, at_c, beyond)
+
+
+def _moved(exponent: Complexes, loss: Complexes, gain: Complexes, power: Power, off: Floats) -> Floats:
+    """What log g is off, in units of 2⁻⁵³, where u is off by ``off`` of them."""
+    share = np.abs(np.exp(np.minimum(math.log(power.rate) + exponent.real - loss.real, 700.0)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        relative = np.abs(gain) * np.exp(np.minimum(-loss.real, 700.0))
+    own = np.where(relative < 1 + share, relative, 1 + share)
+    return np.asarray(off * share + 6 * own + 6 * np.abs(loss))
+
+
+def _real_strip(power: Power) -> tuple[float, float]:
+    """The same for the real line and real z: a strip on both sides of it."""
+    a = np.minimum(np.linspace(0.02, 0.95, 40) * math.pi / power.mu, 20.0)
+    swollen = min(power.real, 0.0) * np.log(np.cos(a * power.mu / 2))
+    return 0.0, float(np.min(a / 2 + (QUADRATURE_NATS + swollen) / a))
+
+
+def log_g(exponent: Complexes, rate: float) -> tuple[Complexes, Complexes]:
+    """Of u, log g and a = g − 1 = q (e^u − 1); by g, a sum of two terms in one half-plane, where it is far from 1."""
+    held = np.where(exponent.real > STEEP_VALUE, STEEP_VALUE + 1j * exponent.imag, exponent)
+    gain = rate * expm1(held)
+    loss = log1p(gain)
+    far = np.abs(gain) > 0.5
+    loss[far] = np.log((1 - rate) + rate * np.exp(held[far]))
+    steep = exponent.real > STEEP_VALUE
+    beyond = exponent[steep]
+    with np.errstate(over="ignore", invalid="ignore"):
+        loss[steep] = (
+            beyond + math.log(rate) + log1p(np.asarray((1 - rate) / rate * np.exp(-beyond), dtype=np.complex128))
+        )
+        gain[steep] = rate * np.exp(beyond)
+    return loss, gain
+
+
+# A bound on |M(c + iy')| / M(c) for every y' ≥ y: the integral of the modulus on a path above the real axis.
+#
+# M(c + iy) = ∫ φ g^p is the same on x + i b(x), where |g^p| ≤ |g|^{Re p} e^{−|y| arg g}: it falls as y grows. Cells
+# of the law tilted by c bound it: cell i gives at most its mass times exp(b²/2 + ½ log(1 + b'²) + more − y arg g) at
+# its worst ends, so that the sum less M(c) keeps its sign and digits however near to one the modulus is. With b = s
+# κ, s = y, where −(w κ')' + w κ = w l' for the tilted density w, the bound is exact to second order in y (for one
+# part; near it for two): ``docs/proofs/sampled-gaussian.md``.
+
+PATH_CELLS = 2000
+FARTHEST = 1.5
+"""Where the path levels off."""
+SLOPES = (0.125, 0.5, 1.0)
+"""Multiples of y that are tried for s."""
+STEEPER = (1.0, 30.0, 1000.0)
+"""And s is no larger than these multiples of what lifts nearly all of the law to ``FARTHEST``."""
+NEARLY_ALL = -1 + 1e-15
+"""A sum of rounded parts is no less than nothing."""
+BEYOND = 1e-21
+"""More than what lies beyond the cells can hold, on any path."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tilted:
+    """φ g^power / M(c) in cells [n] between points x [n + 1]: bounds on their masses."""
+
+    power: float
+    least: Floats
+    most: Floats
+
+    @classmethod
+    def of(cls, x: Floats, loss: Floats, share: Floats, power: Power, at_c: float) -> Tilted:
+        """From log g and σ = (log g)'/μ at x, and log M(c). The slope of the log is pμσ − x.
+
+        A cell that is cut counts whole where it adds, and not at all where it takes away; those beyond it are empty.
+        """
+        apart = np.diff(x)
+        steepness = abs(power.real) * power.mu * share[1:] + np.maximum(np.abs(x[1:]), np.abs(x[:-1]))
+        logs = power.real * loss - x**2 / 2 - math.log(2 * math.pi) / 2 - at_c
+        high = np.maximum(logs[1:], logs[:-1]) + steepness * apart / 2
+        low = np.minimum(logs[1:], logs[:-1]) - steepness * apart / 2
+        least = np.where(x[1:] <= power.cut, np.exp(np.minimum(low, 600.0)) * apart, 0.0)
+        return cls(power.real, least, np.where(x[:-1] < power.cut, np.exp(np.minimum(high, 600.0)) * apart, 0.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LiftedPath:
+    """What a path's bound needs: points x, the shape of b, log g's exponent and the parts of the tilted law."""
+
+    x: Floats
+    kernel: Floats
+    share: Floats
+    mu: float
+    parts: tuple[Tilted, ...]
+    still: float
+    drop: float
+    steep: float
+    """The s that lifts all but one part in a hundred to where paths level off."""
+
+    @classmethod
+    def of(cls, power: Power, powers: tuple[float, ...], at_c: float, still: float = 0.0) -> LiftedPath:
+        """For the integrand's power; for two, c + 1 and −c, from the point μ/2 of the real axis on.
+
+        ``still`` is a bound on the mass that has loss 0 and stays, over M(c) = e^{at_c}. Only the first power is cut.
+        """
+        low, high = power.ends()
+        if len(powers) > 1:
+            low, high = power.mu / 2, max(high, TAIL + power.mu)
+        x = np.linspace(low, high, PATH_CELLS + 1)
+        loss, cut = power.log_g(x), power.cut < math.inf
+        share = np.asarray(
+            special.expit(power.mu * x - power.mu**2 / 2 + math.log(power.rate) - math.log1p(-power.rate))
+        )
+        each = [replace(power, real=real, cut=power.cut if i == 0 else math.inf) for i, real in enumerate(powers)]
+        parts = tuple(Tilted.of(x, loss, share, one, at_c) for one in each)
+        logs = np.logaddexp.reduce([one.real * loss - x**2 / 2 for one in each])
+        # Where it is cut a path comes down to the real axis again, along which nothing need die.
+        at_cut = FARTHEST**2 / 2 + float(power.log_size(np.array(power.cut))) - at_c if cut else -math.inf
+        drop = FARTHEST * math.exp(min(at_cut, 700.0))  # e^700 says as little as ∞
+        kernel = _kernel(x, np.asarray(logs), power.mu * share, pinned=len(powers) > 1)
+        masses = np.cumsum(sum(part.most for part in parts))
+        steep = FARTHEST / max(float(kernel[int(np.searchsorted(masses, 0.99 * masses[-1]))]), 1e-300)
+        return cls(x, kernel, share, power.mu, parts, still, drop, steep)
+
+    def log_bound(self, y: float) -> float:
+        """Log of the bound, at most 0: the best of several paths, each of which falls with y."""
+        paths = {min(slope * y, self.steep * more) for slope in SLOPES for more in STEEPER}
+        return min(0.0, *(self._on(y, path) for path in paths))
+
+    def _on(self, y: float, slope: float) -> float:
+        """On the path s = ``slope``: Σ mass (e^{…} − 1), less M(c) from the start, where cells whose bracket is
+        negative count with the least mass they may have; or Σ mass e^{…}, which is better where little is left.
+        """
+        height = np.minimum(slope * self.kernel, min(FARTHEST, math.pi / 2 / self.mu))
+        rise = np.diff(height) / np.diff(self.x)
+        angle = self.mu * height
+        odds = self.share / (1 - self.share + 1e-300)  # q e^u / (1 − q)
+        turned = np.arctan2(odds * np.sin(angle), 1 + odds * np.cos(angle))
+        common = height[1:] ** 2 / 2 + np.log1p(rise**2) / 2 - y * turned[:-1] * (1 - 1e-12)
+        excess, left = BEYOND + self.drop, self.still + BEYOND + self.drop
+        for part in self.parts:
+            bracket = np.expm1(np.minimum(common + self._swollen(part.power, angle), 700.0))
+            excess += float(np.dot(np.where(bracket > 0, part.most, part.least), bracket))
+            left += float(np.dot(part.most, bracket + 1))
+        return min(math.log1p(max(excess, NEARLY_ALL)), math.log(left))
+
+    def _swollen(self, power: float, angle: Floats) -> Floats | float:
+        """Log (|g|/g)^power, at most: |g|² = g² (1 − 2σ(1 − σ)(1 − cos angle)), which only a negative power feels."""
+        if power >= 0:
+            return 0.0
+        spread = self.share * (1 - self.share)
+        most = np.maximum(spread[1:], spread[:-1])
+        most[(self.share[:-1] < 0.5) & (self.share[1:] > 0.5)] = 0.25
+        return np.asarray(power / 2 * np.log1p(-2 * most * (1 - np.cos(angle[1:]))))
+
+
+def _kernel(x: Floats, logs: Floats, slope: Floats, *, pinned: bool) -> Floats:
+    """The b that minimises ∫ w ((b² + b'²)/2 − l' b), w = e^{logs}: −(w b')' + w b = w l'; made to rise.
+
+    Free ends have b' = 0; ``pinned`` has b = 0 at the first point, where the path must leave the real axis.
+    """
+    apart = float(x[1] - x[0])
+    up, down = np.zeros_like(x), np.zeros_like(x)
+    up[:-1] = np.exp(np.clip(np.diff(logs) / 2, -600.0, 600.0))  # w between x_i and x_{i+1}, over w_i
+    down[1:] = np.exp(np.clip(-np.diff(logs) / 2, -600.0, 600.0))
+    right = apart**2 * slope
+    if pinned:
+        up[0], right[0] = 0.0, 0.0
+    bands = np.zeros((3, len(x)))
+    bands[0, 1:], bands[1], bands[2, :-1] = -up[:-1], up + down + apart**2, -down[1:]
+    return np.asarray(np.maximum.accumulate(np.maximum(linalg.solve_banded((1, 1), bands, right), 0.0)))

@@ -1,0 +1,116 @@
+"""Least ε at a given δ, ending on the side that was asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from scipy import optimize
+
+from tightrope.accounting.methods.method import Engine, Guess
+from tightrope.errors import PrecisionError
+
+FARTHEST_EPSILON = 1e300
+"""No ε beyond this many nats is searched."""
+SMALLEST = 1e-300
+MOST_SECANTS = 12
+INSIDE = 1e-14
+"""Secants aim so far inside the target, relative to it, that they end on the side asked for, and end this close."""
+SECANTS_STALL = 1e-10
+"""Secants also end where they no longer help: rounding makes the value jump."""
+RIVAL = 0.9
+"""A direction whose guess is this part of the answer, or more, is solved as well."""
+
+
+def guided(engines: Sequence[Engine], target: float, *, private: bool) -> float | None:
+    """The least ε with δ ≤ ``target`` from the engines' guesses, on the side asked for; None where one has none.
+
+    The least ε of a pair is the larger of its directions' own. From above each must be shown to keep the target there;
+    from below every one of them gives a bound. The first direction, where a record is removed, is mostly the worse one.
+    """
+    found = 0.0
+    for engine in engines:
+        if private and found > 0 and (engine.ceiling(found) <= target or engine.upper(found) <= target):
+            continue
+        guess = engine.guess(target)
+        if guess is None:
+            return None
+        if private or not guess.epsilon < RIVAL * found:
+            root = _least(engine, guess, target, private=private)
+            if root is None:
+                return None
+            found = max(found, root)
+    return found
+
+
+def _least(engine: Engine, guess: Guess, target: float, *, private: bool) -> float | None:
+    value = engine.upper if private else lambda epsilon: engine.delta(epsilon)[0]
+    root = _secant(value, guess, target * (1 - INSIDE if private else 1 + INSIDE))
+    return None if root is None else settled(value, target, root, private=private)
+
+
+def _secant(value: Callable[[float], float], guess: Guess, target: float) -> float | None:
+    """Where log of the value is that of the target; None where secants do not lead there."""
+    here, slope, before = guess.epsilon, -guess.rate, None
+    for _ in range(MOST_SECANTS):
+        found = value(here)
+        if not found > 0:
+            return None
+        excess = math.log(found / target)
+        stuck = before is not None and abs(excess) < SECANTS_STALL and abs(excess) > abs(before[1]) / 4
+        if abs(excess) <= INSIDE or stuck:
+            return here
+        if before is not None and before[0] != here and before[1] != excess:
+            slope = (excess - before[1]) / (here - before[0])
+        before, move = (here, excess), -excess / slope
+        if abs(move) <= 1e-15 * here:
+            return here
+        here += move
+        if not (slope < 0 and here > 0):
+            return None
+    return None
+
+
+def least_epsilon(delta_at: Callable[[float], float], target: float, *, private: bool, near: float = 1.0) -> float:
+    """The least ε ≥ 0 with ``delta_at(ε) <= target``, sought from ``near`` on; ∞ where none is.
+
+    ``private``: the ε returned satisfies the inequality; otherwise it is just below the least one.
+    """
+    if delta_at(0.0) <= target:
+        return 0.0
+    low, high = (0.0, near) if delta_at(near) <= target else (near, math.inf)
+    stride = 1.5
+    while high == math.inf:
+        if low * stride > FARTHEST_EPSILON:
+            return math.inf
+        low, high = (low, low * stride) if delta_at(low * stride) <= target else (low * stride, math.inf)
+        stride *= stride
+    stride = 1.5
+    while low == 0 and high / stride > SMALLEST:
+        low, high = (0.0, high / stride) if delta_at(high / stride) <= target else (high / stride, high)
+        stride *= stride
+    return settled(delta_at, target, _root(delta_at, target, low, high), private=private)
+
+
+def _root(delta_at: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """The crossing of log δ, to rounding; δ = 0 counts as far below."""
+
+    def excess(epsilon: float) -> float:
+        value = delta_at(epsilon)
+        return math.log(value) - math.log(target) if value > 0 and target > 0 else (800.0 if value > target else -800.0)
+
+    if excess(high) == 0:
+        return high
+    return float(optimize.brentq(excess, low, high, xtol=max(1e-14 * high, 5e-324), rtol=1e-14))
+
+
+def settled(delta_at: Callable[[float], float], target: float, root: float, *, private: bool) -> float:
+    """Step off the root, in growing steps, until the inequality holds (private) or fails (not private)."""
+    step = 4e-16 * max(root, 1e-300)
+    for _ in range(60):
+        if (delta_at(root) <= target) == private:
+            return max(root, 0.0)
+        root, step = (root + step if private else root - step), 2 * step
+        if root <= 0 and not private:
+            return 0.0
+    raise PrecisionError(f"no epsilon near {root!r} could be shown to reach delta={target!r}")

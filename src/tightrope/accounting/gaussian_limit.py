@@ -1,0 +1,155 @@
+"""The central limit of composition: many small losses look like one Gaussian (GI Thm 3), and how nearly so.
+
+T = Σ L_i is nearly normal under P and under Q. Berry and Esseen bound how nearly (0.56 Σ E|L − EL|³ / s³), and so the
+trade-off curve lies between two Gaussian ones (Dong–Roth–Su Thm 3.4, here also for pairs with unequal directions).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from tightrope.accounting.bounds import Bounds
+from tightrope.accounting.curves import each
+from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.distributions.composition import Composition
+from tightrope.errors import InputError
+from tightrope.numerics.arrays import Floats
+
+BERRY_ESSEEN = 0.56
+CELLS = 20_000
+"""Cells that a law is cut into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of one law, from cells: what its ends say, and how far its losses may lie from them, in the same norms."""
+
+    mean: float
+    drift: float
+    deviation: float
+    apart: float
+    third: float
+    apart_third: float
+
+    @classmethod
+    def of(cls, law: LossLaw) -> Self:
+        """The ends of cells have the larger mean; no loss is farther from its end than its cell is wide."""
+        cells = law.evenly(CELLS)
+        losses, masses = cells.ends()
+        losses, masses = losses[masses > 0], masses[masses > 0]
+        mean = float(np.dot(masses, losses))
+        spread = np.abs(losses - mean)
+        p, width = cells.p[cells.p > 0], (cells.upper - cells.lower)[cells.p > 0]
+        drift = float(p @ (width**2 * np.exp(np.minimum(width, 700.0)))) / 2
+        deviation, apart = math.sqrt(float(masses @ spread**2)), math.sqrt(float(p @ width**2))
+        return cls(
+            mean, drift, deviation, apart, _cube_root(float(masses @ spread**3)), _cube_root(float(p @ width**3))
+        )
+
+
+def _cube_root(value: float) -> float:
+    return float(np.cbrt(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Of a sum: mean from below and above, deviation from below and above, the Berry–Esseen distance to a normal."""
+
+    mean: tuple[float, float]
+    deviation: tuple[float, float]
+    distance: float
+    likely: float
+    """The deviation as the ends of cells have it."""
+
+    @classmethod
+    def of(cls, total: Composition) -> Self:
+        """By Minkowski's inequality a norm is off by that of the distances; a loss from the mean by twice."""
+        steps = [(Spread.of(law), n) for law, n in zip(total.laws, total.counts, strict=True)]
+        mean = math.fsum(n * one.mean for one, n in steps)
+        drift = math.fsum(n * one.drift for one, n in steps)
+        least = math.sqrt(math.fsum(n * max(0.0, one.deviation - one.apart) ** 2 for one, n in steps))
+        most = math.sqrt(math.fsum(n * (one.deviation + one.apart) ** 2 for one, n in steps))
+        third = math.fsum(n * (one.third + 2 * one.apart_third) ** 3 for one, n in steps)
+        likely = math.sqrt(math.fsum(n * one.deviation**2 for one, n in steps))
+        distance = BERRY_ESSEEN * third / least**3 if least else math.inf
+        return cls((mean - drift, mean), (least, most), distance, likely)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One direction: the sum of losses under P, and that of their opposites under Q."""
+
+    under_p: Moments
+    under_q: Moments
+
+    @classmethod
+    def of(cls, total: Composition) -> Self:
+        """Of one direction of a loss; ``InputError`` where there is no limit."""
+        if not total.laws or total.infinite_mass > 0:
+            value = total.infinite_mass if total.laws else "no step at all"
+            raise InputError("loss", value, "one with delta(inf) = 0", "a Gaussian has no infinite loss (GI Thm 3)")
+        side = cls(Moments.of(total), Moments.of(total.reverse()))
+        if not side.under_p.deviation[1] > 0:
+            raise InputError("loss", 0.0, "one that is not always 0", "nothing is lost: there is nothing to compare")
+        return side
+
+    @property
+    def mu(self) -> float:
+        """(E_P L − E_Q L) / s."""
+        return (self.under_p.mean[1] + self.under_q.mean[1]) / self.under_p.likely
+
+    def tradeoff(self, level: Floats, *, worst: bool) -> Floats:
+        """Φ((s_Q Φ⁻¹(level) − a − b) / s_P), every bound taken on the side asked for."""
+        p, q = self.under_p, self.under_q
+        quantile = ndtri(np.clip(level, 0.0, 1.0))
+        apart = p.mean[1] + q.mean[1] if worst else p.mean[0] + q.mean[0]
+        ends = [(scale * quantile - apart) / other for scale in q.deviation for other in p.deviation]
+        return np.asarray(ndtr(np.min(ends, axis=0) if worst else np.max(ends, axis=0)))
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianLimit:
+    """The Gaussian that a composition tends to.
+
+    ``mu``: it is nearly μ-GDP (the worse direction), μ = 2 Σ KL / s for equal directions, which is √(2 Σ ε_i η_i) in
+    the limit. ``distance``: the Berry–Esseen bound γ; ``tradeoff_bounds`` says something where it is well below ½.
+    """
+
+    mu: float
+    distance: float
+    sides: tuple[Side, ...]
+
+    @classmethod
+    def of(cls, *directions: Composition) -> Self:
+        """The limit of one direction, or of both."""
+        sides = tuple(Side.of(total) for total in directions)
+        distance = max(max(side.under_p.distance, side.under_q.distance) for side in sides)
+        return cls(max(side.mu for side in sides), distance, sides)
+
+    def tradeoff_bounds(self, false_positive_rate: ArrayLike) -> Bounds:
+        """Bounds on the type-II error f(t): Φ(r Φ⁻¹(1 − t ∓ γ_Q) − μ) ∓ γ_P, r the ratio of the deviations.
+
+        >>> from tightrope import approx_dp
+        >>> loss = 10_000 * approx_dp(0.01).loss
+        >>> bounds = loss.gaussian_limit().tradeoff_bounds(0.1)
+        >>> bool(bounds.lower <= loss.tradeoff(0.1) <= bounds.upper)
+        True
+        """
+        lower = each("false_positive_rate", false_positive_rate, lambda t: self._bound(t, worst=True))
+        return Bounds(lower, each("false_positive_rate", false_positive_rate, lambda t: self._bound(t, worst=False)))
+
+    def _bound(self, t: Floats, *, worst: bool) -> Floats:
+        if not np.all((t >= 0) & (t <= 1)):
+            raise InputError("false_positive_rate", t.tolist(), "probabilities in [0, 1]")
+        sign = -1 if worst else 1
+        curves = [
+            side.tradeoff(1 - t + sign * side.under_q.distance, worst=worst) + sign * side.under_p.distance
+            for side in self.sides
+        ]
+        return np.asarray(np.clip(np.min(curves, axis=0), 0.0, 1 - t))

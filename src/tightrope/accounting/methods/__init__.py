@@ -1,0 +1,1 @@
+"""Methods that compute δ of a composition: closed forms, lattices, the contour integral, grids, sums."""

@@ -1,0 +1,527 @@
+"""A few Laplace-type losses, summed exactly: only positive terms (``docs/proofs/laplace-sum.md``)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Protocol
+
+import numpy as np
+from scipy.special import gammaln
+
+from tightrope.accounting.bounds import Interval, outward
+from tightrope.accounting.distributions.base import Flat
+from tightrope.accounting.distributions.composition import Composition
+from tightrope.accounting.methods.method import Engine, Guess, closer, guess
+from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.rounding import ROUND_OFF
+
+# Sums of positive terms behind the exact sum of Laplace-type losses (``docs/proofs/laplace-sum.md``).
+
+FAINT_TERM = -44.0
+"""Log of what the missing powers may add, relative to the sum."""
+RARE = 1e-18
+"""Chance of so many uniform losses, or more, that is left out."""
+QUARTERS = 4.0
+"""Reaches are rounded up to powers of 2^(1/4), so that what depends on them is kept for neighbouring ε."""
+
+
+def powers_for(reach: float) -> int:
+    """How many odd powers p count beside x itself in Σ x^p/p!, for every 0 ≤ x ≤ reach, and a little beyond."""
+    quarter = math.ceil(QUARTERS * math.log2(max(reach, 1e-300)))
+    return _powers(2.0 ** (quarter / QUARTERS))
+
+
+@lru_cache(maxsize=256)
+def _powers(reach: float) -> int:
+    p = np.arange(1.0, 4 * reach + 60, 2)
+    seen = (p - 1) * math.log(reach) - gammaln(p + 1) > FAINT_TERM
+    return max(2, int(np.count_nonzero(seen)) + 2)
+
+
+def odd(count: int) -> Floats:
+    """1, 3, 5, …: shape [count]."""
+    return np.arange(1.0, 2 * count, 2)
+
+
+def over_factorials(x: Floats, count: int) -> Floats:
+    """x^p/p! for the odd p, shape [n, count]: each from the one before."""
+    p = odd(count)
+    steps = np.multiply.outer(x * x, 1 / np.concatenate([[1.0], p[1:] * (p[1:] - 1)]))
+    steps[:, 0] = x
+    return np.asarray(np.cumprod(steps, axis=1))
+
+
+def single_moments(half_width: float, count: int) -> Floats:
+    """E U^r/r! for r = 0, 2, 4, …, U uniform on ±half_width: h^r/(r+1)!."""
+    r = np.arange(2.0, 2 * count, 2)
+    return np.cumprod(np.concatenate([[1.0], half_width**2 / (r * (r + 1))]))
+
+
+def shifted(moments: Floats) -> Floats:
+    """For each row of moments the matrix [s, p] of E Y^r/r! at r = p − s, 0 where that is negative: [n, s, p]."""
+    count = moments.shape[1]
+    padded = np.concatenate([np.zeros((len(moments), count - 1)), moments], axis=1)
+    return np.lib.stride_tricks.sliding_window_view(padded, count, axis=1)[:, ::-1]
+
+
+def added_up(powers: Floats, matrices: Floats) -> Floats:
+    """Σ_r E Y^r/r! · x^{p−r}/(p−r)! from x^s/s!, s odd, and ``shifted`` moments, row by row: shape [n, count]."""
+    return np.asarray(np.einsum("ns,nsp->np", powers, matrices))
+
+
+def binomial(count: int, odds: float) -> Floats:
+    """Chances of 0..count successes, from the likeliest on, by positive ratios; ``odds`` may be 0 or ∞."""
+    if not 0 < odds < math.inf:
+        certain = np.zeros(count + 1)
+        certain[0 if odds == 0 else -1] = 1.0
+        return certain
+    j = np.arange(count)
+    ratios = (count - j) / (j + 1) * odds
+    mode = int(np.count_nonzero(ratios > 1))
+    above, below = np.cumprod(ratios[mode:]), np.cumprod(1 / ratios[:mode][::-1])[::-1]
+    weights = np.concatenate([below, [1.0], above])
+    return np.asarray(weights / np.sum(weights))
+
+
+def likely(chances: Floats) -> int:
+    """The largest count with a chance of ``RARE`` of being reached."""
+    return int(np.count_nonzero(np.cumsum(chances[::-1])[::-1] > RARE)) - 1
+
+
+@lru_cache(maxsize=64)
+def coins(count: int, fewer: int) -> Floats:
+    """Chances of j heads among count − n tosses, shape [fewer + 1, count + 2], n down the rows; zero beyond."""
+    tosses, j = count - np.arange(fewer + 1)[:, None], np.arange(count + 1)[None, :]
+    ratios = np.maximum(tosses - j, 0) / (j + 1)
+    return np.asarray(np.cumprod(np.concatenate([np.exp2(-tosses.astype(np.float64)), ratios], axis=1), axis=1))
+
+
+# Copies of several flat laws, summed by a recurrence of positive terms (``docs/proofs/laplace-sum.md``).
+#
+# Of group i, of width w_i (in units of the widest), n_i of k_i losses are uniform, W = Σ n_i w_i, N = Σ n_i.
+# With Y their sum and S_{n,p}(t) = (u/2)^p E (Y − t)₊^p / p!, u the unit,
+#     S_{n,p}(t) = Σ_i n_i ((W − t) S_{n−e_i,p}(t − w_i) + (W + t) S_{n−e_i,p}(t + w_i)) / (2W (N + p)),
+# positive terms for |t| < W. For t ≤ −W a moment, for t ≥ W nothing. Widths are rounded so that every t is exact.
+
+Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
+Counts = tuple[int, ...]
+MOST_STATES = 600
+"""Ways to choose how many losses of each group are uniform."""
+MOST_PLACES = 30_000
+"""And the places t of all of them."""
+WIDEST = 300.0
+NARROWEST = 1e-6
+"""The least scale, relative to the largest: rounding leaves it nine digits."""
+
+
+@dataclass(frozen=True)
+class ManyScales:
+    """``counts`` copies of the ``flats``; places are in units of the widest ε."""
+
+    flats: tuple[Flat, ...]
+    counts: Counts
+
+    @property
+    def unit(self) -> float:
+        return max(flat.epsilon for flat in self.flats)
+
+    @property
+    def fineness(self) -> float:
+        """Places are multiples of one over this: four times the sum of all widths still has 53 binary digits."""
+        return 2.0 ** (51 - math.ceil(math.log2(sum(self.counts))))
+
+    @cached_property
+    def widths(self) -> tuple[float, ...]:
+        """The scales as places."""
+        return tuple(round(flat.epsilon / self.unit * self.fineness) / self.fineness for flat in self.flats)
+
+    @cached_property
+    def slack(self) -> float:
+        """Nats by which rounding the widths may move the sum."""
+        pairs = zip(self.flats, self.widths, self.counts, strict=True)
+        moved = sum(n * abs(Fraction(flat.epsilon) - Fraction(w) * Fraction(self.unit)) for flat, w, n in pairs)
+        return float(moved) * (1 + 2 * ROUND_OFF)
+
+    def at(self, theta: float) -> tuple[float, float, float]:
+        """Log of a factor and what it multiplies to δ₀ at θ units; the relative error."""
+        logs = [k * math.log(flat.whole) for flat, k in zip(self.flats, self.counts, strict=True)]
+        log_scale = math.fsum(logs) + theta * self.unit / 2
+        reach = math.fsum(k * w for k, w in zip(self.counts, self.widths, strict=True)) - theta
+        if reach <= 0:
+            return log_scale, 0.0, 0.0
+        powers = powers_for(reach * self.unit / 2)
+        found: list[Floats] = []
+        total = 0.0
+        for state in _states(self.flats, self.counts, self.widths, powers):
+            t = theta + state.shifts
+            found.append(state.sums(t, found))
+            total += state.value(t, found[-1])
+        copies = sum(self.counts)
+        roundings = copies * (powers + 2 * len(logs) + 32) + 8 * powers + 200
+        return log_scale, total, ROUND_OFF * (roundings + 4 * abs(log_scale) + 4 * math.fsum(map(abs, logs)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Link:
+    """How a state follows from one with a uniform loss less: ``copies`` n_i, and the rows of t − w_i and t + w_i."""
+
+    state: int
+    copies: int
+    down: Indices
+    up: Indices
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _State:
+    """Given how many losses are uniform: the places t − θ of the others, with chances; moments of the uniform."""
+
+    unit: float
+    shifts: Floats
+    chances: Floats
+    half_width: float
+    """W."""
+    growth: float
+    """E e^{uY/2}."""
+    moments: Floats
+    inverse: Floats
+    """1/(N + p)."""
+    links: tuple[_Link, ...]
+
+    def sums(self, t: Floats, before: list[Floats]) -> Floats:
+        """S at every t, shape [places, powers]."""
+        beyond = t <= -self.half_width
+        result = np.zeros((len(t), len(self.inverse)))
+        outside = over_factorials(-t[beyond] * self.unit / 2, len(self.inverse))
+        result[beyond] = outside @ self.moments
+        inside = np.flatnonzero(np.abs(t) < self.half_width)
+        if len(inside):
+            result[inside] = self._followed(t[inside], inside, before)
+        return result
+
+    def _followed(self, t: Floats, rows: Indices, before: list[Floats]) -> Floats:
+        low, high = (self.half_width - t)[:, None], (self.half_width + t)[:, None]
+        total = np.zeros((len(t), len(self.inverse)))
+        for link in self.links:
+            last = before[link.state]
+            total += link.copies * (low * last[link.down[rows]] + high * last[link.up[rows]])
+        return np.asarray(total * (self.inverse / (2 * self.half_width)))
+
+    def value(self, t: Floats, sums: Floats) -> float:
+        """E 2 sinh(u (S − θ)/2)₊ with this many uniform losses, times their chance."""
+        whole = self.growth * 2 * np.sinh(np.maximum(-t, 0.0) * self.unit / 2)
+        return float(self.chances @ np.where(t <= -self.half_width, whole, 2 * np.sum(sums, axis=1)))
+
+
+@lru_cache(maxsize=8)
+def _states(flats: tuple[Flat, ...], counts: Counts, widths: tuple[float, ...], powers: int) -> tuple[_State, ...]:
+    """What does not depend on θ, for every way to choose; each after those with less."""
+    unit = max(flat.epsilon for flat in flats)
+    chances = [binomial(k, flat.odds) for flat, k in zip(flats, counts, strict=True)]
+    most = tuple(likely(row) for row in chances)
+    place = {n: index for index, n in enumerate(_choices(most))}
+    moments = _moments(tuple(single_moments(w * unit / 2, powers) for w in widths), most)
+    growths = [math.sinh(w * unit / 2) / (w * unit / 2) for w in widths]
+    states = []
+    for n in place:
+        rest = tuple(k - m for k, m in zip(counts, n, strict=True))
+        half_width = math.fsum(m * w for m, w in zip(n, widths, strict=True))
+        states.append(
+            _State(
+                unit,
+                _outer_sum([_placed(w, k) for w, k in zip(widths, rest, strict=True)]),
+                math.prod(float(row[m]) for row, m in zip(chances, n, strict=True)) * _signs(rest),
+                half_width,
+                math.prod(growth**m for growth, m in zip(growths, n, strict=True)),
+                shifted(moments[n][None, :])[0].copy(),
+                1 / (sum(n) + odd(powers)),
+                tuple(_link(place, n, rest, i) for i, m in enumerate(n) if m),
+            )
+        )
+    return tuple(states)
+
+
+def _choices(most: Counts) -> Iterator[Counts]:
+    return itertools.product(*(range(m + 1) for m in most))
+
+
+def _moments(singles: tuple[Floats, ...], most: Counts) -> dict[Counts, Floats]:
+    """E (uY/2)^r/r!, r even, for every choice."""
+    found = {(0,) * len(most): np.eye(1, len(singles[0]))[0]}
+    for n in _choices(most):
+        group = next((i for i, m in enumerate(n) if m), None)
+        if group is not None:
+            found[n] = np.convolve(found[_less(n, group)], singles[group])[: len(singles[0])]
+    return found
+
+
+def _less(n: Counts, group: int) -> Counts:
+    return (*n[:group], n[group] - 1, *n[group + 1 :])
+
+
+def _placed(width: float, count: int) -> Floats:
+    """The sum of ``count`` signs times the width, for 0, 1, … minus signs."""
+    return np.asarray(width * (count - 2 * np.arange(count + 1)), dtype=np.float64)
+
+
+def _outer_sum(rows: list[Floats]) -> Floats:
+    """Every sum of one number of each row, the last row fastest."""
+    whole = np.zeros(1)
+    for row in rows:
+        whole = np.add.outer(whole, row).ravel()
+    return whole
+
+
+def _signs(rest: Counts) -> Floats:
+    """Chances of every number of minus signs, group by group."""
+    whole = np.ones(1)
+    for count in rest:
+        whole = np.multiply.outer(whole, binomial(count, 1.0)).ravel()
+    return whole
+
+
+def _link(place: dict[Counts, int], n: Counts, rest: Counts, group: int) -> _Link:
+    """With one loss of the group a sign instead, t − w is one minus sign more and t + w as many."""
+    here = np.indices([k + 1 for k in rest]).reshape(len(rest), -1)
+    wider = [k + 1 + (i == group) for i, k in enumerate(rest)]
+    more = here + (np.arange(len(rest)) == group)[:, None]
+    down, up = (np.ravel_multi_index(tuple(rows), wider) for rows in (more, here))
+    return _Link(place[_less(n, group)], n[group], down, up)
+
+
+def fits_many_scales(flats: tuple[Flat, ...], counts: Counts) -> bool:
+    """Whether doubles and a moment of time suffice."""
+    states = math.prod(k + 1 for k in counts)
+    places = math.prod((k + 1) * (k + 2) // 2 for k in counts)
+    reach = math.fsum(k * flat.epsilon for flat, k in zip(flats, counts, strict=True))
+    scales = [flat.epsilon for flat in flats]
+    near = min(scales) >= NARROWEST * max(scales)
+    return near and states <= MOST_STATES and places <= MOST_PLACES and reach <= WIDEST
+
+
+# Copies of one flat law, summed by a recurrence of positive terms (``docs/proofs/laplace-sum.md``).
+#
+# With n of k losses uniform, Y their sum in units of ε, and θ = q/ε,
+#     δ₀(q) = m^k e^{q/2} Σ_n Bin(n) Σ_j Bin(j) H_n(θ + k − n − 2j),   H_n(t) = E 2 sinh(ε(Y − t)/2)₊.
+# H is Σ_p odd 2 S_{n,p}(t), S_{n,p} = (ε/2)^p E (Y − t)₊^p / p!, and divided differences of truncated powers give
+#     S_{n,p}(t) = ((n − t) S_{n−1,p}(t − 1) + (n + t) S_{n−1,p}(t + 1)) / (2(n + p)),
+# positive terms for |t| < n. For t ≤ −n a moment, for t ≥ n nothing. θ is rounded so that every t is exact.
+
+MOST_COPIES = 500
+WIDEST_SCALE = 300.0
+"""k ε beyond which powers leave double precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneScale:
+    """``count`` copies of one flat law; places are in units of its ε."""
+
+    flat: Flat
+    count: int
+
+    @property
+    def unit(self) -> float:
+        return self.flat.epsilon
+
+    @property
+    def fineness(self) -> float:
+        """Places are multiples of one over this: 3k of them still have 53 binary digits."""
+        return 2.0 ** (51 - math.ceil(math.log2(self.count)))
+
+    @property
+    def slack(self) -> float:
+        """No scale is rounded."""
+        return 0.0
+
+    def at(self, theta: float) -> tuple[float, float, float]:
+        """Log of a factor and what it multiplies to δ₀ at θε; the relative error."""
+        flat, k = self.flat, self.count
+        log_scale = k * math.log(flat.whole) + theta * flat.epsilon / 2
+        if theta >= k:
+            return log_scale, 0.0, 0.0
+        known = _known(flat, k, powers_for((k - theta) * flat.epsilon / 2))
+        value = known.inside(theta) + known.below(theta)
+        n, powers = len(known.weights) - 1, len(known.inverse[0])
+        roundings = n * (powers + 8) + 24 * k + 8 * powers + 200
+        return log_scale, value, ROUND_OFF * (roundings + 4 * abs(log_scale) + 4 * k * abs(math.log(flat.whole)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """What does not depend on θ: chances of n uniform losses and j minus signs, the same times E e^{εY/2}; moments of
+    n uniform losses; 1/(2(n + p)) for n ≥ 1.
+    """
+
+    count: int
+    epsilon: float
+    weights: Floats
+    grown: Floats
+    moments: Floats
+    inverse: Floats
+
+    def inside(self, theta: float) -> float:
+        """The part of all t in (−n, n): t = θ + k − n − 2j, and t + n is the same for all n at the same place."""
+        last = math.ceil((theta + self.count) / 2) - 1
+        if last < 0:
+            return 0.0
+        start = theta + self.count - 2 * last  # in (0, 2], exactly
+        n, powers = np.arange(1, len(self.weights)), self.inverse.shape[1]
+        below = added_up(over_factorials((1 + n - start) * self.epsilon / 2, powers), self.moments[: len(n)])
+        up = (start + 2 * np.arange(len(n)))[:, None]
+        rows, total = np.zeros((len(n) + 2, powers)), np.zeros(powers)
+        for m in range(1, len(n) + 1):
+            rows[0] = below[m - 1]
+            found = (2 * m - up[:m]) * rows[:m]
+            found += up[:m] * rows[1 : m + 1]
+            found *= self.inverse[m - 1]
+            seen = min(m, last + 1)
+            total += self.weights[m, last - seen + 1 : last + 1][::-1] @ found[:seen]
+            rows[1 : m + 1] = found
+        return 2 * float(np.sum(total))
+
+    def below(self, theta: float) -> float:
+        """The part of all t ≤ −n: the positive part is everything there."""
+        n, j = np.arange(len(self.grown))[:, None], np.arange(self.grown.shape[1])[None, :]
+        t = theta + self.count - n - 2 * j
+        return float(np.vdot(self.grown, np.where(t <= -n, 2 * np.sinh(np.maximum(-t, 0.0) * self.epsilon / 2), 0.0)))
+
+
+@lru_cache(maxsize=32)
+def _known(flat: Flat, count: int, powers: int) -> _Known:
+    chances = binomial(count, flat.odds)
+    most = likely(chances)
+    single, moments = single_moments(flat.epsilon / 2, powers), [np.eye(1, powers)[0]]
+    for _ in range(most):
+        moments.append(np.convolve(moments[-1], single)[:powers])
+    inverse = 1 / (2 * (np.arange(1, max(most, 1) + 1)[:, None] + odd(powers)))
+    weights = chances[: most + 1, None] * coins(count, most)
+    grown = weights * (math.sinh(flat.epsilon / 2) / (flat.epsilon / 2)) ** np.arange(most + 1)[:, None]
+    return _Known(count, flat.epsilon, weights, grown, shifted(np.stack(moments)), inverse)
+
+
+def fits_one_scale(flat: Flat, count: int) -> bool:
+    """Whether doubles and a moment of time suffice."""
+    return count <= MOST_COPIES and count * flat.epsilon <= WIDEST_SCALE
+
+
+TINY_SUM = 1e-290
+MOST_SUMS_KEPT = 32
+
+
+class PositiveSum(Protocol):
+    """A sum of flat losses: ``at`` gives δ₀ as the log of a factor, what it multiplies, and the relative error."""
+
+    @property
+    def unit(self) -> float:
+        """Nats of one place."""
+
+    @property
+    def fineness(self) -> float:
+        """Places are multiples of one over this."""
+
+    @property
+    def slack(self) -> float:
+        """Nats by which the sum may have been moved."""
+
+    def at(self, theta: float) -> tuple[float, float, float]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatSum(Engine):
+    """Copies of flat laws; ``instead`` where double precision does not reach."""
+
+    flats: tuple[Flat, ...]
+    sum: PositiveSum
+    total: Composition
+    instead: Engine
+    seen: dict[float, Interval] = field(default_factory=dict)
+    """Values and errors by place."""
+    name = "exact sum"
+
+    def delta(self, epsilon: float) -> Interval:
+        if epsilon >= self.total.largest + self._slack(epsilon):
+            return self.total.infinite_bounds
+        try:
+            low, under = self._at(-self._below(-epsilon - self._slack(epsilon)))
+        except PrecisionError:
+            return self.instead.delta(epsilon)
+        low, under = low * (1 - self.total.inexact), under + self._infinite_error
+        return outward(self.total.infinite_mass + low, under)[0], self.upper(epsilon)
+
+    def upper(self, epsilon: float) -> float:
+        if epsilon >= self.total.largest + self._slack(epsilon):
+            return self.total.infinite_bounds[1]
+        try:
+            high, over = self._at(self._below(epsilon - self._slack(epsilon)))
+        except PrecisionError:
+            return self.instead.upper(epsilon)
+        high, over = high * (1 + self.total.inexact), over + self._infinite_error
+        return outward(self.total.infinite_mass + high, over)[1]
+
+    def _slack(self, epsilon: float) -> float:
+        return self.total.slack + self.sum.slack + 4 * ROUND_OFF * abs(epsilon)
+
+    def _below(self, epsilon: float) -> float:
+        """The nearest place that is certainly no larger, the quotient having been rounded."""
+        theta, fineness = epsilon / self.sum.unit, self.sum.fineness
+        return math.floor((theta - 2 * ROUND_OFF * abs(theta)) * fineness) / fineness
+
+    @property
+    def _infinite_error(self) -> float:
+        """Of the infinite mass, and of adding to it."""
+        return self.total.infinite_bounds[1] - self.total.infinite_mass + 4 * ROUND_OFF * self.total.infinite_mass
+
+    def _at(self, theta: float) -> Interval:
+        """δ₀ at a place and its error."""
+        if theta not in self.seen:
+            if len(self.seen) >= MOST_SUMS_KEPT:
+                self.seen.clear()
+            log_scale, value, error = self.sum.at(theta)
+            if not log_scale < 600 or not value > TINY_SUM:
+                at = theta * self.sum.unit
+                raise PrecisionError(f"the sum of {sum(self.total.counts)} losses leaves double precision at {at!r}")
+            found = math.exp(log_scale) * value
+            self.seen[theta] = found, found * error
+        return self.seen[theta]
+
+    def guess(self, target: float) -> Guess | None:
+        """From the saddle point, or the largest atom, and then by parabolas through what was found."""
+        rest = target - self.total.infinite_mass
+        rough = (guess(self._cumulant, math.log(rest)) or self._last(rest)) if rest > 0 else None
+        return rough and closer(self.upper, rough, target, self.total.largest)
+
+    def _last(self, rest: float) -> Guess | None:
+        """Just below the largest loss only its atom a counts: δ = a (1 − e^{ε − l})."""
+        pairs = zip(self.flats, self.total.counts, strict=True)
+        atom = math.exp(
+            math.fsum(n * (math.log(f.atom) + f.epsilon / 2) if f.atom > 0 else -math.inf for f, n in pairs)
+        )
+        if not rest < atom:
+            return None
+        return Guess(self.total.largest + math.log1p(-rest / atom), atom / rest)
+
+    def _cumulant(self, c: Floats) -> Floats:
+        """K on the real axis: log of m(c + ½)^k with m(w) = 2a cosh wε + b sinh(wε)/wε."""
+        found = np.zeros_like(c)
+        for flat, count in zip(self.flats, self.total.counts, strict=True):
+            w = (c + 0.5) * flat.epsilon
+            down = np.exp(-2 * w)
+            found += count * (w + np.log(flat.atom * (1 + down) + flat.spread * (1 - down) / (2 * w)))
+        return found
+
+
+def flat_sum(total: Composition, instead: Engine) -> FlatSum | None:
+    """The exact sum, where every law is flat and there are not too many."""
+    flats = tuple(law.flat for law in total.laws if law.flat is not None)
+    if not flats or len(flats) < len(total.laws):
+        return None
+    if len(flats) == 1:
+        fits = fits_one_scale(flats[0], total.counts[0])
+        return FlatSum(flats, OneScale(flats[0], total.counts[0]), total, instead) if fits else None
+    fits = fits_many_scales(flats, total.counts)
+    return FlatSum(flats, ManyScales(flats, total.counts), total, instead) if fits else None

@@ -1,0 +1,383 @@
+"""A line Re z = c, with all that the smoothed integral needs there for every ε (``docs/proofs/smoothed.md``).
+
+With R = M less the moment of what was set apart, s(z) = e^{μ²(z + z²)/2} and nodes z = c + ihn,
+    value = ±(h/π) Σ' Re R s e^{−zε} / (z(z+1)),   gain = μ² e^{μ²/8} (h/π) Σ' Re R s e^{−zε}:
+the first is δ (or 1 − δ, between the poles) of the loss with a normal one of variance μ² added, and some more, and
+adding it has changed δ by no more than the second. Both are kept without the factor M(c) e^{−cε}.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.accounting.distributions.atoms import Atoms
+from tightrope.accounting.distributions.base import LossLaw
+from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Complexes, Floats
+from tightrope.numerics.complex_functions import log1p
+from tightrope.numerics.rounding import ROUND_OFF
+
+# Moments of one law on a line Re z = c, relative to M(c): the characteristic function φ of the law tilted by e^{cl}.
+#
+# Nodes come in rows: y = start + along, so that the phases of a finite law are an outer product. For a finite law φ −
+# 1 is summed from e^{iy(l − m)} − 1, m the tilted mean, so that log φ is known relative to itself near y = 0.
+
+MOST_HALVINGS = 40
+NOISE = 1e-13
+"""Rounding of moments whose differences bound a variance."""
+TINY = 1e-300
+NODES_CHUNK = 1 << 18
+"""Phases held at once: 4 MiB of complex numbers."""
+STEEPEST = 600.0
+
+
+class OnLine(ABC):
+    """One law on the line through c."""
+
+    __slots__ = ()
+
+    cumulant: float
+    """K(c)."""
+    error: float
+    """What it is off by."""
+    variance: float
+    """A bound on E (L − m)² under the tilted law, for some m."""
+
+    @abstractmethod
+    def logs(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
+        """Log φ, on any branch, and a bound on its error: shape [rows, nodes of a row]."""
+
+    def moduli(self, starts: Floats, along: Floats) -> Floats:
+        """|φ| from above."""
+        logs, errors = self.logs(starts, along)
+        return np.exp(np.minimum(logs.real + errors, 0.0))
+
+
+FEW_TURNS, MOST_TURNS = 1e3, 2.0**26
+TURN = math.ldexp(math.floor(math.ldexp(2 * math.pi, 24)), -24)
+TURN_REST = 2 * math.pi - TURN + 2.4492935982947064e-16
+"""2π less ``TURN``; a double of 2π lacks the last term."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FiniteOnLine(OnLine):
+    """A finite law: tilted masses, which sum to one, at the centred losses."""
+
+    cumulant: float
+    error: float
+    mean: float
+    losses: Floats
+    masses: Floats
+    variance: float
+    inexact: float
+    slack: float
+    """E of what each loss is off by, where that is known."""
+    c: float
+
+    @classmethod
+    def of(cls, law: Atoms, c: float) -> FiniteOnLine:
+        """K(c) = log(1 − δ_∞ + Σ p (e^{cl} − 1)), and with the largest exponent pulled out where that overflows."""
+        exponent = c * law.losses
+        top = float(np.max(exponent)) if len(exponent) else 0.0
+        weights = law.masses * np.exp(exponent - top)
+        whole = float(np.sum(weights))
+        cumulant, error = _real(law, c) if abs(top) < STEEPEST else (math.log(whole) + top, 0.0)
+        error += ROUND_OFF * 4 * (abs(cumulant) + (abs(top) + len(weights) if abs(top) >= STEEPEST else 0.0))
+        tilted = weights / whole
+        mean = float(np.dot(tilted, law.losses))
+        centred = law.losses - mean
+        variance = float(np.dot(tilted, centred**2)) * (1 + 1e-9)
+        slack = 0.0 if law.slacks is None else float(np.dot(tilted, law.slacks))
+        error += abs(c) * slack * (1 + 1e-9)
+        return cls(cumulant, error, mean, centred, tilted, variance, law.inexact + 4 * ROUND_OFF, slack, abs(c))
+
+    def logs(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
+        rows = max(1, NODES_CHUNK // len(self.losses))
+        inner = _turned(np.multiply.outer(along, self.losses)).T
+        parts = [self._excess(starts[i : i + rows], inner) for i in range(0, len(starts), rows)]
+        excess = np.concatenate(parts)
+        y = starts[:, None] + along
+        logs = log1p(excess)
+        size = np.abs(y) * float(np.dot(self.masses, np.abs(self.losses)))
+        off = (
+            self.slack * (np.abs(y) + 2 * self.c) * (1 + 1e-6)
+            + ROUND_OFF * size
+            + (ROUND_OFF * (len(self.losses) + 16) + self.inexact) * np.minimum(size, 2.0)
+        )
+        off = off / np.maximum(np.abs(1 + excess), TINY) + 4 * ROUND_OFF * (np.abs(logs) + np.abs(self.mean * y))
+        return logs + 1j * self.mean * y, off
+
+    def _excess(self, starts: Floats, inner: Complexes) -> Complexes:
+        """φ − 1 = Σ w (e^{iyl} − 1) from e^{i(y+h)l} − 1 = (e^{iyl} − 1) + e^{iyl} (e^{ihl} − 1)."""
+        outer = _turned(np.multiply.outer(starts, self.losses))
+        return np.asarray((outer @ self.masses)[:, None] + ((outer + 1) * self.masses) @ inner)
+
+
+def _turned(angle: Floats) -> Complexes:
+    """e^{ia} − 1 = −2 sin²(a/2) + i sin a.
+
+    Large angles are brought near zero first, since sines of these take ten times as long: k · 2π is exact but for its
+    last bits, k having 26 and the upper part of 2π 27.
+    """
+    turns = np.rint(angle / (2 * math.pi))
+    if FEW_TURNS < float(np.max(np.abs(turns), initial=0.0)) < MOST_TURNS:
+        angle = (angle - turns * TURN) - turns * TURN_REST
+    result = np.empty(angle.shape, dtype=np.complex128)
+    sine, cosine = np.sin(angle / 2), np.cos(angle / 2)
+    result.real = -2 * sine * sine
+    result.imag = 2 * sine * cosine
+    return result
+
+
+def _real(law: Atoms, c: float) -> tuple[float, float]:
+    growth = np.expm1(c * law.losses)
+    excess = float(np.dot(law.masses, growth)) - law.infinite_mass
+    size = float(np.dot(law.masses, np.abs(growth))) + law.infinite_mass
+    error = (ROUND_OFF * (len(growth) + 8) + law.inexact) * size / max(1 + excess, ROUND_OFF)
+    return math.log1p(max(excess, -1 + ROUND_OFF)), error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnyOnLine(OnLine):
+    """A law that knows its K."""
+
+    law: LossLaw
+    c: float
+    cumulant: float
+    error: float
+    variance: float
+
+    @classmethod
+    def of(cls, law: LossLaw, c: float) -> AnyOnLine:
+        """``PrecisionError`` where K is not known."""
+        (cumulant,), (error,) = _known(law, np.array([complex(c)]))
+        return cls(law, c, float(cumulant.real), float(error), _variance(law, c, float(cumulant.real)))
+
+    def logs(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
+        z = np.asarray(self.c + 1j * (starts[:, None] + along), dtype=np.complex128)
+        moments, errors = _known(self.law, z.ravel())
+        return (moments - self.cumulant).reshape(z.shape), (errors + self.error).reshape(z.shape)
+
+
+def _known(law: LossLaw, z: Complexes) -> tuple[Complexes, Floats]:
+    known = law.enclosed(z)
+    if known is None:
+        raise PrecisionError(f"{law!r} has no moment function")
+    return known
+
+
+def _variance(law: LossLaw, c: float, at_c: float) -> float:
+    """(L − m)² ≤ 2 (cosh s(L − m) − 1)/s², and E cosh s(L − m) = e^{(K(c+s) + K(c−s))/2 − K(c)} for the best m."""
+    s = min(abs(c), abs(1 + c)) / 2
+    for _ in range(MOST_HALVINGS):
+        try:
+            moments, errors = _known(law, np.array([c + s + 0j, c - s + 0j]))
+        except PrecisionError:
+            moments, errors = np.full(2, np.inf + 0j), np.zeros(2)
+        bend = float(np.sum(moments.real + errors)) / 2 - at_c
+        if bend < 1:
+            return 2 * math.expm1(max(bend, 0.0) + NOISE) / s**2
+        s /= 2
+    raise PrecisionError(f"the losses of {law!r} tilted by c={c:.3g} have no variance")
+
+
+def uniform_slack(law: LossLaw) -> float:
+    """What every loss of the law may be off by, beyond what ``on_line`` accounts for."""
+    return 0.0 if isinstance(law, Atoms) and law.slacks is not None else law.slack
+
+
+def on_line(law: LossLaw, c: float) -> OnLine:
+    """The law on the line through c."""
+    return FiniteOnLine.of(law, c) if isinstance(law, Atoms) else AnyOnLine.of(law, c)
+
+
+# Where on a line the moment of many losses is not negligible.
+#
+# |φ| of one law exceeds the larger of its values at two points d apart by at most d² E(L − m)²/8 between them, for
+# any m (``docs/proofs/sampled-gaussian.md``). Intervals whose product of bounds is not negligible are halved.
+
+Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
+DEAD = -40.0
+"""Log of what counts as nothing, relative to M(c)."""
+MOST_INTERVALS = 1 << 17
+"""Intervals looked at, at any width."""
+LONG = 64
+"""Equidistant nodes of a row."""
+BENT = 2.0
+"""Intervals are no wider than this over the largest deviation at first."""
+
+
+class TooManyError(PrecisionError):
+    """More of something than can be paid for: ``ratio`` times as many, at least."""
+
+    def __init__(self, found: int, most: int, what: str) -> None:
+        super().__init__(f"there are {found} {what}, more than {most}")
+        self.ratio = found / most
+
+
+def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int, most: int = MOST_INTERVALS) -> Indices:
+    """Which of the ``rows`` intervals of width ``row`` from 0 on may hold |M| above e^``DEAD`` M(c); ascending. No more
+    than ``most`` are looked at, at any width.
+    """
+    doublings = _doublings(laws, row, rows)
+    wide = 1 << doublings
+    if -(-rows // wide) > most:
+        raise TooManyError(-(-rows // wide), most, "intervals of a line to look at")
+    first = np.arange(0, rows, wide)
+    if len(first) == rows:
+        return first
+    edges = _even(laws, row * wide, len(first) + 1)
+    left, right = edges[:, :-1], edges[:, 1:]
+    while True:
+        live = _bounds(laws, counts, np.maximum(left, right), row * wide) > DEAD
+        first, left, right = first[live], left[:, live], right[:, live]
+        if wide == 1 or not len(first):
+            return first[first < rows]
+        wide //= 2
+        middle = _moduli(laws, np.asarray(row * (first + wide), dtype=np.float64))
+        first = np.stack([first, first + wide], axis=1).ravel()
+        left = np.stack([left, middle], axis=2).reshape(len(laws), -1)
+        right = np.stack([middle, right], axis=2).reshape(len(laws), -1)
+        if len(first) > most:
+            raise TooManyError(len(first), most, "intervals of a line alive")
+
+
+def _doublings(laws: Sequence[OnLine], row: float, rows: int) -> int:
+    """How often a row is doubled for the widest intervals."""
+    variance = max(law.variance for law in laws)
+    widest = min(BENT / variance**0.5 / row, rows) if variance > 0 else rows
+    return max(0, min(int(np.log2(max(widest, 1.0))), int(np.log2(rows))))
+
+
+def _even(laws: Sequence[OnLine], width: float, count: int) -> Floats:
+    """|φ| of each law at multiples of the width."""
+    starts = np.asarray(LONG * width * np.arange(-(-count // LONG)), dtype=np.float64)
+    along = np.asarray(width * np.arange(LONG), dtype=np.float64)
+    return np.stack([law.moduli(starts, along).ravel()[:count] for law in laws])
+
+
+def _moduli(laws: Sequence[OnLine], y: Floats) -> Floats:
+    return np.stack([law.moduli(y, np.zeros(1))[:, 0] for law in laws])
+
+
+def _bounds(laws: Sequence[OnLine], counts: Sequence[int], ends: Floats, width: float) -> Floats:
+    """Log of a bound on |M|/M(c) on each interval."""
+    bent = np.array([width**2 * law.variance / 8 for law in laws])[:, None]
+    return np.asarray(np.array(counts, dtype=np.float64) @ np.log(np.minimum(ends + bent, 1.0)))
+
+
+Pair = tuple[float, float]
+ROW = 16
+"""Nodes of a row."""
+REACH = 5.0
+"""Nodes go as far as this over μ."""
+CHUNK = 1 << 12
+"""Rows at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Laws on the line, how many copies of each, and the log of a factor."""
+
+    laws: Sequence[OnLine]
+    counts: Sequence[int]
+    log_factor: float
+
+    def at(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
+        """The product, and a bound on its error."""
+        total = np.full((len(starts), len(along)), self.log_factor, dtype=np.complex128)
+        error = np.zeros(total.shape)
+        for law, count in zip(self.laws, self.counts, strict=True):
+            logs, off = law.logs(starts, along)
+            total, error = total + count * logs, error + count * off
+        found = np.exp(total)
+        error = error + ROUND_OFF * (4 + 2 * len(self.laws)) * (1 + np.abs(total))
+        return found, np.abs(found) * np.expm1(np.minimum(error, 600.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmoothLine:
+    """Terms of both sums at the nodes of all rows alive; what they are off by, at ε = 0 and more a nat; what is left
+    out.
+    """
+
+    step: float
+    starts: Floats
+    terms: tuple[Complexes, Complexes]
+    off: Pair
+    more: Pair
+    missing: Pair
+
+    def sums(self, epsilon: float) -> tuple[Pair, Pair]:
+        """Value and gain at ε, each with its error."""
+        along = np.exp(-1j * epsilon * self.step * np.arange(ROW))
+        across = np.exp(-1j * epsilon * self.starts)
+        found = (float(np.sum(((terms @ along) * across).real)) for terms in self.terms)
+        errors = (a + b * abs(epsilon) + m for a, b, m in zip(self.off, self.more, self.missing, strict=True))
+        return next(zip(found, errors, strict=False)), next(zip(found, errors, strict=False))
+
+
+def smooth_line(c: float, parts: tuple[Part, Part | None], step: float, smooth: float, most: int) -> SmoothLine:
+    """The line through c: of the first part less the second, on nodes of this step, smoothed by ``smooth`` = μ."""
+    whole, apart = parts
+    rows = math.ceil(REACH / smooth / (step * ROW))
+    looked = min(MOST_INTERVALS, most // 4)
+    live = alive(whole.laws, whole.counts, step * ROW, rows, looked)
+    if apart is not None:
+        live = np.union1d(live, alive(apart.laws, apart.counts, step * ROW, rows, looked))
+    if len(live) * ROW > most:
+        raise TooManyError(len(live) * ROW, most, f"nodes of the line at c={c:.3g} alive")
+    starts, along = step * ROW * live.astype(np.float64), np.asarray(step * np.arange(ROW), dtype=np.float64)
+    blocks = [_terms(c, parts, starts[i : i + CHUNK], along, smooth) for i in range(0, len(starts), CHUNK)]
+    values, gains, off, more = zip(*blocks, strict=True)
+    return SmoothLine(
+        step,
+        starts,
+        (np.concatenate(values), np.concatenate(gains)),
+        _both(off),
+        _both(more),
+        _missing(c, rows > len(live), step, smooth, rows),
+    )
+
+
+def _both(pairs: Sequence[Pair]) -> Pair:
+    return math.fsum(first for first, _ in pairs), math.fsum(second for _, second in pairs)
+
+
+def _terms(
+    c: float, parts: tuple[Part, Part | None], starts: Floats, along: Floats, smooth: float
+) -> tuple[Complexes, Complexes, Pair, Pair]:
+    """Terms of both sums, and their errors."""
+    whole, apart = parts
+    rest, error = whole.at(starts, along)
+    if apart is not None:
+        less, other = apart.at(starts, along)
+        rest, error = rest - less, error + other + ROUND_OFF * np.abs(less)
+    y = starts[:, None] + along
+    z = c + 1j * y
+    factor = np.exp(smooth**2 * (z + z * z) / 2) * ((along[1] - along[0]) / math.pi * np.where(y == 0, 0.5, 1.0))
+    gains = rest * factor * (smooth**2 * math.exp(smooth**2 / 8))
+    values = rest * factor / (z * (z + 1)) * math.copysign(1.0, c)
+    sizes = np.abs(factor) / np.abs(z * (z + 1)), np.abs(factor) * (smooth**2 * math.exp(smooth**2 / 8))
+    roundings = error + np.abs(rest) * ROUND_OFF * (80 + 2 * ROW)
+    turned = ROUND_OFF * 3 * np.abs(y) * np.abs(rest)
+    off = float(np.vdot(sizes[0], roundings)), float(np.vdot(sizes[1], roundings))
+    more = float(np.vdot(sizes[0], turned)), float(np.vdot(sizes[1], turned))
+    return values, gains, off, more
+
+
+def _missing(c: float, skipped: bool, step: float, smooth: float, rows: int) -> Pair:
+    """What nodes that were not looked at may add, |M| being no more than M(c) beyond all rows and dead between."""
+    lifted = math.exp(smooth**2 * (c + c * c) / 2)
+    end = step * ROW * rows
+    tail = math.exp(-((smooth * end) ** 2) / 2) / math.pi * (1 / (smooth**2 * end) + step)
+    dead = math.exp(DEAD) * skipped / math.pi
+    first = step * ROW
+    value = tail / end**2 + dead * (1 + step / first) / first
+    gain = smooth**2 * math.exp(smooth**2 / 8) * (tail + dead * (math.sqrt(math.pi / 2) / smooth + step))
+    return 2 * lifted * value, 2 * lifted * gain

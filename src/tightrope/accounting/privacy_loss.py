@@ -1,0 +1,342 @@
+"""The one value at the heart: the privacy loss of a mechanism, or of any composition of mechanisms."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from dataclasses import dataclass, field
+from typing import Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.accounting import sampling, tradeoff
+from tightrope.accounting.bounds import Bounds
+from tightrope.accounting.curves import Curves, each, each_of_two
+from tightrope.accounting.distributions.base import LossLaw
+from tightrope.accounting.distributions.composition import Composition
+from tightrope.accounting.distributions.profile import Monotone
+from tightrope.accounting.epsilon_search import guided, least_epsilon, settled
+from tightrope.accounting.gaussian_limit import GaussianLimit
+from tightrope.accounting.methods.method import Engine
+from tightrope.accounting.methods.select import choose
+from tightrope.accounting.neighbors import Neighbours
+from tightrope.errors import InputError, PrecisionError, PrecisionWarning
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.checks import number, whole
+from tightrope.numerics.checks import probability as probability_in_unit
+from tightrope.numerics.rounding import SUBNORMAL
+
+MOST_RUNS = 10**12
+MOST_RECORDS = 10**18
+WIDE = 1e-3
+"""Brackets wider than this part of δ come with a warning, unless the rounding of ε explains them:"""
+ROUNDED_EPSILON = 1e-12
+"""beside a largest loss δ falls to nothing, and what an ε off by this part has is no worse."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivacyLoss(Curves):
+    """Law of the privacy loss of a dominating pair, both directions, in nats.
+
+    ``+`` and ``k *`` compose. Composition holds for adaptively chosen *mechanisms*, with **parameters fixed in
+    advance**: a parameter chosen after seeing earlier outputs needs a filter (``tightrope.accounting.filters``).
+
+    ``neighbours`` says which change of the data is meant; adding losses of different relations raises ``InputError``.
+
+    >>> from tightrope import gaussian
+    >>> loss = 100 * gaussian(scale=20).loss
+    >>> round(loss.epsilon(1e-6), 6)
+    2.254085
+    """
+
+    remove: Composition
+    add: Composition
+    neighbours: Neighbours = Neighbours.UNSPECIFIED
+    _engines: dict[str, tuple[Engine, ...]] = field(default_factory=dict, repr=False)
+    _answers: Monotone = field(default_factory=Monotone, repr=False)
+    _releases: int = field(default=1, repr=False)
+    """How many releases were composed: also where their laws became one."""
+
+    @classmethod
+    def of(
+        cls, law: LossLaw, *, reverse: LossLaw | None = None, neighbours: Neighbours = Neighbours.UNSPECIFIED
+    ) -> Self:
+        """The loss of one mechanism: ``law`` for one order of the pair, ``reverse`` (default: its own) the other."""
+        other = law.reverse() if reverse is None else reverse
+        return cls(Composition.of(law), Composition.of(law if other == law else other), neighbours)
+
+    def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
+        if not isinstance(other, PrivacyLoss):
+            return NotImplemented
+        relation = self.neighbours.with_other(other.neighbours)
+        count = self._releases + other._releases
+        return PrivacyLoss(self.remove + other.remove, self.add + other.add, relation, _releases=count)
+
+    def __radd__(self, other: object) -> PrivacyLoss:
+        """``sum`` of losses starts at 0."""
+        return self if other == 0 else NotImplemented
+
+    def __mul__(self, count: int) -> PrivacyLoss:
+        """``count`` independent runs with the same parameters."""
+        times = whole("count", count, at_least=0, remedy="a loss can be repeated a whole number of times only")
+        if not times <= MOST_RUNS:
+            raise InputError("count", count, f"at most {MOST_RUNS}", "nobody runs a mechanism more often")
+        count = times * self._releases
+        return PrivacyLoss(self.remove * times, self.add * times, self.neighbours, _releases=count)
+
+    __rmul__ = __mul__
+
+    def poisson_sample(self, rate: float) -> PrivacyLoss:
+        """The mechanism run on a Poisson sample: each record takes part with probability ``rate`` (theory §2).
+
+        Neighbours: add or remove one record. Sample each step *before* composing, whatever its law:
+        ``k * loss.poisson_sample(rate)`` draws a sample for every step. All steps on one and the same sample are one
+        mechanism, which has to be stated as one (k Gaussian releases are one of ``scale / sqrt(k)``). Nobody takes part
+        at rate 0: nothing is lost. Raises ``InputError`` unless 0 ≤ rate ≤ 1, for a composition, and for a loss stated
+        for other neighbours.
+
+        >>> from tightrope import gaussian
+        >>> step = gaussian(scale=1.3).loss.poisson_sample(256 / 60_000)
+        >>> round((3515 * step).delta(1), 12)
+        9.42261e-07
+        """
+        checked = probability_in_unit("rate", rate, "1 means that everyone takes part, 0 that nobody does")
+        relation = self.neighbours.sampled("poisson_sample", Neighbours.ADD_REMOVE)
+        sampling.alone(self.remove, self._releases, "sample")
+        return PrivacyLoss(*sampling.poisson(self.remove, self.add, checked), relation)
+
+    def subset_sample(self, m: int, n: int) -> PrivacyLoss:
+        """The mechanism run on m of n records, drawn without replacement (GI Prop. 1, theory §2).
+
+        δ_p(ε) = p δ(log(1 + (e^ε − 1)/p)) for ε ≥ 0 with p = m/n. Neighbours: replace one record, n is public; the
+        sensitivity of the mechanism must speak of replacing, too (for a clipped sum: twice the clipping norm). Sample
+        each step before composing, as for ``poisson_sample``. Nothing is lost where m = 0. Raises ``InputError`` unless
+        0 ≤ m ≤ n and n ≥ 1, for a composition, for a pair whose two orders differ, and for a loss stated for other
+        neighbours.
+
+        >>> from tightrope import approx_dp
+        >>> loss = approx_dp(1, delta=1e-5).loss.subset_sample(10, 1000)
+        >>> round(loss.epsilon(2e-7), 9), round(loss.total_variation(), 12)
+        (0.017036498, 0.004621225361)
+        """
+        size, population = whole("m", m, at_least=0), whole("n", n)
+        if not size <= population <= MOST_RECORDS:
+            remedy = "a subset is no larger than the whole, and nobody holds more records"
+            raise InputError("m and n", (m, n), f"such that m <= n <= {MOST_RECORDS:g}", remedy)
+        relation = self.neighbours.sampled("subset_sample", Neighbours.REPLACE_ONE)
+        sampling.alone(self.remove, self._releases, "sample")
+        return PrivacyLoss(*sampling.subset_of(self.remove, self.add, size / population), relation)
+
+    def erase(self, probability: float) -> PrivacyLoss:
+        """The mechanism whose output is withheld with this probability, whatever the data say (GI Prop. 2).
+
+        δ_e(ε) = (1 − p) δ(ε) + p (1 − e^ε)₊. Erase each step before composing. Raises ``InputError`` unless 0 ≤ p ≤ 1,
+        and for a composition.
+
+        >>> from tightrope import laplace
+        >>> round(laplace(scale=1).loss.erase(0.5).total_variation() / laplace(scale=1).loss.total_variation(), 12)
+        0.5
+        """
+        checked = probability_in_unit("probability", probability)
+        sampling.alone(self.remove, self._releases, "erase")
+        return PrivacyLoss(*sampling.erase(self.remove, self.add, checked), self.neighbours)
+
+    @property
+    def infinite_mass(self) -> float:
+        """Least δ at any ε: the probability that an output gives somebody away with certainty."""
+        return max(self.remove.infinite_mass, self.add.infinite_mass)
+
+    @property
+    def statement(self) -> str:
+        """What was fixed in advance: what this loss says holds under it. Filters say what holds without it."""
+        return "mechanisms may be chosen adaptively; parameters must have been fixed in advance"
+
+    @property
+    def engine(self) -> str:
+        """Which method computes δ: 'closed form', 'recurrence', 'lattice', 'enumeration', 'contour', 'exact sum' or
+        'grid' (see ``privacy.engines.choice``).
+        """
+        return " and ".join(dict.fromkeys(engine.name for engine in self._both()))
+
+    def _both(self) -> tuple[Engine, ...]:
+        """The engines of the two directions; one where they are the same law. Built once."""
+        if "both" not in self._engines:
+            same = self.remove.laws == self.add.laws and self.remove.counts == self.add.counts
+            directions = (self.remove,) if same else (self.remove, self.add)
+            self._engines["both"] = tuple(choose(direction) for direction in directions)
+        return self._engines["both"]
+
+    def _directions(self) -> list[tuple[Composition, Engine]]:
+        return list(zip((self.remove, self.add), self._both(), strict=False))
+
+    def _brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """[lower, upper] of δ(ε), the worse direction, shape [n] each; neither end ever rises with ε."""
+        new = self._answers.unknown(epsilons)
+        if len(new):
+            self._answers.settle(new, *self._computed(new))
+        return self._answers.at(epsilons)
+
+    def _computed(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """The same as the engines answer."""
+        trivial = 0.0 - np.expm1(np.minimum(epsilons, 0.0))  # 1 − e^ε: no pair has less
+        low = np.nextafter(trivial, -1.0) * (trivial > 0)
+        high = np.nextafter(trivial, 2.0) * (trivial > 0)
+        for engine in self._both():
+            # Where something is known already, a direction whose ceiling is no higher cannot be the worse one.
+            known = zip(epsilons.tolist(), low.tolist(), strict=True)
+            open_ = np.array([at == 0 or engine.ceiling(epsilon) > at for epsilon, at in known])
+            if np.any(open_):
+                lows, highs = engine.deltas(epsilons[open_])
+                low[open_], high[open_] = np.maximum(low[open_], lows), np.maximum(high[open_], highs)
+        unseen = (high == 0) & (epsilons < max(self.remove.largest, self.add.largest))
+        high = np.where(unseen, math.ulp(0.0), high)  # positive, but below the smallest double
+        if not np.all(low <= high):
+            at = float(epsilons[np.argmin(low <= high)])
+            raise PrecisionError(f"delta at epsilon={at!r} could not be enclosed: its bounds contradict each other")
+        return np.minimum(low, 1.0), np.minimum(high, 1.0)
+
+    def _interval(self, epsilon: float) -> tuple[float, float]:
+        low, high = self._brackets(np.array([epsilon]))
+        return float(low[0]), float(high[0])
+
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: Floats | list[float]) -> Floats: ...
+    def delta(self, epsilon: ArrayLike) -> float | Floats:
+        """Upper bound on δ(ε) = sup_A P(A) − e^ε Q(A), the worse direction; any real ε; arrays give arrays.
+
+        The bound is the upper end of ``delta_bounds``; at ε = ∞ it is the infinite mass, at −∞ it is 1. Raises
+        ``InputError`` where ε is no number.
+
+        >>> from tightrope import laplace
+        >>> round(laplace(scale=1).loss.delta(0.5), 12)
+        0.221199216929
+        """
+        return each("epsilon", epsilon, lambda e: self._everywhere(e)[1], check=number)
+
+    def delta_bounds(self, epsilon: ArrayLike) -> Bounds:
+        """``Bounds(lower, upper)`` around δ(ε); see ``delta``."""
+        return Bounds(*each_of_two("epsilon", epsilon, self._everywhere, check=number))
+
+    def _everywhere(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Brackets of δ, and what it tends to at ±∞: the infinite mass, and 1."""
+        inner = np.isfinite(epsilons)
+        low, high = (np.where(epsilons > 0, end, 1.0) for end in self._infinite_ends)
+        if np.any(inner):
+            low[inner], high[inner] = self._told(epsilons[inner])
+        return low, high
+
+    @property
+    def _infinite_ends(self) -> tuple[float, float]:
+        """Bounds on the infinite mass, the worse direction."""
+        (first, second), (third, fourth) = self.remove.infinite_bounds, self.add.infinite_bounds
+        return max(first, third), max(second, fourth)
+
+    def _told(self, epsilons: Floats) -> tuple[Floats, Floats]:
+        """Brackets that a caller sees: where one is wide, a warning says so, and why."""
+        low, high = self._brackets(epsilons)
+        wide = (high - low > WIDE * high) & (high > SUBNORMAL)
+        if np.any(wide):
+            before, _ = self._brackets(epsilons[wide] - ROUNDED_EPSILON * np.maximum(1.0, np.abs(epsilons[wide])))
+            wide[wide] = high[wide] * (1 - WIDE) > before
+        if np.any(wide):
+            worst = int(np.argmax(np.where(wide, (high - low) / np.maximum(high, SUBNORMAL), 0.0)))
+            self._warn(float(epsilons[worst]), float(low[worst]), float(high[worst]))
+        return low, high
+
+    def _warn(self, epsilon: float, low: float, high: float) -> None:
+        reasons = "; ".join(dict.fromkeys(why for engine in self._both() if (why := engine.why(epsilon))))
+        text = f"delta at epsilon={epsilon!r} is only known to lie in [{low!r}, {high!r}], by the engine {self.engine}"
+        warnings.warn(PrecisionWarning(f"{text}: {reasons}" if reasons else text), stacklevel=7)
+
+    @overload
+    def epsilon(self, delta: float) -> float: ...
+    @overload
+    def epsilon(self, delta: Floats | list[float]) -> Floats: ...
+    def epsilon(self, delta: ArrayLike) -> float | Floats:
+        """Least ε ≥ 0 for which (ε, δ) is proven: an upper bound; ∞ where δ is below the mass of infinite loss.
+
+        0 at δ = 1. Raises ``InputError`` unless 0 ≤ δ ≤ 1.
+
+        >>> from tightrope import approx_dp
+        >>> round((10 * approx_dp(0.1).loss).epsilon(1e-6), 9)
+        0.999370906
+        """
+        return each("delta", delta, lambda d: self._all_least(d, private=True))
+
+    def epsilon_bounds(self, delta: ArrayLike) -> Bounds:
+        """``Bounds(lower, upper)`` around the least ε ≥ 0; see ``epsilon``."""
+        lower = each("delta", delta, lambda d: self._all_least(d, private=False))
+        return Bounds(lower, each("delta", delta, lambda d: self._all_least(d, private=True)))
+
+    def _all_least(self, deltas: Floats, *, private: bool) -> Floats:
+        return np.array([self._least(delta, private=private) for delta in deltas.tolist()])
+
+    def _least(self, delta: float, *, private: bool) -> float:
+        if not 0 <= delta <= 1:
+            raise InputError(
+                "delta", delta, "a number in [0, 1]", "a typical value is well below one over the number of people"
+            )
+        if delta == 1:
+            return 0.0
+        least, most = self._infinite_ends
+        if delta < least:
+            return math.inf
+        if delta <= most:
+            return max(_last(*both, delta, private=private) for both in self._directions())
+        end = 1 if private else 0
+        near = guided(self._both(), delta, private=private)
+        if near is None:
+            guesses = [guess.epsilon for engine in self._both() if (guess := engine.guess(delta)) is not None]
+            at = max(guesses, default=1.0)
+            found = least_epsilon(lambda e: self._interval(e)[end], delta, private=private, near=at)
+        else:
+            found = settled(lambda e: self._interval(e)[end], delta, near, private=private)
+        if private:  # a search by factors near 1 ends within a few roundings; no finite loss is beyond the largest
+            found = min(
+                found, max(_beside(total.largest, total.slack, private=True) for total, _ in self._directions())
+            )
+        if math.isfinite(found):
+            self._told(np.array([found]))
+        return found if private else min(found, sys.float_info.max)  # finite, though no double holds it
+
+    def gaussian_limit(self) -> GaussianLimit:
+        """The Gaussian that this composition is near, and a bracket of the trade-off curve around it (GI Thm 3).
+
+        Not a guarantee by itself: ``tradeoff_bounds`` of what is returned is. The direction with the larger μ.
+        Raises ``InputError`` for a loss that can be infinite, or that is always 0.
+
+        >>> from tightrope import approx_dp
+        >>> round((10_000 * approx_dp(0.01).loss).gaussian_limit().mu, 4)
+        1.0
+        """
+        same = self.remove.laws == self.add.laws and self.remove.counts == self.add.counts
+        return GaussianLimit.of(*((self.remove,) if same else (self.remove, self.add)))
+
+    def _caught(self, rate: float) -> tuple[float, float]:
+        found = [
+            tradeoff.true_positive_rate(e.beside, rate, d.infinite_bounds, e.ceiling) for d, e in self._directions()
+        ]
+        return max(low for low, _ in found), max(high for _, high in found)
+
+
+def _last(total: Composition, engine: Engine, delta: float, *, private: bool) -> float:
+    """The least ε of one direction where δ may be no more than its infinite mass: its largest loss, if anything."""
+    least, most = total.infinite_bounds
+    if delta > most or (not private and least < most):
+        end = 1 if private else 0
+        return least_epsilon(lambda e: engine.delta(e)[end], delta, private=private)
+    if not private or most == 0:
+        return _beside(total.largest, total.slack, private=private)
+    ends = (max(0.0, total.largest), max(0.0, _beside(total.largest, total.slack, private=True)))
+    return next((e for e in ends if math.isfinite(e) and engine.delta(e)[1] <= delta), math.inf)
+
+
+def _beside(largest: float, slack: float, *, private: bool) -> float:
+    """The least ε at δ = 0: the largest loss, rounded to the side asked for; nothing done has none."""
+    if largest == slack == 0:
+        return 0.0
+    return math.nextafter(largest + slack, math.inf) if private else max(0.0, math.nextafter(largest - slack, 0.0))

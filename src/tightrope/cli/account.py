@@ -1,0 +1,171 @@
+"""``tightrope account``: what a list of mechanisms adds up to, as brackets that hold the truth."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tightrope.cli.options import AsJson, Force, Page
+from tightrope.documents.reader import placed
+
+if TYPE_CHECKING:
+    from tightrope.accounting import PrivacyLoss
+    from tightrope.documents.account import Account, Gained
+    from tightrope.documents.steps import Run, Step
+
+# From written steps to the privacy loss of all of them together.
+
+
+def composed(steps: Sequence[Run]) -> PrivacyLoss:
+    """The loss of all steps together, with **parameters fixed in advance**; errors say which step they come from."""
+    return reduce(add, [_loss(f"step {number}", step) for number, step in enumerate(steps, start=1)])
+
+
+def _loss(place: str, step: Run) -> PrivacyLoss:
+    with placed(place):
+        make = getattr(importlib.import_module("tightrope"), step.mechanism)
+        once: PrivacyLoss = make(**step.parameters).loss
+        if step.poisson_rate is not None:
+            once = once.poisson_sample(step.poisson_rate)
+        if step.subset is not None:
+            m, n = step.subset
+            once = once.subset_sample(m, n)  # type: ignore[arg-type]  # it refuses parts of records in its own words
+        return step.count * (once if step.erase is None else once.erase(step.erase))
+
+
+# What a loss means for an attacker: shown the same by every command.
+
+
+def gained(loss: PrivacyLoss, rates: Sequence[float], statement: str) -> Gained:
+    """What every attack gains at most: upper bounds on its true-positive rate at these false-positive rates."""
+    from tightrope.documents.account import Attack, Gained
+
+    eta = float(loss.total_variation())
+    attacks = [
+        Attack(false_positive_rate=rate, true_positive_rate=float(loss.true_positive_rate(rate))) for rate in rates
+    ]
+    return Gained(
+        total_variation=eta,
+        attack_success=(1 + eta) / 2,
+        attack=tuple(attacks),
+        neighbours=loss.neighbours.value,
+        engine=loss.engine,
+        statement=statement,
+    )
+
+
+def show_attack(found: Gained) -> None:
+    """The table, and how often a guess is right; rounded up."""
+    from tightrope.cli.output import print_table, say
+    from tightrope.documents.numbers import UP, percent, significant
+
+    rates = [[percent(row.false_positive_rate), percent(row.true_positive_rate, UP)] for row in found.attack]
+    print_table(["false alarms", "members recognised, at most"], rows=rates, left=0)
+    right, eta = percent(found.attack_success, UP), significant(found.total_variation, 6, UP)
+    say(f"total variation {eta}: a guess about membership is right at most {right}.")
+
+
+ACCOUNT_EXAMPLE = """\b
+Example, 3515 steps of DP-SGD:
+  tightrope account steps.toml --delta 1e-5
+where steps.toml holds
+  [[step]]
+  mechanism = "gaussian"
+  scale = 1.3
+  poisson_rate = 0.00427
+  count = 3515
+"""
+File = Annotated[
+    str, typer.Argument(metavar="STEPS", help="A TOML file with one [[step]] or more; see docs/plan-file.md.")
+]
+Epsilons = Annotated[list[str] | None, typer.Option("--epsilon", metavar="E", help="Show delta here; may be repeated.")]
+Deltas = Annotated[list[str] | None, typer.Option("--delta", metavar="D", help="Show epsilon here; may be repeated.")]
+USUAL = ("1e-6",)
+SHOWN_RATES = (0.001, 0.01, 0.1)
+FIXED = "Parameters fixed in advance: these bounds hold where no parameter was chosen after seeing an earlier output."
+
+
+def account(
+    path: File,
+    epsilon: Epsilons = None,
+    delta: Deltas = None,
+    report: Page = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add up what the steps in a file cost together.
+
+    Epsilon at delta, delta at epsilon, each in a bracket that holds the truth, and what an attacker gains.
+    """
+    from tightrope.cli.options import check_page
+    from tightrope.cli.output import print_document, say, working
+    from tightrope.documents.steps import read_steps
+
+    check_page(report, replace=force)
+    asked = _numbers("epsilon", epsilon or ()), _numbers("delta", delta or (() if epsilon else USUAL))
+    steps = read_steps(path).step
+    with working("Adding up ..."):
+        loss = composed(steps)
+        found = _accounted(steps, loss, *asked)
+    if report is not None:
+        _write(report, found, loss)
+    if as_json:
+        print_document(found)
+        return
+    _show(found)
+    say(*([] if report is None else [f"Written: {report}"]))
+
+
+def _write(path: Path, found: Account, loss: PrivacyLoss) -> None:
+    from tightrope.cli.options import curve_of
+    from tightrope.cli.output import working, write
+    from tightrope.reporting import document_html
+
+    with working("Writing the page ..."):
+        write(path, document_html(found, curve=curve_of(loss, found.stated[0])))
+
+
+def _numbers(name: str, texts: Sequence[str]) -> list[float]:
+    from tightrope.documents.budget import decimal
+
+    return [float(decimal(name, text)) for text in texts]
+
+
+def _accounted(steps: tuple[Step, ...], loss: PrivacyLoss, epsilons: list[float], deltas: list[float]) -> Account:
+    from msgspec import structs
+
+    from tightrope.documents.account import Account, delta_bracket, epsilon_bracket
+
+    return Account(
+        document="account",
+        version=1,
+        steps=steps,
+        epsilon_at_delta=tuple(epsilon_bracket(at, *map(float, loss.epsilon_bounds(at))) for at in deltas),
+        delta_at_epsilon=tuple(delta_bracket(at, *map(float, loss.delta_bounds(at))) for at in epsilons),
+        **structs.asdict(gained(loss, SHOWN_RATES, FIXED)),
+    )
+
+
+def _show(found: Account) -> None:
+    from tightrope.cli.output import heading, print_table, say
+    from tightrope.reporting.wording.accounts import STEP_COLUMNS, bound_line, step_line
+
+    heading("Steps")
+    print_table(STEP_COLUMNS, [step_line(step) for step in found.steps], left=3)
+    if found.epsilon_at_delta:
+        heading("Epsilon at delta (safe to state; the truth is in the bracket)")
+        lines = [bound_line(row.delta, row.epsilon, row) for row in found.epsilon_at_delta]
+        print_table(["delta", "epsilon", "bracket", "relative width"], lines)
+    if found.delta_at_epsilon:
+        heading("Delta at epsilon (safe to state; the truth is in the bracket)")
+        lines = [bound_line(row.epsilon, row.delta, row) for row in found.delta_at_epsilon]
+        print_table(["epsilon", "delta", "bracket", "relative width"], lines)
+    heading("What an attacker gains")
+    show_attack(found)
+    say(f"\nneighbours: {found.neighbours}; engine: {found.engine}", found.statement)

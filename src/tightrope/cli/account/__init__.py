@@ -1,1 +1,0 @@
-"""Commands that account: account, dpsgd; know no table of people."""

@@ -1,0 +1,302 @@
+"""``tightrope audit``: what samples of a mechanism on two neighbouring inputs prove about it."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tightrope.cli.errors import FAILED
+from tightrope.cli.options import AsJson
+from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    from tightrope.audit import Finding, OneRun, Verdict
+    from tightrope.documents import Budget
+    from tightrope.numerics.arrays import Floats
+
+# Samples for an audit: a CSV file, or a function of the user's.
+
+TWO_SAMPLES, CANARIES = "input", "included"
+HEADER = "a header with a column 'input' (1 or 0), or 'included' (1 or 0) and 'score', and columns of numbers"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers, and of each what it is: from input 1 or 0, or a canary that was in (1) or out (0)."""
+
+    kind: str
+    rows: Floats
+    ones: Floats
+
+    def of(self, which: int) -> Floats:
+        """The rows of one input."""
+        found: Floats = self.rows[self.ones == which]
+        return found
+
+
+def read(path: Path) -> Table:
+    """The table of a CSV file; ``InputError`` names a line, never what stands there."""
+    import numpy as np
+
+    header, *lines = _lines(path)
+    kind = next((name for name in (TWO_SAMPLES, CANARIES) if name in header), "")
+    if not kind or len(header) < 2:
+        raise InputError("header", "line 1", HEADER, "write a first line such as input,score")
+    numbers = np.array([_numbers(line, number, len(header)) for number, line in enumerate(lines, 2)], dtype=np.float64)
+    if not len(numbers):
+        raise InputError("scores", str(path), "a file with at least one row below its header")
+    place = header.index(kind)
+    return Table(kind, np.delete(numbers, place, axis=1), _ones(kind, numbers[:, place]))
+
+
+def _ones(kind: str, column: Floats) -> Floats:
+    wrong = [number for number, value in enumerate(column, 2) if value not in (0, 1)]
+    if wrong:
+        raise InputError("scores", f"line {wrong[0]}", f"a table whose column '{kind}' holds 1 or 0")
+    return column
+
+
+def _lines(path: Path) -> list[list[str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            found = [line for line in csv.reader(file) if line]
+    except OSError as error:
+        raise InputError("scores", str(path), f"a file that can be read ({error.strerror})") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError("scores", str(path), "a CSV file in UTF-8") from None
+    if not found:
+        raise InputError("scores", str(path), HEADER)
+    return [[cell.strip() for cell in found[0]], *found[1:]]
+
+
+def _numbers(line: Sequence[str], number: int, columns: int) -> list[float]:
+    if len(line) == columns:
+        try:
+            return [float(cell) for cell in line]
+        except ValueError:
+            pass
+    raise InputError("scores", f"line {number}", f"a table with {columns} numbers in every line")
+
+
+def drawn(name: str, runs: int) -> Table:
+    """What module:function gives for so many runs on input 1 and on input 0: one number a run, or a row of them."""
+    import numpy as np
+
+    function = _found(name)
+    one, other = (_sample(name, function, which, runs) for which in (1, 0))
+    if one.shape[1] != other.shape[1]:
+        raise InputError("python", name, "a function that returns as many numbers a run on both inputs")
+    return Table(TWO_SAMPLES, np.concatenate([one, other]), np.repeat([1.0, 0.0], [len(one), len(other)]))
+
+
+def _sample(name: str, function: Callable[[int, int], Any], which: int, runs: int) -> Floats:
+    import numpy as np
+
+    expected = "a function(input, runs) that returns one number a run, or a row of them"
+    try:
+        sample = np.asarray(function(which, runs), dtype=np.float64)
+    except Exception as error:
+        remedy = f"it raised {type(error).__name__}: see where with --debug"
+        raise InputError("python", name, expected, remedy) from error
+    rows = sample[:, None] if sample.ndim == 1 else sample
+    if rows.ndim != 2 or not len(rows):
+        raise InputError("python", name, expected, f"it returned an array of {sample.ndim} axes")
+    return rows
+
+
+def _found(name: str) -> Callable[[int, int], Any]:
+    """The function, imported as Python imports it, the working directory first."""
+    module, _, function = name.partition(":")
+    expected = "module:function, as Python imports it from here"
+    if not (module and function.isidentifier()):
+        raise InputError("python", name, expected, "mechanism.py with a function noisy is mechanism:noisy")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module), function, None)
+    except ImportError as error:
+        raise InputError("python", name, expected, f"importing {error.name or module} failed") from error
+    finally:
+        sys.path.pop(0)
+    if not callable(found):
+        raise InputError("python", name, expected, f"{module} has no function of that name")
+    called: Callable[[int, int], Any] = found
+    return called
+
+
+AUDIT_EXAMPLE = """\b
+Example:
+  tightrope audit scores.csv --epsilon 1 --delta 1e-5   a header input,score and lines such as 1,0.73
+  tightrope audit --python mechanism:noisy --doubles    noisy(1, runs) and noisy(0, runs) return samples
+  tightrope audit canaries.csv --guesses 200            a header included,score: one run, many canaries
+
+Exit code 1: the claim is refuted.
+"""
+DELTAS = (0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.1)
+MOST_CORNERS = 400
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options, as typed."""
+
+    scores: Annotated[
+        Path | None, typer.Argument(metavar="SCORES.csv", help="One line a run: input (1 or 0) and its numbers.")
+    ] = None
+    python: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="Import and call this function instead: it runs your own code."),
+    ] = None
+    runs: Annotated[int, typer.Option(metavar="N", help="With --python: runs on each of the two inputs.")] = 100_000
+    doubles: Annotated[
+        bool, typer.Option("--doubles", help="Look at the last bits of the numbers, too, by a classifier.")
+    ] = False
+    guesses: Annotated[
+        int | None, typer.Option(metavar="K", help="With canaries: how many are guessed, half of them each way.")
+    ] = None
+    epsilon: Annotated[str | None, typer.Option(metavar="E", help="The claim: this epsilon ...")] = None
+    delta: Annotated[str | None, typer.Option(metavar="D", help="... at this delta; 0 unless it is said.")] = None
+    total_variation: Annotated[str | None, typer.Option(metavar="T", help="The claim: this total variation.")] = None
+    confidence: Annotated[float, typer.Option(metavar="C", help="Everything said holds with this probability.")] = 0.99
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw what an attacker reaches into a .png, .svg or .pdf.")
+    ] = None
+    as_json: AsJson = False
+
+
+def audit(asked: Asked) -> None:
+    """Prove lower bounds on what a mechanism gives away.
+
+    From samples of its output on two neighbouring inputs, or from one run with many canaries. Several numbers a run
+    are made one score by a classifier, which learns on half of the runs. With a claim: refuted, or how large an epsilon
+    the test would have seen.
+    """
+    from tightrope.cli.output import working
+
+    claim = _claim(asked)
+    with working("Auditing ..."):
+        table = _table(asked)
+        if table.kind == CANARIES:
+            found: Finding | OneRun = _one_run(table, asked)
+        else:
+            found = _two_samples(table, asked, claim)
+        verdict = None if claim is None else found.against(claim)
+    data = _data(found, verdict)
+    if asked.plot is not None:
+        _draw(found, claim, asked.plot)
+    _tell(found, data, verdict, asked.as_json)
+    if verdict is not None and verdict.refuted:
+        raise typer.Exit(FAILED)
+
+
+def _table(asked: Asked) -> Table:
+    from tightrope.errors import InputError
+    from tightrope.numerics.checks import whole
+
+    if (asked.scores is None) == (asked.python is None):
+        raise InputError("scores", asked.scores and str(asked.scores), "a CSV file, or --python, and not both")
+    if asked.scores is not None:
+        return read(asked.scores)
+    return drawn(str(asked.python), whole("runs", asked.runs))
+
+
+def _claim(asked: Asked) -> Budget | None:
+    from tightrope.documents import Budget
+
+    if asked.epsilon is None and asked.total_variation is None and asked.delta is None:
+        return None
+    return Budget(epsilon=asked.epsilon, delta=asked.delta or "0", total_variation=asked.total_variation)
+
+
+def _two_samples(table: Table, asked: Asked, claim: Budget | None) -> Finding:
+    from tightrope import audit as audits
+    from tightrope.errors import InputError
+
+    one, other = table.of(1), table.of(0)
+    if asked.doubles and one.shape[1] > 1:
+        raise InputError("doubles", f"{one.shape[1]} columns", "asked for with one number a run")
+    if asked.doubles:
+        columns = [audits.float_columns(part[:, 0]) for part in (one, other)]
+        return audits.samples(*columns, confidence=asked.confidence, claim=claim)
+    if one.shape[1] > 1:
+        return audits.samples(one, other, confidence=asked.confidence, claim=claim)
+    return audits.scores(one[:, 0], other[:, 0], confidence=asked.confidence, claim=claim)
+
+
+def _one_run(table: Table, asked: Asked) -> OneRun:
+    from tightrope.audit import one_run
+    from tightrope.errors import InputError
+
+    if table.rows.shape[1] != 1 or asked.guesses is None:
+        remedy = "fix --guesses before you look at who was included"
+        raise InputError("guesses", asked.guesses, "given, with one column of scores beside 'included'", remedy)
+    return one_run(table.rows[:, 0], table.ones, guesses=asked.guesses, confidence=asked.confidence)
+
+
+def _data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, Any]:
+    """What is printed as JSON."""
+    from dataclasses import asdict
+
+    bounds = {
+        "confidence": found.confidence,
+        "epsilon": [{"delta": delta, "at_least": found.epsilon(delta)} for delta in DELTAS],
+        "total_variation": found.delta(0.0),
+        "attack_success": (1 + found.delta(0.0)) / 2,
+    }
+    claim = {} if verdict is None else {"verdict": {**asdict(verdict), "text": str(verdict)}}
+    return {"document": "audit", **_seen(found), **bounds, **claim}
+
+
+def _seen(found: Finding | OneRun) -> dict[str, Any]:
+    from tightrope.audit import OneRun
+
+    if isinstance(found, OneRun):
+        return {"canaries": found.canaries, "guesses": found.guesses, "correct": found.correct}
+    false, true = (side[:: max(1, len(side) // MOST_CORNERS)].tolist() for side in found.curve)
+    return {"runs": list(found.runs), "curve": {"false_positive_rate": false, "true_positive_rate": true}}
+
+
+def _tell(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None, as_json: bool) -> None:
+    from tightrope.audit import OneRun
+    from tightrope.audit.findings import in_percent
+    from tightrope.cli.output import print_json, print_table, say
+    from tightrope.documents.numbers import DOWN, percent, significant
+
+    if as_json:
+        print_json(data)
+        return
+    if isinstance(found, OneRun):
+        say(f"{found.correct:,} of {found.guesses:,} guesses about {found.canaries:,} canaries in one run are right")
+        together = "each by itself"
+    else:
+        say(f"{found.runs[0]:,} runs on the first input, {found.runs[1]:,} on the second")
+        together = "all together"
+    say(f"With a confidence of {in_percent(found.confidence)}, {together}:\n")
+    rows = [[f"{row['delta']:g}", significant(row["at_least"], 4, DOWN)] for row in data["epsilon"]]
+    print_table(["delta", "epsilon, at least"], rows)
+    say(f"\ntotal variation at least {significant(data['total_variation'], 4, DOWN)}: an attacker who guesses")
+    say(f"which input it was is right at least {percent(data['attack_success'], DOWN)} of the time.")
+    if verdict is not None:
+        say(f"\nThe claim is {verdict}.")
+
+
+def _draw(found: Finding | OneRun, claim: Budget | None, path: Path) -> None:
+    from tightrope.audit import OneRun
+    from tightrope.audit.findings import claimed_points
+    from tightrope.errors import InputError
+    from tightrope.reporting.charts.plots import attack_curve
+
+    if isinstance(found, OneRun):
+        raise InputError("plot", str(path), "left out: one run with canaries has no curve")
+    if path.suffix not in {".png", ".svg", ".pdf"}:
+        raise InputError("plot", str(path), "a name that ends in .png, .svg or .pdf")
+    try:
+        attack_curve(*found.curve, () if claim is None else claimed_points(claim)).savefig(path)
+    except OSError as error:
+        raise InputError("plot", str(path), "a file that can be written", str(error.strerror)) from None

@@ -1,0 +1,226 @@
+"""``tightrope dpsgd``: what a training run with noisy gradients costs, or the noise that it needs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tightrope.cli.account import gained, show_attack
+from tightrope.cli.options import AsJson, Force, Page
+
+if TYPE_CHECKING:
+    from tightrope.documents import Budget
+    from tightrope.documents.account import TrainingAccount, Way
+    from tightrope.noise.calibrate import DpSgd
+
+DPSGD_EXAMPLE = """\b
+Example, what 15 epochs cost, and the noise that keeps epsilon at 1:
+  tightrope dpsgd --examples 60000 --batch 256 --noise 1.3 --epochs 15 --delta 1e-5
+  tightrope dpsgd --examples 60000 --batch 256 --epsilon 1 --epochs 15 --delta 1e-5
+"""
+Examples = Annotated[int, typer.Option(metavar="N", help="How many examples the training data hold.")]
+Batch = Annotated[int, typer.Option(metavar="B", help="Examples in a batch; on average, with Poisson sampling.")]
+Delta = Annotated[str, typer.Option(metavar="D", help="How improbable a failure of the promise must be, say 1e-5.")]
+Noise = Annotated[
+    float | None,
+    typer.Option(metavar="S", help="Noise multiplier: standard deviation of the noise over the clip norm."),
+]
+Epsilon = Annotated[
+    str | None, typer.Option(metavar="E", help="Instead of --noise: the least noise with this epsilon.")
+]
+Success = Annotated[
+    str | None,
+    typer.Option(metavar="P", help="Instead of --noise: an attacker is right about membership at most this often."),
+]
+Epochs = Annotated[str | None, typer.Option(metavar="K", help="Passes over the data; whole batches in them count.")]
+Steps = Annotated[int | None, typer.Option(metavar="T", help="Instead of --epochs: how many batches.")]
+Sampled = Annotated[
+    str,
+    typer.Option(
+        metavar="WAY", help="poisson (one example is added or removed) or subset (one is replaced; sensitivity 2)."
+    ),
+]
+Compare = Annotated[bool, typer.Option("--compare/--no-compare", help="Compare with other ways of accounting.")]
+Out = Annotated[str | None, typer.Option(metavar="DIR", help="Write dpsgd.png, the trade-off curves, there.")]
+SHOWN_RATES = (0.0001, 0.001, 0.01, 0.1)
+PICTURE, ON_CURVE = "dpsgd.png", 24
+FIXED = (
+    "Holds for batches that are drawn afresh for every step, in the way named above (data that are shuffled once and "
+    "cut into batches are not), and for parameters fixed in advance, not chosen after seeing a model. Every model on "
+    "the way may be published."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options said."""
+
+    examples: Examples
+    batch: Batch
+    delta: Delta
+    noise: Noise = None
+    epsilon: Epsilon = None
+    attack_success: Success = None
+    epochs: Epochs = None
+    steps: Steps = None
+    sampling: Sampled = "poisson"
+    compare: Compare = True
+    out: Out = None
+    report: Page = None
+    force: Force = False
+    as_json: AsJson = False
+
+
+def dpsgd(asked: Asked) -> None:
+    """Account for DP-SGD, or find its noise.
+
+    Epsilon at delta in a bracket that holds the truth, what an attacker gains, and what other accountants say.
+    """
+    from msgspec import structs
+
+    from tightrope.cli.options import check_page
+    from tightrope.cli.output import print_document, working, writable
+
+    check_page(asked.report, replace=asked.force)
+    folder = None if asked.out is None else writable(Path(asked.out))
+    at = _delta(asked.delta)
+    with working("Accounting for every step ..."):
+        sizes = asked.examples, asked.batch, _steps(asked.steps, asked.epochs, asked.examples, asked.batch)
+        run = _run(sizes, asked.sampling, asked.noise, _budget(asked.delta, asked.epsilon, asked.attack_success))
+        found = _accounted(run, at, _compared(run, at) if asked.compare else ())
+    if folder is not None:
+        with working("Drawing ..."):
+            found = structs.replace(found, picture=str(_drawn(run, at, folder / PICTURE)))
+    if asked.report is not None:
+        _write(asked.report, found, run)
+    if asked.as_json:
+        print_document(found)
+    else:
+        _show(found, asked.report)
+
+
+def _write(path: Path, found: TrainingAccount, run: DpSgd) -> None:
+    from tightrope.cli.options import curve_of
+    from tightrope.cli.output import working, write
+    from tightrope.reporting import document_html
+
+    with working("Writing the page ..."):
+        write(path, document_html(found, curve=curve_of(run.loss, found.stated[0])))
+
+
+def _delta(text: str) -> float:
+    from tightrope.documents.budget import decimal
+    from tightrope.errors import InputError
+
+    value = float(decimal("delta", text))
+    if not 0 < value < 1:
+        raise InputError(
+            "delta", text, "a number in (0, 1)", "well below one over the number of examples, such as 1e-5"
+        )
+    return value
+
+
+def _budget(delta: str, epsilon: str | None, attack_success: str | None) -> Budget | None:
+    """What the noise must keep; None where no wish was stated."""
+    from tightrope.documents import Budget
+
+    if epsilon is None and attack_success is None:
+        return None
+    return Budget(delta=delta, epsilon=epsilon, attack_success=attack_success)
+
+
+def _steps(steps: int | None, epochs: str | None, examples: int, batch: int) -> int:
+    from tightrope.errors import InputError
+    from tightrope.noise.calibrate import steps_in
+
+    if (steps is None) == (epochs is None):
+        raise InputError("steps", steps, "given, or epochs, and not both", "say --epochs 15 or --steps 3515")
+    return steps if steps is not None else steps_in(epochs or "", examples=examples, batch=batch)
+
+
+def _run(sizes: tuple[int, int, int], sampling: str, noise: float | None, budget: Budget | None) -> DpSgd:
+    """The run that was described: with its noise, or with the least that keeps the budget."""
+    from tightrope.errors import InputError
+    from tightrope.noise.calibrate import DpSgd, least_noise_multiplier, sampling_named
+
+    examples, batch, steps = sizes
+    way = sampling_named(sampling)
+    if noise is not None and budget is None:
+        return DpSgd(examples, batch, noise, steps, way)
+    if budget is not None and noise is None:
+        return least_noise_multiplier(budget, examples=examples, batch=batch, steps=steps, sampling=way)
+    remedy = "--noise says what you have, --epsilon and --attack-success what you want"
+    raise InputError("noise", noise, "given, or an epsilon or an attack_success, and not both", remedy)
+
+
+def _accounted(run: DpSgd, delta: float, comparison: tuple[Way, ...]) -> TrainingAccount:
+    from msgspec import structs
+
+    from tightrope.documents.account import TrainingAccount, epsilon_bracket
+
+    return TrainingAccount(
+        document="training account",
+        version=1,
+        examples=run.examples,
+        batch=run.batch,
+        sampling=run.sampling.value,
+        sampling_rate=run.rate,
+        noise_multiplier=run.noise,
+        steps=run.steps,
+        comparison=comparison,
+        **structs.asdict(epsilon_bracket(delta, *map(float, run.loss.epsilon_bounds(delta)))),
+        **structs.asdict(gained(run.loss, SHOWN_RATES, FIXED)),
+    )
+
+
+def _compared(run: DpSgd, delta: float) -> tuple[Way, ...]:
+    from tightrope.documents.account import Way
+    from tightrope.noise.accountant_comparison import compared, methods
+
+    return tuple(
+        Way(
+            name=line.name,
+            statement=line.statement,
+            epsilon=line.epsilon if math.isfinite(line.epsilon) else None,
+            total_variation=line.total_variation,
+        )
+        for line in compared(methods(run.step, run.steps), delta)
+    )
+
+
+def _drawn(run: DpSgd, delta: float, path: Path) -> Path:
+    """Trade-off curves by every way, from δ at some ε; the limit is drawn like the bounds and named as none."""
+    from tightrope.noise.accountant_comparison import methods
+    from tightrope.reporting.charts.plots import tradeoff_curves
+
+    ways = methods(run.step, run.steps)
+    most = max(1.0, 2 * ways[-1].epsilon(delta))
+    epsilons = [most * (number / ON_CURVE) ** 2 for number in range(ON_CURVE + 1)]
+    curves = {f"{way.name} ({way.statement})": [(at, way.delta(at)) for at in epsilons] for way in ways}
+    tradeoff_curves(curves).savefig(path, dpi=160)
+    return path
+
+
+def _show(found: TrainingAccount, page: Path | None) -> None:
+    from tightrope.cli.output import heading, print_table, say
+    from tightrope.documents.numbers import DOWN, UP, significant
+    from tightrope.reporting.wording.accounts import WAY_COLUMNS, WHO, digits, relative_width, way_line
+
+    size = f"batches of {found.batch:,} out of {found.examples:,} examples ({found.sampling} sampling)"
+    say(f"DP-SGD, {found.steps:,} steps, {size}")
+    say(f"noise multiplier {significant(found.noise_multiplier, 10, UP)}: standard deviation over the clip norm")
+    heading(f"epsilon = {digits(found.upper, 6, UP)} at delta = {found.delta:g}")
+    ends = f"{digits(found.lower, 12, DOWN)} … {digits(found.upper, 12, UP)}"
+    width = relative_width(found.relative_width)
+    say(f"safe to state; the truth is in {ends} (relative width {width}; engine: {found.engine})")
+    heading("What an attacker gains")
+    show_attack(found)
+    if found.comparison:
+        heading("The same steps, accounted for in other ways")
+        print_table(WAY_COLUMNS, [way_line(way) for way in found.comparison], left=2)
+    say(f"\nneighbours: {found.neighbours} ({WHO[found.sampling]})", found.statement)
+    say(*(f"Written: {file}" for file in (found.picture, page) if file is not None))

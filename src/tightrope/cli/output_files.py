@@ -1,0 +1,269 @@
+"""Where a release writes: room is made before the budget is spent, and each file is whole on disk or not there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from tightrope.cli.output import file_mode
+from tightrope.errors import InputError, OutputError
+
+# A file that is not there yet: room on a disk, under no name where the system can do that, until it is complete.
+
+FILE_ROOM = 4 * 2**20
+"""Bytes set aside for each file: most are smaller, so that a full disk shows before anything is spent."""
+UNKNOWN = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What a file system says that cannot set room aside."""
+OPEN_FILES = Path("/proc/self/fd")
+
+
+@dataclass(slots=True)
+class Part:
+    """The file to be called ``target``: ``path`` is its hidden name, None while it has none.
+
+    What has no name is gone with the program, however that ends.
+    """
+
+    target: Path
+    handle: int
+    path: Path | None
+
+    @classmethod
+    def made(cls, target: Path) -> Self:
+        """An empty part with room for the file. Raises ``OSError`` where there is none."""
+        unnamed = _unnamed(target.parent)
+        handle, name = _named(target) if unnamed is None else (unnamed, None)
+        part = cls(target, handle, name)
+        try:
+            _set_aside(handle)
+        except OSError:
+            part.drop()
+            raise
+        return part
+
+    def fill(self, content: bytes) -> None:
+        """Exactly this content, on disk, under a hidden name; where no name can be given, in a new file."""
+        _write(self.handle, content)
+        if self.path is not None:
+            return
+        hidden = self.target.with_name(f".{self.target.name}.{os.getpid()}.part")
+        try:
+            folder = os.open(self.target.parent, os.O_RDONLY)
+            try:  # only with a folder's handle does Python follow the link, which is what gives the file a name
+                os.link(OPEN_FILES / str(self.handle), hidden, src_dir_fd=folder, follow_symlinks=True)
+            finally:
+                os.close(folder)
+            self.path = hidden
+        except OSError:
+            os.close(self.handle)
+            self.handle, self.path = _named(self.target)
+            _write(self.handle, content)
+
+    def place(self) -> None:
+        """To its name, in one step."""
+        if self.path is not None:
+            self.path.replace(self.target)
+
+    def drop(self) -> None:
+        """Let go of it; what was not placed is gone."""
+        with suppress(OSError):
+            os.close(self.handle)
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def _unnamed(folder: Path) -> int | None:
+    """A file under no name, that can be given one later; None where the system has none such."""
+    flag = getattr(os, "O_TMPFILE", None)
+    if flag is None or not OPEN_FILES.is_dir():
+        return None
+    try:
+        return os.open(folder, flag | os.O_RDWR, 0o600)
+    except OSError:
+        return None
+
+
+def _named(target: Path) -> tuple[int, Path]:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    return handle, Path(name)
+
+
+def _set_aside(handle: int) -> None:
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, 0, FILE_ROOM)
+    except OSError as error:
+        if error.errno not in UNKNOWN:
+            raise
+
+
+def _write(handle: int, content: bytes) -> None:
+    """Exactly this content, on disk."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    left = memoryview(content)
+    while left:
+        left = left[os.write(handle, left) :]
+    os.ftruncate(handle, len(content))
+    os.fchmod(handle, file_mode())
+    os.fsync(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A folder with room for named files, each of them under no name, or a hidden one, until it is complete."""
+
+    folder: Path
+    parts: Mapping[str, Part]
+
+    def keep(self, texts: Mapping[str, str | bytes]) -> None:
+        """The files with these contents: all written and on disk, then each moved to its name in one step, in order."""
+        for name, text in texts.items():
+            self.parts[name].fill(text.encode() if isinstance(text, str) else text)
+        for name in texts:
+            self.parts[name].place()
+        _sync(self.folder)
+
+
+@contextmanager
+def reserved(folder: Path, names: Sequence[str], *, replace: bool) -> Iterator[Reserved]:
+    """Room for the files, for one release at a time. Parts that a killed program left behind are removed.
+
+    Raises ``InputError`` where a file is there already (unless it may be replaced), where another release is writing,
+    and where there is no room.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_locked(folder, names))
+        refuse_existing(folder, names, replace=replace)
+        parts: dict[str, Part] = {}
+        try:
+            for name in names:
+                parts[name] = Part.made(folder / name)
+                stack.callback(parts[name].drop)
+        except OSError as error:
+            raise _no_room(folder, error) from None
+        yield Reserved(folder, parts)
+
+
+def existing(folder: Path, names: Sequence[str]) -> list[str]:
+    """Which of these files are there: of a release that lies in the folder."""
+    return [name for name in names if (folder / name).exists()]
+
+
+def refuse_existing(folder: Path, names: Sequence[str], *, replace: bool) -> None:
+    """``InputError`` where a release lies in the folder already: it was paid for."""
+    there = existing(folder, names)
+    if there and not replace:
+        expected = f"a folder without {there[0]}"
+        raise InputError("out", str(folder), expected, "a release is kept: choose --out, or --force to replace it")
+
+
+def keep_elsewhere(texts: Mapping[str, str]) -> Path:
+    """The files in a new private folder for temporary files: the last resort for answers that are paid."""
+    folder = Path(tempfile.mkdtemp(prefix="tightrope-release-"))
+    for name, text in texts.items():
+        (folder / name).touch(mode=0o600)
+        _fill(folder / name, text.encode())
+    _sync(folder)
+    return folder
+
+
+def _fill(path: Path, content: bytes) -> None:
+    """Exactly this content, on disk."""
+    with path.open("r+b") as file:
+        file.write(content)
+        file.truncate()
+        file.flush()
+        os.fchmod(file.fileno(), file_mode())
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """The names in a folder, on disk; a file system that cannot do that has them when it can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _no_room(folder: Path, error: OSError) -> InputError:
+    expected = f"a folder with room for {FILE_ROOM // 2**20} MiB a file ({error.strerror})"
+    return InputError("out", str(folder), expected, "nothing was spent; choose another one with --out")
+
+
+@contextmanager
+def _locked(folder: Path, names: Sequence[str]) -> Iterator[None]:
+    """The folder for this program alone; who has it may remove what a killed one left behind."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if _lock(handle, folder):
+            for part in [part for name in names for part in folder.glob(f".{name}.*.part")]:
+                part.unlink(missing_ok=True)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, folder: Path) -> bool:
+    """Whether the folder is ours alone; a file system without locks does not say."""
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        remedy = "wait for it, or choose another one with --out"
+        raise InputError("out", str(folder), "a folder that no other release is writing to", remedy) from None
+    except OSError:
+        return False
+    return True
+
+
+# Answers that are paid for and cannot be written where they belong: somewhere else, or on standard output.
+
+SPENT = "the budget was spent"
+
+
+@contextmanager
+def kept_anyway(folder: Path, texts: Mapping[str, str]) -> Iterator[None]:
+    """Whatever goes wrong within leaves as ``OutputError`` that says where the texts are, by name, first one first."""
+    try:
+        yield
+    except Exception as error:
+        why = getattr(error, "strerror", None) or type(error).__name__
+        raise OutputError(f"{folder} could not be written ({why}); {SPENT}, and {_saved(folder, texts)}") from None
+
+
+def _saved(folder: Path, texts: Mapping[str, str]) -> str:
+    """Where they lie, in words."""
+    there = [name for name, text in texts.items() if _holds(folder / name, text)]
+    if len(there) == len(texts):
+        return f"the answers are complete in {folder}: {', '.join(there)}"
+    try:
+        return f"the answers are in {keep_elsewhere(texts)}"
+    except OSError:
+        return _printed(next(iter(texts.values())))
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_text(encoding="utf-8") == text
+    except OSError:
+        return False
+
+
+def _printed(text: str) -> str:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError:
+        return "the answers could be written nowhere: they are lost, and nobody has seen them"
+    return "the answers are on standard output and nowhere else: keep them"

@@ -1,0 +1,84 @@
+"""``tightrope reproduce``: the statements of the five papers, run and compared."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tightrope.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tightrope.papers.item import Item
+    from tightrope.papers.run import Result
+
+REPRODUCE_EXAMPLE = """\b
+Example:
+  tightrope reproduce --out papers.html            everything, in some minutes
+  tightrope reproduce --only GDGK,KM --coarse      two papers, fewer random instances
+"""
+Out = Annotated[Path | None, typer.Option(metavar="PAGE", help="Write one self-contained HTML page, with pictures.")]
+Only = Annotated[str | None, typer.Option(metavar="PAPERS", help="Some of GDGK, GI, GI-v1, AAC, KM, with commas.")]
+Coarse = Annotated[bool, typer.Option("--coarse", help="Fewer random instances: under a minute.")]
+
+
+def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_json: AsJson = False) -> None:
+    """Run what the five papers state, and compare.
+
+    Every theorem, example, figure and table, with our number, the paper's, and the verdict: agrees, sharper,
+    wrong (the paper is) or not.
+    """
+    from tightrope.cli.output import print_json, writable, write
+    from tightrope.papers.item import COARSE, FULL
+    from tightrope.papers.run import items, run
+
+    chosen = items(None if only is None else [name.strip() for name in only.split(",") if name.strip()])
+    if out is not None:
+        writable(out.resolve().parent)
+    with progress(chosen) as finished:
+        results = run(chosen, COARSE if coarse else FULL, pictures=out is not None, finished=finished)
+    if out is not None:
+        write(out.resolve(), page(results))
+    if as_json:
+        print_json({"items": [result.document for result in results]})
+    else:
+        _show(results, out)
+
+
+def page(results: Sequence[Result]) -> str:
+    """The results as a page."""
+    from tightrope.papers.run import TITLES
+    from tightrope.reporting.pages.document_page import papers_html
+
+    return papers_html([one.document for one in results], [one.pictures for one in results], TITLES)
+
+
+@contextmanager
+def progress(items: Sequence[Item]) -> Iterator[Callable[[Item], None]]:
+    """A bar on standard error, where that is a terminal; what is given is told of each item that is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("Papers", total=len(items))
+        yield lambda item: bar.update(task, advance=1, description=f"{item.paper} {item.item[:32]}")
+
+
+def _show(results: Sequence[Result], out: Path | None) -> None:
+    from tightrope.cli.output import heading, say
+    from tightrope.papers.run import counted
+
+    paper = ""
+    for result in results:
+        if result.item.paper != paper:
+            paper = result.item.paper
+            heading(paper)
+        say(f"{result.item.item}: {result.finding.verdict}")
+    say("", ", ".join(f"{count} {word}" for word, count in counted(results).items()) + f" of {len(results)} statements")
+    if out is not None:
+        say(f"Page: {out}")

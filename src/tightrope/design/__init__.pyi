@@ -1,9 +1,0 @@
-from .allocation.vector_noise import vector_noise as vector_noise
-from .calibration.calibrate import calibrate as calibrate
-from .calibration.dpsgd import least_noise_multiplier as least_noise_multiplier
-from .compare.frontier import frontier as frontier
-from .compare.gaussian_price import gaussian_price as gaussian_price
-from .compare.noise_comparison import compare as compare
-from .composed.composed_noise import composed_noise as composed_noise
-from .least_noise import least_noise as least_noise
-from .noise_limits import noise_limits as noise_limits

@@ -1,0 +1,303 @@
+"""What may be spent: exact decimals, and a list of points that must all hold."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation, Overflow, Underflow
+from fractions import Fraction
+from typing import Any
+
+from tightrope.errors import InputError
+
+Number = int | float | str | Decimal
+Point = tuple[Decimal, Decimal]
+Tradeoff = Callable[[float], float]
+Names = tuple[str, ...]
+TYPICAL = "state how improbable a complete failure must be: well below one over the number of people, such as 1e-8"
+MOST_DIGITS = 1_000
+MOST_LETTERS, LARGEST = 4_300, 10 ** (MOST_DIGITS + 1)
+EXACT = Context(
+    prec=10 * MOST_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact, InvalidOperation, Overflow, Underflow]
+)
+"""Budgets are added and multiplied here, never in the context of the thread: that one may round, to one digit even."""
+ASKED = "an epsilon, a total_variation, an attack_success, points or a tradeoff"
+ASKED_BY = ("epsilon", "attack_success", "total_variation", "points", "delta")
+LARGEST_ASKED = 10_000
+STATE_POINTS = "state points of it: Budget(points=[(epsilon, delta), ...])"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What must be kept: an ε, a total variation, a list of (ε, δ) points, or all of them; or a trade-off function.
+
+    ``delta`` is required (or follows from ``points``): it also caps the probability of an output that gives somebody
+    away with certainty. ``total_variation`` η is the point (0, η); ``attack_success=0.55`` says the same of an attacker
+    who guesses whether you are in the data, at even odds: right at most 55 % of the time, so η at most 0.10. Only one
+    of the two may be given. Numbers are exact decimals (0.1 is one tenth), ε in nats.
+
+    ``tradeoff`` is a symmetric trade-off function instead of everything else: the least type-II error of an attacker at
+    a type-I error in [0, 1]. It has no points, so such a promise is neither shared nor written down.
+
+    Raises ``InputError`` where nothing is asked, two things exclude each other, or a number is out of range.
+
+    >>> Budget(epsilon=1, delta=1e-8).points
+    ((Decimal('1'), Decimal('1E-8')),)
+    >>> Budget(attack_success=0.55, delta="1e-8").points
+    ((Decimal('0'), Decimal('0.10')),)
+    """
+
+    points: tuple[Point, ...]
+    delta: Decimal
+    tradeoff: Tradeoff | None
+    asked: tuple[str, ...] = field(compare=False, repr=False)
+    """What it was asked for by, first what may be raised: a refusal names it."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        total_variation: Number | None = None,
+        attack_success: Number | None = None,
+        points: Sequence[tuple[Number, Number]] | None = None,
+        tradeoff: Tradeoff | None = None,
+    ) -> None:
+        if tradeoff is not None:
+            _alone(tradeoff, epsilon, delta, total_variation, attack_success, points)
+            self._set((), Decimal(0), tradeoff, ("tradeoff",))
+            return
+        if all(given is None for given in (epsilon, delta, total_variation, attack_success, points)):
+            raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
+        kept: list[Point] = [_point(pair) for pair in _listed(points)]
+        cap = _delta(delta, kept)
+        if epsilon is not None:
+            kept.append((_epsilon(epsilon), cap))
+        kept += _at_zero(total_variation, attack_success)
+        if not kept:
+            raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
+        given = (epsilon, attack_success, total_variation, points, delta)
+        asked = tuple(name for name, value in zip(ASKED_BY, given, strict=True) if value is not None)
+        self._set(tuple(kept), cap, None, asked)
+
+    def _set(self, points: tuple[Point, ...], delta: Decimal, tradeoff: Tradeoff | None, asked: Names) -> None:
+        for name, value in (("points", points), ("delta", delta), ("tradeoff", tradeoff), ("asked", asked)):
+            object.__setattr__(self, name, value)
+
+    def share(self, fraction: Number) -> Budget:
+        """The same promise with every ε and δ multiplied by ``fraction``: shares that add up to one spend the whole.
+
+        Raises ``InputError`` for a fraction outside (0, 1], and for a trade-off function.
+
+        >>> Budget(epsilon=1, delta=1e-8).share("0.25").points
+        ((Decimal('0.25'), Decimal('2.5E-9')),)
+        """
+        part = _fraction(fraction)
+        pairs = [(product(epsilon, part), product(delta, part)) for epsilon, delta in self.stated]
+        shared = Budget(points=pairs, delta=product(self.delta, part))
+        shared._set(shared.points, shared.delta, None, self.asked)
+        return shared
+
+    @property
+    def stated(self) -> tuple[Point, ...]:
+        """The points; raises ``InputError`` for a trade-off function, which has none."""
+        if self.tradeoff is not None:
+            raise InputError("tradeoff", self.tradeoff, "a promise of points (epsilon, delta) for this", STATE_POINTS)
+        return self.points
+
+    @property
+    def rounded(self) -> tuple[tuple[float, float], ...]:
+        """The points as floats, none above what was asked: what keeps these keeps the budget's points.
+
+        >>> Budget(epsilon=0.1, delta=0).rounded
+        ((0.09999999999999999, 0.0),)
+        """
+        return tuple((at_most(epsilon), at_most(delta)) for epsilon, delta in self.stated)
+
+    @property
+    def total_variation(self) -> Decimal | None:
+        """The least δ asked for at ε = 0, or None when none was."""
+        return min((delta for epsilon, delta in self.points if epsilon == 0), default=None)
+
+    @property
+    def epsilon(self) -> Decimal | None:
+        """The ε asked for at ``delta``, or None when none was."""
+        return next((e for e, d in self.points if d == self.delta and e > 0), None)
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data with decimals as strings; raises ``InputError`` for a trade-off function."""
+        return {"delta": str(self.delta), "points": [[str(epsilon), str(delta)] for epsilon, delta in self.stated]}
+
+    def __str__(self) -> str:
+        if self.tradeoff is not None:
+            return "a trade-off function"
+        asked = [f"epsilon {e} at delta {d}" if e else f"total variation {d}" for e, d in self.points]
+        implied = any(delta <= self.delta for _, delta in self.points)
+        return " and ".join(asked if implied else [*asked, f"certain failure at most {self.delta}"])
+
+
+def decimal(name: str, value: object) -> Decimal:
+    """The decimal that the user typed: floats by their shortest text."""
+    if isinstance(value, bool) or not isinstance(value, (numbers.Integral, float, str, Decimal)):
+        raise InputError(name, value, "a number")
+    if (isinstance(value, str) and len(value) > MOST_LETTERS) or (isinstance(value, int) and abs(value) > LARGEST):
+        raise InputError(name, "a longer one", f"a number of at most {MOST_DIGITS} digits", "fewer digits say the same")
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        expected = "a number in the digits 0 to 9, without underscores"
+        raise InputError(name, value, expected, "1_0 would be ten" if "_" in value else "")
+    try:
+        exact = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
+    except InvalidOperation:
+        raise InputError(name, value, "a number") from None
+    if not exact.is_finite():
+        raise InputError(name, value, "a finite number")
+    if len(exact.as_tuple().digits) > MOST_DIGITS or not -MOST_DIGITS <= exact.adjusted() <= MOST_DIGITS:
+        raise InputError(name, value, f"a number of at most {MOST_DIGITS} digits", "fewer digits say the same")
+    return exact
+
+
+def product(one: Decimal, other: Decimal) -> Decimal:
+    """The exact product, whatever the thread's decimal context.
+
+    >>> product(Decimal("0.1"), Decimal("0.3"))
+    Decimal('0.03')
+    """
+    return EXACT.multiply(one, other)
+
+
+def at_most(exact: Decimal) -> float:
+    """The largest float that is not above the decimal."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= Fraction(exact) else math.nextafter(nearest, 0.0)
+
+
+def _alone(tradeoff: object, *others: object) -> None:
+    """Checks a trade-off function: it stands by itself."""
+    if not callable(tradeoff):
+        raise InputError("tradeoff", tradeoff, "a function on [0, 1]", "say lambda t: max(0, 1 - 0.3 - t)")
+    if any(other is not None for other in others):
+        raise InputError("tradeoff", tradeoff, "the only promise", "it says everything: leave the others out")
+
+
+def _at_zero(total_variation: object, attack_success: object) -> list[Point]:
+    """The point (0, η), if either was asked for."""
+    if total_variation is not None and attack_success is not None:
+        remedy = "they say the same: attack_success = (1 + total_variation)/2"
+        raise InputError("attack_success", attack_success, "left out beside total_variation", remedy)
+    if total_variation is not None:
+        return [(Decimal(0), _between("total_variation", total_variation, "0", "1"))]
+    if attack_success is not None:
+        return [(Decimal(0), _twice_less_one(_between("attack_success", attack_success, "0.5", "1")))]
+    return []
+
+
+def _twice_less_one(success: Decimal) -> Decimal:
+    return EXACT.subtract(product(Decimal(2), success), Decimal(1))
+
+
+def _listed(points: Sequence[tuple[Number, Number]] | None) -> Sequence[tuple[Number, Number]]:
+    if points is not None and not (isinstance(points, (list, tuple)) and len(points) > 0):
+        raise InputError("points", points, "a list of at least one pair (epsilon, delta)")
+    return points or ()
+
+
+def _point(pair: object) -> Point:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise InputError("points", pair, "pairs (epsilon, delta)")
+    epsilon = decimal("points", pair[0])
+    if not 0 <= epsilon <= LARGEST_ASKED:
+        raise InputError("points", pair[0], f"pairs whose epsilon is a number in [0, {LARGEST_ASKED}]")
+    return epsilon, _between("points", pair[1], "0", "1")
+
+
+def _epsilon(value: object) -> Decimal:
+    exact = decimal("epsilon", value)
+    if not 0 < exact <= LARGEST_ASKED:
+        raise InputError("epsilon", value, f"a number in (0, {LARGEST_ASKED}]", "a typical value is 1")
+    return exact
+
+
+def _delta(value: object, points: list[Point]) -> Decimal:
+    if value is None and points:
+        return min(delta for _, delta in points)
+    if value is None:
+        raise InputError("delta", value, "a number in [0, 1)", TYPICAL)
+    exact = decimal("delta", value)
+    if not 0 <= exact < 1:
+        raise InputError("delta", value, "a number in [0, 1)", TYPICAL)
+    return exact
+
+
+def _between(name: str, value: object, low: str, high: str) -> Decimal:
+    exact = decimal(name, value)
+    if not Decimal(low) <= exact < Decimal(high):
+        raise InputError(name, value, f"a number in [{low}, {high})")
+    return exact
+
+
+def _fraction(value: object) -> Decimal:
+    exact = decimal("share", value)
+    if not 0 < exact <= 1:
+        raise InputError("share", value, "a share of the budget in (0, 1]", "0.5 spends half")
+    return exact
+
+
+# What is promised, as data: a triple (ε, δ, η).
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """(ε, δ)-privacy with total variation η (GI; theory §1).
+
+    Admissible: δ ≤ η ≤ δ + (1−δ) tanh(ε/2). A larger η is no constraint and is clipped to that bound; a smaller one
+    than δ makes δ := η, because δ never exceeds η. η defaults to the bound. ε is in nats. Raises ``InputError``
+    unless ε ≥ 0 (∞ is allowed: no bound at that δ) and δ, η are probabilities.
+
+    >>> Guarantee(1.0, 1e-6).total_variation < 0.463
+    True
+    >>> Guarantee(1.0, 0.01, 0.3).attack_success
+    0.65
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    total_variation: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not _number(self.epsilon) or not self.epsilon >= 0:
+            raise InputError("epsilon", self.epsilon, "a number >= 0", "a typical value is 1")
+        for name in ("delta", "total_variation"):
+            value = getattr(self, name)
+            if not _number(value) or not 0 <= value <= 1:
+                raise InputError(name, value, "a probability in [0, 1]")
+        object.__setattr__(self, "delta", min(self.delta, self.total_variation))
+        object.__setattr__(self, "total_variation", min(self.total_variation, self.largest_total_variation))
+
+    @property
+    def largest_total_variation(self) -> float:
+        """δ + (1−δ) tanh(ε/2): what (ε, δ) alone implies."""
+        return min(1.0, self.delta + (1 - self.delta) * math.tanh(self.epsilon / 2))
+
+    @property
+    def attack_success(self) -> float:
+        """How often an attacker with an even prior is right, at best: (1 + η)/2."""
+        return (1 + self.total_variation) / 2
+
+    def explain(self) -> str:
+        """The promise in one paragraph for everybody, and a picture of 100 guesses; every number is rounded up.
+
+        >>> print(Guarantee(1.0, 1e-6).explain())  # doctest: +ELLIPSIS
+        An attacker who sees what comes out and guesses ... is right at most 73.2 % of the time; a coin ...
+        """
+        from tightrope.documents import numbers
+        from tightrope.documents.wording import of_numbers
+
+        stated = self.total_variation < self.largest_total_variation
+        eta = self.total_variation if stated else numbers.total_variation(self.epsilon, self.delta)
+        return str(of_numbers(self.epsilon, self.delta, numbers.success(eta)))
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,195 @@
+"""What ``couple fit`` writes: every weight that a coupling mechanism draws from. Whole numbers are hexadecimal text."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Literal, Self
+
+from msgspec import Meta
+
+from tightrope.documents.document import Counted, Finite, Natural, Part, Positive, Triple
+from tightrope.documents.reader import Reader
+from tightrope.documents.wording import Explained, of_coupling
+from tightrope.errors import InputError
+
+AGAIN = "write the file again with: tightrope couple fit"
+SECRECY = {
+    "table": "as secret as the table: it holds the laws of its groups as they are",
+    "public": "as public as the laws that it was given",
+    "private": "no more secret than what was spent on it allows",
+}
+WHOSE = {
+    "table": "those that its groups had in the table, exactly",
+    "public": "the public ones that it was given",
+    "private": "those that were learned",
+}
+"""Whose laws a coupling was made for."""
+ONE = 1 << 128
+COUPLINGS = Reader("coupling", AGAIN, secret=True)
+
+Text = Annotated[str, Meta(min_length=1)]
+Names = Annotated[tuple[str | int, ...], Meta(min_length=1)]
+Hexadecimal = Annotated[str, Meta(pattern="^[0-9a-f]{1,8192}$")]
+"""A whole number ≥ 0: decimal text of thousands of digits takes Python quadratic time."""
+Masses = Annotated[tuple[Hexadecimal, ...], Meta(min_length=1)]
+Places = Annotated[tuple[Natural, ...], Meta(min_length=1)]
+
+
+class AxisPart(Part, frozen=True, kw_only=True):
+    """A column's range in equal cells."""
+
+    column: Text
+    lower: Finite
+    upper: Finite
+    cells: Counted
+
+
+class CategoriesPart(Part, frozen=True, kw_only=True, tag_field="kind", tag="categories"):
+    """Points that are the names in a column; ``metric`` is the distance over them."""
+
+    column: Text
+    names: Names
+    metric: Text
+
+
+class CellsPart(Part, frozen=True, kw_only=True, tag_field="kind", tag="cells"):
+    """Points that are cells of a line or of a map; ``metric`` is the distance over them."""
+
+    axes: Annotated[tuple[AxisPart, ...], Meta(min_length=1)]
+    metric: Text
+
+
+class GroupColumn(Part, frozen=True, kw_only=True):
+    """The column that says of whom a value is, and the groups in it."""
+
+    column: Text
+    names: Names
+
+
+class RowTable(Part, frozen=True, kw_only=True):
+    """The law of one draw: ``weights`` of 2¹²⁸ for each of the points ``outcomes``."""
+
+    outcomes: Places
+    weights: Masses
+
+    def __post_init__(self) -> None:
+        if not len(self.outcomes) == len(self.weights) == len(set(self.outcomes)):
+            raise InputError("outcomes", len(self.outcomes), f"{len(self.weights)} different ones", AGAIN)
+
+
+class GroupPart(Part, frozen=True, kw_only=True):
+    """A group: its law over the points, what it loses, and for each point the number of the table to draw from."""
+
+    law: Masses
+    loss: Finite
+    tables: Annotated[tuple[RowTable, ...], Meta(min_length=1)]
+    rows: Places
+
+    def __post_init__(self) -> None:
+        if not max(self.rows) < len(self.tables):
+            raise InputError("rows", max(self.rows), f"numbers of the {len(self.tables)} tables", AGAIN)
+
+
+class Learning(Part, frozen=True, kw_only=True):
+    """Laws that were learned privately: ε spent, by whom a ``person`` is known, and what one draw then tells.
+
+    ``left`` holds (ε, δ, η) of which each is true, all of them together with the ``confidence``.
+    """
+
+    epsilon: Positive
+    person: Text
+    confidence: Annotated[float, Meta(gt=0, lt=1)]
+    left: Annotated[tuple[Triple, ...], Meta(min_length=1)]
+
+
+class Origin(Part, frozen=True, kw_only=True):
+    """Where the laws came from, as was stated: the one thing in the file that nobody can recompute.
+
+    ``kind``: "table" (its own shares), "public" (laws that were given) or "private" (learned: see ``learning``).
+    ``secrecy``: whom the file may be shown to. ``target`` is the name of the target that was asked for.
+    """
+
+    kind: Literal["table", "public", "private"]
+    secrecy: str
+    target: Text
+    learning: Learning | None
+
+    @classmethod
+    def of(cls, kind: Literal["table", "public", "private"], target: str, learning: Learning | None = None) -> Self:
+        """With the secrecy that the kind asks for; raises ``InputError`` unless exactly private laws were learned.
+
+        >>> Origin.of("table", "uniform").secrecy[:23]
+        'as secret as the table:'
+        """
+        return cls(kind=kind, secrecy=SECRECY.get(kind, ""), target=target, learning=learning)
+
+    def __post_init__(self) -> None:
+        if self.kind not in SECRECY or (self.learning is None) != (self.kind != "private"):
+            raise InputError("kind", self.kind, f"one of {list(SECRECY)}, learned exactly if private", AGAIN)
+        if self.secrecy != SECRECY[self.kind]:
+            raise InputError("secrecy", self.secrecy, repr(SECRECY[self.kind]), AGAIN)
+
+
+class CouplingDocument(Part, frozen=True, kw_only=True):
+    """A mechanism, what its points and groups are called in a table, and where its laws came from.
+
+    ``stray`` is the share of mass that the fit moved, as numerator and denominator; ``target`` holds masses that are in
+    proportion to the target's law.
+    """
+
+    document: Literal["coupling"]
+    version: Literal[1]
+    support: CategoriesPart | CellsPart
+    group: GroupColumn
+    objective: Literal["expected", "worst"]
+    target: Masses
+    stray: tuple[Hexadecimal, Hexadecimal]
+    groups: tuple[GroupPart, ...]
+    origin: Origin
+
+    def __post_init__(self) -> None:
+        if len(self.groups) != len(self.group.names):
+            raise InputError("groups", len(self.groups), f"one for each of {len(self.group.names)} names", AGAIN)
+
+    @property
+    def gap(self) -> Fraction:
+        """How far the law of what a group writes is from the target, in total variation: the largest, exactly.
+
+        Computed from laws and weights that were checked (``transport.SavedCoupling`` does).
+        """
+        masses = [int(mass, 16) for mass in self.target]
+        return max((_gap(group, masses) for group in self.groups), default=Fraction(0))
+
+    @property
+    def explained(self) -> Explained:
+        """``explain`` in its parts."""
+        learning, laws = self.origin.learning, WHOSE[self.origin.kind]
+        left = () if learning is None else tuple(one.total_variation for one in learning.left)
+        return of_coupling(self.gap, left, 0.0 if learning is None else learning.confidence, laws)
+
+    def explain(self) -> str:
+        """What a value that is written says about its group, in one paragraph; every number is rounded up."""
+        return str(self.explained)
+
+
+def _gap(group: GroupPart, target: list[int]) -> Fraction:
+    """½ Σ_y |P(y) − μ(y)|, P from the group's law and the weights that are drawn from."""
+    tables = [[(y, int(weight, 16)) for y, weight in zip(t.outcomes, t.weights, strict=True)] for t in group.tables]
+    law, found = [int(mass, 16) for mass in group.law], [0] * len(target)
+    reach = max(y for table in tables for y, _ in table)
+    if not (len(law) == len(group.rows) == len(target) > reach and min(sum(law), sum(target)) > 0):
+        raise InputError("groups", len(law), f"laws over the {len(target)} points of the target", AGAIN)
+    for mass, row in zip(law, group.rows, strict=True):
+        for y, weight in tables[row]:
+            found[y] += mass * weight
+    whole, of_target = sum(law) * ONE, sum(target)
+    off = sum(abs(own * of_target - mass * whole) for own, mass in zip(found, target, strict=True))
+    return Fraction(off, 2 * whole * of_target)
+
+
+def read_coupling(text: str) -> CouplingDocument:
+    """The coupling in a JSON text; raises ``InputError`` that names the place of what is wrong.
+
+    What the weights do is for ``transport.SavedCoupling`` to check.
+    """
+    return COUPLINGS.json(text, CouplingDocument)

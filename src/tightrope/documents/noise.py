@@ -1,0 +1,151 @@
+"""How good a noise is, as data: what it promises, what it costs, and why nothing costs much less."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from msgspec import structs
+
+from tightrope.documents.budget import Guarantee
+from tightrope.documents.document import Counted, Finite, Part, Positive, Probability, Size, TablePart, Triple
+from tightrope.documents.reader import Reader
+from tightrope.documents.wording import Errors, Explained, of_noise
+from tightrope.errors import InputError
+
+NOISES = Reader(
+    "noise certificate", "take it as it was written: certificates.document.written(noise.certificate.document())"
+)
+
+
+class Argument(Part, frozen=True):
+    """Why ``lower`` holds: a theorem, or numbers that anybody can check with additions and multiplications.
+
+    ``statement`` says what to compute, ``numbers`` what from: floats are exact, whole numbers beyond 2⁵³ are decimal
+    text.
+    """
+
+    kind: Literal["theorem", "dual", "single release"]
+    statement: str
+    numbers: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Argument({self.kind!r}, {self.statement!r}, …)"  # the numbers fill pages
+
+
+class NoiseDocument(Part, frozen=True, kw_only=True):
+    """A ``NoiseCertificate`` as it is written; ``worst_error`` and ``gap`` are None where they are without limit.
+
+    ``table`` is what is sampled, None for real-valued noise; version 1 does not say it.
+    """
+
+    document: Literal["noise certificate"]
+    version: Literal[1, 2]
+    lower: Size
+    upper: Size
+    gap: Size | None
+    guarantee: Triple
+    realised: tuple[tuple[Size, Probability, Probability], ...]
+    cost: str
+    sensitivity: Positive
+    shape: str
+    releases: Counted
+    mean_absolute_error: Size
+    mean_squared_error: Size
+    worst_error: Size | None
+    shape_lower: Size | None
+    unimodal_price: Finite | None
+    argument: Argument
+    table: TablePart | None = None
+
+    @property
+    def explained(self) -> Explained:
+        """``explain`` in its parts."""
+        own, least = self.guarantee, self.lower if self.cost == "absolute" else None
+        errors = Errors(self.mean_absolute_error, least, self.worst_error, self.table is not None)
+        return of_noise((own.epsilon, own.delta, own.total_variation), self.sensitivity, self.releases, errors)
+
+    def explain(self) -> str:
+        """What answers with this noise promise, in one paragraph for everybody; every number is rounded up."""
+        return str(self.explained)
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseCertificate:
+    """The least expected cost of noise that keeps a promise lies between ``lower`` and ``upper``.
+
+    ``upper`` is what the noise at hand costs, from the integer table that is sampled, rounded up; ``lower`` holds for
+    *every* noise of whatever shape, rounded down. ``guarantee`` is what the table realises; ``realised`` has a triple
+    (ε, δ promised, δ realised) for every point.
+
+    >>> triple = Guarantee(1.0, 1e-6)
+    >>> why = Argument("theorem", "stochastically smallest", {})
+    >>> found = NoiseCertificate(0.5, 0.5, triple, (), "absolute", 1, "any", 0.5, 1.0, 9.0, why)
+    >>> found.gap, found.unimodal_price
+    (0.0, None)
+    """
+
+    lower: float
+    upper: float
+    guarantee: Guarantee
+    realised: tuple[tuple[float, float, float], ...]
+    cost: str
+    sensitivity: float
+    shape: str
+    mean_absolute_error: float
+    mean_squared_error: float
+    worst_error: float
+    argument: Argument
+    unimodal_price: float | None = None
+    """Least cost of unimodal noise over the least cost of any, minus one: at most this; None where not computed."""
+    shape_lower: float | None = None
+    """No noise of the same shape costs less; at least ``lower``."""
+    releases: int = 1
+    table: TablePart | None = field(default=None, repr=False)
+    """What is sampled; None for real-valued noise, and in a certificate of version 1."""
+
+    @property
+    def gap(self) -> float:
+        """Upper / lower − 1: no noise costs less by a larger part of the least cost."""
+        if self.upper == self.lower:
+            return 0.0
+        return self.upper / self.lower - 1 if self.lower > 0 else math.inf
+
+    def explain(self) -> str:
+        """What answers with this noise promise, in one paragraph for everybody; every number is rounded up."""
+        return self.document().explain()
+
+    def document(self) -> NoiseDocument:
+        """All of it as a document; ``certificates.document.written`` makes text of it, ``read_noise`` reads it back."""
+        same = {one.name: getattr(self, one.name) for one in fields(self)}
+        own = self.guarantee
+        changed = {
+            "gap": _limited(self.gap),
+            "guarantee": Triple(epsilon=own.epsilon, delta=own.delta, total_variation=own.total_variation),
+            "worst_error": _limited(self.worst_error),
+        }
+        return NoiseDocument(document="noise certificate", version=2, **{**same, **changed})
+
+
+def read_noise(text: str) -> NoiseCertificate:
+    """The certificate in a JSON text.
+
+    Raises ``InputError`` that names the place of what is wrong, and for a gap or a total variation that does not follow
+    from the other numbers. Whether ``lower`` holds is for whoever checks the argument.
+    """
+    document = NOISES.json(text, NoiseDocument)
+    same = {one.name: getattr(document, one.name) for one in fields(NoiseCertificate)}
+    own = document.guarantee
+    changed = {
+        "guarantee": Guarantee(own.epsilon, own.delta, own.total_variation),
+        "worst_error": math.inf if document.worst_error is None else document.worst_error,
+    }
+    found = NoiseCertificate(**{**same, **changed})
+    if structs.replace(found.document(), version=document.version) != document:
+        raise InputError("noise certificate gap", document.gap, f"{found.gap!r}, and an admissible guarantee")
+    return found
+
+
+def _limited(value: float) -> float | None:
+    return value if math.isfinite(value) else None

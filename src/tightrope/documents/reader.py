@@ -1,0 +1,349 @@
+"""The one reader of written documents: JSON and TOML become frozen types, or an error that names the place."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from tightrope.errors import BudgetRefused, InputError, PlanError, SchemaError, listed, nearest
+
+D = TypeVar("D")
+Step = str | int
+_SCHEME, _PASSWORD = re.compile(r"[A-Za-z0-9+.-]*$"), re.compile(r":[^@]*@|password\s*=", re.IGNORECASE)
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
+_WORDS = {
+    "float": "a number", "decimal": "a number", "int": "a whole number", "str": "text", "array": "a list",
+    "object": "a table of keys and values", "bool": "true or false", "null": "nothing",
+}  # fmt: skip
+_CAME: dict[type, str] = {
+    int: "int", float: "float", str: "str", bool: "bool", type(None): "null", list: "array", dict: "object",
+    Decimal: "decimal",
+}  # fmt: skip
+_TABLES = (inspect.StructType, inspect.DictType)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How the errors of one sort of document read: its name, what to try, and which error is raised.
+
+    ``by_hand``: a TOML file that people write. Its places are spelled as they are typed (``[source.types] age``), its
+    lists are shown, and what to try is said by the fields (``tip``). ``secret``: what stands in its lists is not shown.
+    """
+
+    name: str
+    remedy: str
+    error: type[InputError] = InputError
+    by_hand: bool = False
+    secret: bool = False
+
+    def tables(self, path: Path) -> dict[str, Any]:
+        """The tables of a TOML file, numbers with a point as exact decimals. Raises ``error``."""
+        try:
+            return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=_as_typed)
+        except OSError as problem:
+            raise self.error("file", str(path), f"a file that can be read ({problem.strerror})", self.remedy) from None
+        except InputError as problem:
+            raise self.error(problem.name, problem.value, problem.expected, problem.remedy) from None
+        except UnicodeDecodeError:
+            raise self.error("file", str(path), "a text file (TOML in UTF-8)", self.remedy) from None
+        except (ValueError, InvalidOperation, RecursionError) as problem:  # also of numbers of 5 000 digits
+            raise self.error("file", str(path), "valid TOML", " ".join(str(problem).split())) from None
+
+    def json(self, text: str, kind: type[D]) -> D:
+        """The document in a JSON text; no key twice in a table, no NaN. Raises ``error``."""
+        try:
+            data = json.loads(text, parse_float=_as_double, parse_constant=_refused, object_pairs_hook=_once)
+        except InputError as problem:
+            raise self.error(f"number in {self.name}", problem.value, problem.expected, problem.remedy) from None
+        except (ValueError, RecursionError) as problem:
+            why = f"{self.remedy} ({' '.join(str(problem).split())})"
+            raise self.error(self.name, f"{len(text)} characters", "valid JSON", why) from None
+        return self.data(data, kind)
+
+    def data(self, data: object, kind: type[D]) -> D:
+        """The document that parsed data describes; raises ``error`` with the place of the first thing that is wrong."""
+        try:
+            return msgspec.convert(data, kind)
+        except msgspec.ValidationError as problem:
+            raise self._explained(problem, data, kind) from None
+
+    def _explained(self, problem: msgspec.ValidationError, data: object, kind: type[Any]) -> InputError:
+        said, _, place = str(problem).partition(" - at `")
+        steps = _named(_steps(place.removesuffix("`")), data, said)
+        value, spoken = _value(data, steps), _type(kind, steps, data)
+        where = self._where(steps, kind, data)
+        if self.secret and steps and isinstance(steps[-1], int):
+            value = type(value).__name__
+        if isinstance(problem.__cause__, InputError):
+            own = problem.__cause__
+            return self.error(f"{where} {own.name}".strip(), self._shown(own.value), own.expected, own.remedy)
+        key = re.search(r"(unknown|required) field `(.*)`", said)
+        if key is None:
+            expected = _expected(said, spoken).removesuffix(" or nothing" if self.by_hand else "")
+            return self.error(where, self._shown(value), expected, self._hint(value, spoken))
+        return self._of_key(where, spoken, missing=key[1] == "required", key=key[2])
+
+    def _of_key(self, where: str, table: inspect.Type | None, *, missing: bool, key: str) -> InputError:
+        if missing:
+            wanted = _inner(table, key)
+            return self.error(f"{where} {key}".strip(), None, _wanted(wanted) or "given", self._hint(None, wanted))
+        tag, told_by = getattr(table, "tag", None), getattr(table, "tag_field", None)
+        named = f"{where or self.name}, {tag}," if tag else where or self.name
+        known = (*([told_by] if told_by else []), *(field.encode_name for field in _fields(table)))
+        return self.error(f"key in {named}", key, f"one of {listed(known)}", nearest(key, known))
+
+    def _where(self, steps: Sequence[Step | None], kind: type[Any], data: object) -> str:
+        """The place in words; in a file that people write, tables stand in brackets and the whole needs no name."""
+        if not self.by_hand:
+            return " ".join([self.name, *map(_spoken, steps)])
+        deep = 0
+        while deep < len(steps) and isinstance(_bare(_type(kind, steps[: deep + 1], data)), _TABLES):
+            deep += 1
+        within = [f"[{'.'.join(map(_spoken, steps[:deep]))}]"] if deep else []
+        return " ".join([*within, *map(_spoken, steps[deep:])])
+
+    def _hint(self, value: object, spoken: inspect.Type | None) -> str:
+        return nearest(value, _choices(spoken)) or _tip(spoken) or ("" if self.by_hand else self.remedy)
+
+    def _shown(self, value: object) -> object:
+        """The value as it is typed; in documents that programs write, lists and tables by their size alone."""
+        if isinstance(value, list | tuple | Mapping) and not self.by_hand:
+            return f"{len(value)} entries"
+        if isinstance(value, list | tuple):
+            return [self._shown(item) for item in value]
+        if isinstance(value, Mapping):
+            return {key: self._shown(item) for key, item in value.items()}
+        if isinstance(value, str):
+            return hidden(value)
+        return float(value) if isinstance(value, Decimal) else value
+
+
+def hidden(text: str) -> str:
+    """The text for an error: of a URL the scheme alone, and nothing where a password may stand in it.
+
+    >>> hidden("postgresql://anna:hush@localhost/x"), hidden("anna:hush@localhost"), hidden("visits.parquet")
+    ('postgresql://...', '...', 'visits.parquet')
+    """
+    before, mark, _ = text.partition("://")
+    if mark:
+        return f"{_SCHEME.findall(before)[0]}://..."
+    return "..." if _PASSWORD.search(text) else text
+
+
+def tip(remedy: str) -> msgspec.Meta:
+    """What to try where a field is missing or wrong."""
+    return msgspec.Meta(extra={"tip": remedy})
+
+
+def _as_typed(literal: str) -> Decimal:
+    """The number; ``InputError`` where it is not 0 but would be computed with as if it were."""
+    if len(literal) > MOST_LETTERS:
+        raise InputError("number", f"{len(literal)} characters", f"a number of at most {MOST_LETTERS} characters")
+    exact = Decimal(literal)
+    if vanishes(exact):
+        raise InputError("number", literal, APART_FROM_ZERO, "it would be taken for 0")
+    if exact.is_finite() and math.isinf(float(exact)):
+        raise InputError("number", literal, "at most 1.7e308", "it would be taken for infinity")
+    return exact
+
+
+def _as_double(literal: str) -> float:
+    """The same for JSON, whose numbers are doubles."""
+    return float(_as_typed(literal))
+
+
+MOST_LETTERS = 4_300
+"""What a number is typed with at most, as Python reads whole numbers."""
+
+
+def vanishes(exact: Decimal) -> bool:
+    """Whether the nearest double is 0, and the number is not.
+
+    >>> vanishes(Decimal("1e-400")), vanishes(Decimal("1e-300")), vanishes(Decimal(0))
+    (True, False, False)
+    """
+    return bool(exact) and float(exact) == 0
+
+
+APART_FROM_ZERO = "0, or no nearer to 0 than 5e-324"
+"""What a number must be for a double to tell it from 0."""
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The keys of a JSON object, none twice: two readers could take a different one of two."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _steps(place: str) -> list[Step | None]:
+    """``$.answers[0].name`` as keys and positions; None for the value under some key of a free table."""
+    return [key or (int(at) if at else None) for key, at in _STEP.findall(place)]
+
+
+def _named(steps: list[Step | None], data: object, said: str) -> list[Step | None]:
+    """The steps with the key in a free table that they leave open: the first one with what came."""
+    came = said.rpartition("got `")[2].removesuffix("`")
+    for deep, step in enumerate(steps):
+        table = _value(data, steps[:deep])
+        if step is None and isinstance(table, Mapping):
+            steps[deep] = next((key for key, value in table.items() if _CAME.get(type(value)) == came), None)
+    return steps
+
+
+def _spoken(step: Step | None) -> str:
+    """Positions are counted from 1."""
+    return str(step + 1) if isinstance(step, int) else step or "of a key"
+
+
+def _value(data: Any, steps: Sequence[Step | None]) -> Any:
+    """What stands at a place."""
+    for step in steps:
+        inner = (isinstance(step, int) and isinstance(data, Sequence)) or (isinstance(data, Mapping) and step in data)
+        if not inner:
+            return None
+        data = data[step]
+    return data
+
+
+def _type(kind: type[Any], steps: Sequence[Step | None], data: object) -> inspect.Type | None:
+    """What is expected at a place; among tables that a tag tells apart, the one that the data name."""
+    found: inspect.Type | None = inspect.type_info(kind)
+    for deep, step in enumerate(steps, start=1):
+        found = _chosen(_inner(found, step), _value(data, steps[:deep]))
+    return found
+
+
+def _chosen(outer: inspect.Type | None, value: object) -> inspect.Type | None:
+    tagged = _tagged(outer) if isinstance(value, Mapping) else ()
+    return next((one for one in tagged if isinstance(value, Mapping) and value.get(one.tag_field) == one.tag), outer)
+
+
+def _tagged(outer: inspect.Type | None) -> tuple[inspect.StructType, ...]:
+    """The tables that a tag tells apart."""
+    several = outer.types if isinstance(outer, inspect.UnionType) else ()
+    return tuple(one for one in several if isinstance(one, inspect.StructType) and one.tag is not None)
+
+
+def _bare(outer: inspect.Type | None) -> inspect.Type | None:
+    """Without what a field says beside its type; of a table that may be left out, the table."""
+    inner = outer.type if isinstance(outer, inspect.Metadata) else outer
+    several = inner.types if isinstance(inner, inspect.UnionType) else ()
+    return next((table for one in several if isinstance(table := _bare(one), _TABLES)), inner)
+
+
+def _tip(outer: inspect.Type | None) -> str:
+    """What a field says to try; also one that may be left out."""
+    if isinstance(outer, inspect.Metadata):
+        return str((outer.extra or {}).get("tip", ""))
+    several = outer.types if isinstance(outer, inspect.UnionType) else ()
+    return next((said for one in several if (said := _tip(one))), "")
+
+
+def _inner(outer: inspect.Type | None, step: Step | None) -> inspect.Type | None:
+    outer = outer.type if isinstance(outer, inspect.Metadata) else outer
+    tagged = _tagged(outer)
+    if tagged and step == tagged[0].tag_field:
+        return inspect.LiteralType(tuple(str(one.tag) for one in tagged))
+    if isinstance(outer, inspect.UnionType):
+        return next((found for one in outer.types if (found := _inner(one, step)) is not None), None)
+    if isinstance(outer, inspect.DictType):
+        return outer.value_type
+    if isinstance(outer, inspect.TupleType) and isinstance(step, int):
+        return outer.item_types[step]
+    return getattr(outer, "item_type", None) or next((f.type for f in _fields(outer) if f.encode_name == step), None)
+
+
+def _fields(outer: inspect.Type | None) -> Sequence[inspect.Field]:
+    """The fields of a table, also of one that may be left out."""
+    table = _bare(outer)
+    return table.fields if isinstance(table, inspect.StructType) else ()
+
+
+def _choices(spoken: inspect.Type | None) -> tuple[str, ...]:
+    """The texts among which a value is to be chosen."""
+    return tuple(map(str, spoken.values)) if isinstance(spoken, inspect.LiteralType) else ()
+
+
+def _wanted(spoken: inspect.Type | None) -> str:
+    """One of the choices, where there are some."""
+    choices = _choices(spoken)
+    return f"one of {listed(choices)}" if len(choices) > 1 else ""
+
+
+def _expected(said: str, spoken: inspect.Type | None) -> str:
+    """What would have been right, in words.
+
+    >>> _expected("Expected `float | null`, got `str`", None), _expected("Expected `int` >= 1", None)
+    ('a number or nothing', 'a whole number >= 1')
+    """
+    if isinstance(spoken, inspect.LiteralType):
+        return _wanted(spoken) or repr(spoken.values[0])
+    if not said.startswith("Expected "):  # the validator's words for a text that it tried to read
+        return _of_type(spoken)
+    wanted = said.removeprefix("Expected ").partition(", got")[0].replace("int | float", "float")
+    named = re.sub(r"`([a-z| ]+)`", lambda found: " or ".join(_WORDS.get(w, w) for w in found[1].split(" | ")), wanted)
+    return named[0].lower() + named[1:]
+
+
+def _of_type(spoken: inspect.Type | None) -> str:
+    """What a type is in words, without that it may be left out."""
+    several = spoken.types if isinstance(spoken, inspect.UnionType) else (spoken,)
+    names = [type(_bare(one)).__name__.removesuffix("Type").lower() for one in several]
+    return " or ".join(_WORDS[name] for name in names if name in _WORDS) or "another value"
+
+
+# Errors of Python functions in the words of a file that people write: the names of its keys, and where they stand.
+
+Names = Mapping[str, str]
+"""What a parameter is called in the file, where that is another name: ``{"rows_per_person": "[person] rows"}``."""
+SAME: Names = MappingProxyType({})
+_GIVEN = re.compile(r"(?<![\w<>!])([a-z_]+)=(?![=\s])")
+
+
+@contextmanager
+def placed(place: str, names: Names = SAME) -> Iterator[None]:
+    """Errors from within name keys of a file, and say where they stand; texts give keys as they are typed there.
+
+    They leave as ``PlanError``; a ``SchemaError`` and a refused budget stay what they are.
+    """
+    try:
+        yield
+    except InputError as error:
+        kind = SchemaError if isinstance(error, SchemaError) else PlanError
+        where = f"{place} {_key(error.name, names)}".strip()
+        raise kind(where, error.value, typed(error.expected, names), typed(error.remedy, names)) from None
+    except BudgetRefused as error:
+        raise BudgetRefused(typed(str(error), names)) from None
+
+
+def typed(text: str, names: Names) -> str:
+    """The text with every ``parameter=value`` as a line of the file.
+
+    >>> typed("fewer, such as groups_per_person=1", {"groups_per_person": "[person] groups"})
+    'fewer, such as groups = 1'
+    """
+    return _GIVEN.sub(lambda found: f"{names.get(found[1], found[1]).rpartition(' ')[2]} = ", text)
+
+
+def _key(name: str, names: Names) -> str:
+    """The key of a parameter; of what belongs to one (``dialect delimiter``), what belongs to the key."""
+    parameter, blank, part = name.partition(" ")
+    return f"{names.get(parameter, parameter)}{blank}{part}"

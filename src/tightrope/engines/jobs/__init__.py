@@ -1,1 +1,0 @@
-"""Work on all rows, batch by batch, each row once; knows no bounding and no randomness."""

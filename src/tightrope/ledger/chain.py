@@ -1,0 +1,311 @@
+"""The chain in a transaction: its head, entries by key, and one entry more."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import (
+    DDL,
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Index,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    case,
+    event,
+    func,
+    insert,
+    select,
+)
+
+from tightrope.errors import LedgerError
+
+# An entry of the chain: what happened, what was spent after it, and the hash that holds it to the one before.
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+DATASET, RESERVED, CHARGED, RETRIED, ANSWERED, REFUSED = KINDS = (
+    "dataset",
+    "reserved",
+    "charged",
+    "retried",
+    "answered",
+    "refused",
+)
+
+
+@dataclass(frozen=True)  # not slotted: body and state are parsed once, when they are asked for
+class Entry:
+    """The ``number``-th entry of a ledger. ``body`` and ``state`` are canonical JSON; ``key`` is None for a refusal."""
+
+    number: int
+    dataset: str
+    kind: str
+    key: str | None
+    time: str
+    body: str
+    state: str
+    previous: str
+    hash: str
+
+    @cached_property
+    def said(self) -> dict[str, Any]:
+        """The body as data."""
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+    @cached_property
+    def after(self) -> dict[str, Any]:
+        """The dataset's state after the entry, as data."""
+        found: dict[str, Any] = json.loads(self.state)
+        return found
+
+    @property
+    def expected_hash(self) -> str:
+        """The hash that the entry must have."""
+        held = [self.number, self.dataset, self.kind, self.key, self.time, self.body, self.state, self.previous]
+        return hashlib.sha256(_CANONICAL.encode(held).encode()).hexdigest()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is what was written."""
+        return self.hash == self.expected_hash
+
+
+def beginning(ledger: str) -> str:
+    """What the first entry of a ledger holds on to.
+
+    >>> beginning("a") == beginning("b")
+    False
+    """
+    return hashlib.sha256(f"tightrope ledger {ledger}".encode()).hexdigest()
+
+
+def digest(text: str) -> str:
+    """SHA-256 of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def canonical(data: Any) -> str:
+    """The one JSON text of the data: sorted keys, no spaces, ASCII."""
+    return _CANONICAL.encode(data)
+
+
+# The three tables of a ledger, the same in SQLite and PostgreSQL. Rows are added and never changed.
+
+VERSION = 1
+METADATA = MetaData()
+LEDGER = Table(
+    "tightrope_ledger",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("version", BigInteger, nullable=False),
+)
+ENTRIES = Table(
+    "tightrope_entries",
+    METADATA,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("dataset", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("key", Text),
+    Column("time", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    UniqueConstraint("dataset", "kind", "key", name="tightrope_once"),
+    Index("tightrope_of_dataset", "dataset", "number"),
+)
+DOCUMENTS = Table(
+    "tightrope_documents",
+    METADATA,
+    Column("hash", Text, primary_key=True),
+    Column("content", Text, nullable=False),
+)
+"""Longer texts – noise as data, answers that were paid – under their SHA-256."""
+REFUSAL = "rows of a ledger are never changed"
+
+
+def _keep(table: Table) -> None:
+    """Triggers that refuse what an accident would do: updates and deletions."""
+    for work in ("UPDATE", "DELETE"):
+        name = f"{table.name}_{work.lower()}"
+        lite = f"CREATE TRIGGER {name} BEFORE {work} ON {table.name} BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
+        event.listen(table, "after_create", _ddl(lite).execute_if(dialect="sqlite"))
+        postgres = f"CREATE TRIGGER {name} BEFORE {work} ON {table.name} EXECUTE FUNCTION tightrope_refuse()"
+        event.listen(table, "after_create", _ddl(postgres).execute_if(dialect="postgresql"))
+
+
+def _ddl(statement: str) -> DDL:
+    return DDL(statement)  # type: ignore[no-untyped-call]  # SQLAlchemy has no types for it
+
+
+FUNCTION = _ddl(
+    "CREATE OR REPLACE FUNCTION tightrope_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+    f"$$ BEGIN RAISE EXCEPTION '{REFUSAL}'; END $$"
+)
+event.listen(METADATA, "before_create", FUNCTION.execute_if(dialect="postgresql"))
+for kept in (LEDGER, ENTRIES, DOCUMENTS):
+    _keep(kept)
+
+AT_ONCE = 10_000
+CORRUPT = "run tightrope ledger check, and put the newest copy back"
+
+
+def begun(connection: Connection) -> None:
+    """A new ledger's name: random, so that no two are taken for one."""
+    connection.execute(insert(LEDGER), {"id": secrets.token_hex(16), "version": VERSION})
+
+
+def ledger_id(connection: Connection) -> str:
+    """The ledger's name; ``LedgerError`` for one of another version."""
+    rows = connection.execute(select(LEDGER)).all()
+    if len(rows) != 1 or rows[0].version != VERSION:
+        raise LedgerError(f"this is no ledger of version {VERSION}; name another one")
+    return str(rows[0].id)
+
+
+def head(connection: Connection) -> Entry | None:
+    """The last entry."""
+    return _one(connection, select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1))
+
+
+def at(connection: Connection, number: int) -> Entry | None:
+    """The entry of this number."""
+    return _one(connection, select(ENTRIES).where(ENTRIES.c.number == number))
+
+
+def last_of(connection: Connection, dataset: str) -> Entry | None:
+    """A dataset's last entry, which has its state.
+
+    ``LedgerError`` where a later one is of the dataset, too: an older page of the index would hide it.
+    """
+    chosen = select(ENTRIES).where(ENTRIES.c.dataset == dataset)
+    found = _one(connection, chosen.order_by(ENTRIES.c.number.desc()).limit(1))
+    _refuse_hidden(connection, 0 if found is None else found.number, ENTRIES.c.dataset.concat("") == dataset)
+    return found
+
+
+def after_charge(connection: Connection, dataset: str, kind: str, charged: Entry) -> Entry | None:
+    """The entry of a kind that was kept after a charge, under its key: its answers, or that its table is read again.
+
+    ``LedgerError`` where an older page of the index would hide it.
+    """
+    found = of_key(connection, dataset, kind, str(charged.key))
+    if found is None:
+        mine = (ENTRIES.c.dataset.concat("") == dataset) & (ENTRIES.c.kind.concat("") == kind)
+        _refuse_hidden(connection, charged.number, mine & (ENTRIES.c.key.concat("") == charged.key))
+    return found
+
+
+def of_key(connection: Connection, dataset: str, kind: str, key: str) -> Entry | None:
+    """The entry of this kind under a key: there is at most one."""
+    here = (ENTRIES.c.dataset == dataset) & (ENTRIES.c.kind == kind) & (ENTRIES.c.key == key)
+    return _one(connection, select(ENTRIES).where(here))
+
+
+def entries(connection: Connection, dataset: str | None = None) -> Iterator[Entry]:
+    """All entries, or those of one dataset, in their order; not checked."""
+    chosen = select(ENTRIES).order_by(ENTRIES.c.number)
+    chosen = chosen if dataset is None else chosen.where(ENTRIES.c.dataset == dataset)
+    for row in connection.execute(chosen.execution_options(yield_per=AT_ONCE)):
+        yield Entry(*row)
+
+
+def of_kind(connection: Connection, kind: str) -> list[Entry]:
+    """All entries of a kind, in their order; not checked."""
+    chosen = select(ENTRIES).where(ENTRIES.c.kind == kind).order_by(ENTRIES.c.number)
+    return [Entry(*row) for row in connection.execute(chosen)]
+
+
+def document(connection: Connection, name: str) -> str:
+    """A longer text by its hash; ``LedgerError`` where it is not what it was."""
+    found = connection.execute(select(DOCUMENTS.c.content).where(DOCUMENTS.c.hash == name)).scalar()
+    if found is None or digest(found) != name:
+        raise LedgerError(f"a document of the ledger is not what was written; {CORRUPT}")
+    return str(found)
+
+
+def documents(connection: Connection) -> dict[str, str]:
+    """All longer texts by their hashes; not checked."""
+    return {row.hash: row.content for row in connection.execute(select(DOCUMENTS))}
+
+
+def whole_documents(connection: Connection) -> set[str]:
+    """The hashes of all longer texts that are what was written."""
+    rows = connection.execute(select(DOCUMENTS).execution_options(yield_per=100))
+    return {row.hash for row in rows if digest(row.content) == row.hash}
+
+
+def keep_document(connection: Connection, content: str) -> str:
+    """Write a longer text, unless it is there, and say its hash."""
+    name = digest(content)
+    there = connection.execute(select(DOCUMENTS.c.hash).where(DOCUMENTS.c.hash == name)).scalar()
+    if there is None:
+        connection.execute(insert(DOCUMENTS), {"hash": name, "content": content})
+    document(connection, name)
+    return name
+
+
+def append(connection: Connection, dataset: str, kind: str, key: str | None, time: str, said: tuple[Any, Any]) -> Entry:
+    """One entry more, with its body and its state; in a transaction that no other writer overlaps."""
+    last = head(connection)
+    previous = beginning(ledger_id(connection)) if last is None else last.hash
+    number = 1 if last is None else last.number + 1
+    body, state = (text if isinstance(text, str) else canonical(text) for text in said)
+    bare = Entry(number, dataset, kind, key, time, body, state, previous, "")
+    entry = Entry(number, dataset, kind, key, time, body, state, previous, bare.expected_hash)
+    connection.execute(
+        insert(ENTRIES),
+        {column.name: value for column, value in zip(ENTRIES.columns, _values(entry), strict=True)},
+    )
+    _refuse_unkept(connection, entry)
+    return entry
+
+
+def _refuse_unkept(connection: Connection, entry: Entry) -> None:
+    """Read an entry again: a trigger or a rule may have dropped it or changed it, also one that waits for the end."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
+    rows = connection.execute(select(ENTRIES).where(ENTRIES.c.number == entry.number)).all()
+    if [Entry(*row) for row in rows] != [entry]:
+        raise LedgerError(
+            f"the database did not keep entry {entry.number} as it was written: a trigger, a rule or a policy of "
+            f"somebody else is on the table {ENTRIES.name}; take it off; nothing was spent"
+        )
+
+
+def _refuse_hidden(connection: Connection, number: int, mine: ColumnElement[bool]) -> None:
+    """``LedgerError`` unless each entry after this number is there and none is ``mine``: read from the table itself."""
+    chosen = select(func.count(), func.sum(func.length(ENTRIES.c.hash)), func.sum(case((mine, 1), else_=0)))
+    count, letters, hidden = connection.execute(chosen.where(ENTRIES.c.number > number)).one()
+    last = head(connection)
+    if hidden or (count or 0) != (0 if last is None else last.number) - number or (letters or 0) != 64 * count:
+        raise LedgerError(f"an index of the ledger is older than its entries; {CORRUPT}")
+
+
+def _values(entry: Entry) -> tuple[Any, ...]:
+    return (
+        entry.number, entry.dataset, entry.kind, entry.key, entry.time, entry.body, entry.state, entry.previous,
+        entry.hash,
+    )  # fmt: skip
+
+
+def _one(connection: Connection, chosen: Any) -> Entry | None:
+    """The entry of a row; ``LedgerError`` where it is not what was written."""
+    row = connection.execute(chosen).first()
+    if row is None:
+        return None
+    entry = Entry(*row)
+    if not entry.whole:
+        raise LedgerError(f"entry {entry.number} of the ledger is not what was written; {CORRUPT}")
+    return entry

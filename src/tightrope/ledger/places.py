@@ -1,0 +1,216 @@
+"""Where a ledger lies: a file on a disk of this machine, or a database by its URL."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import threading
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+from tightrope.documents.reader import hidden
+from tightrope.errors import InputError, LedgerError, LedgerWarning
+from tightrope.tables.backends import postgres
+
+MOUNTS = Path("/proc/self/mounts")
+REMOTE = (
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "davfs", "ncpfs", "fuse.sshfs", "fuse.rclone", "fuse.s3fs",
+    "fuse.gcsfuse", "fuse.davfs2", "fuse.glusterfs",
+)  # fmt: skip
+"""File systems of other machines: their locks have lost updates, and SQLite's shared memory does not span machines."""
+BESIDE = (".head", "-wal", "-shm", "-journal")
+"""How names end of what stands beside a ledger: no ledger is called so."""
+LONGEST_WORD = 200
+"""Letters of a witness."""
+POSTGRES = ("postgresql", "postgres")
+
+
+def is_url(place: str | os.PathLike[str]) -> bool:
+    """Whether it names a database of a server."""
+    return isinstance(place, str) and "://" in place
+
+
+def checked_url(url: str, name: str = "ledger") -> str:
+    """The URL with the driver that is used; ``InputError`` of ``name`` for another database and for a password in it.
+
+    The error repeats no more than the scheme.
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme not in (*POSTGRES, "postgresql+psycopg"):
+        expected = "a file, or a URL postgresql://..."
+        raise InputError(name, hidden(url), expected, "SQLite: give the path of the file")
+    postgres.checked(f"postgresql://{rest}", name)
+    return f"postgresql+psycopg://{rest}"
+
+
+def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Path:
+    """The file; ``InputError`` for a folder, a folder that is not there, and a disk of another machine.
+
+    The file is never opened here: closing it would drop the locks that SQLite holds on it in this process.
+    """
+    path = Path(place).resolve()  # what stands beside a link would not be what stands beside the file
+    if os.path.isfile(path):  # noqa: PTH113 - says no where it may not look
+        refuse_other_names(path)
+    if os.path.isdir(path):  # noqa: PTH112
+        raise InputError("ledger", str(place), "a file, not a folder", f"say {str(path / 'tightrope.ledger')!r}")
+    if not os.path.isdir(path.parent):  # noqa: PTH112
+        raise InputError("ledger", str(place), "a file in a folder that exists")
+    if path.name.endswith(BESIDE):
+        remedy = "a ledger of the name before that would overwrite it; name it visits.ledger"
+        raise InputError("ledger", str(place), f"a name that does not end with {' or '.join(BESIDE)}", remedy)
+    mounted = _mounts() if mounts is None else mounts
+    if path in _mount_points(mounted):
+        remedy = "its log of changes would lie elsewhere than that of its other name; mount its folder instead"
+        raise InputError("ledger", str(place), "a file that is not mounted by itself", remedy)
+    kind = _file_system(path.parent.resolve(), mounted)
+    if kind in REMOTE:
+        remedy = "put it on a disk of this machine, or in PostgreSQL: postgresql://..."
+        raise InputError("ledger", str(place), f"on a disk of this machine ({kind} is a network file system)", remedy)
+    return path
+
+
+def refuse_other_names(path: Path) -> None:
+    """``InputError`` for a file with hard links."""
+    if _has_other_names(path):
+        remedy = "two names of one file have two logs of changes, and charges are lost; remove the other name"
+        raise InputError("ledger", str(path), "a file with one name (no hard links)", remedy)
+
+
+def part_name(path: Path) -> str:
+    """A name beside a ledger under which it is made; it has both until its maker takes this one away."""
+    return f".{path.name}.{secrets.token_hex(4)}.part"
+
+
+def _has_other_names(path: Path) -> bool:
+    """Whether a file is more than one by name, when the name is gone under which it was made.
+
+    Its maker may be about to remove that one, or was killed before it could. Nobody uses it any more.
+    """
+    if path.stat().st_nlink == 1:
+        return False
+    ours = [part for part in _siblings(path) if _was_made_as(part, path)]
+    for part in ours:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    return path.stat().st_nlink - sum(part.exists() for part in ours) > 1
+
+
+def _siblings(path: Path) -> list[Path]:
+    with suppress(OSError):
+        return list(path.parent.iterdir())
+    return []
+
+
+def _was_made_as(part: Path, path: Path) -> bool:
+    pattern = rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part"
+    try:
+        return re.fullmatch(pattern, part.name) is not None and part.samefile(path)
+    except FileNotFoundError:
+        return False  # its maker was quicker
+
+
+def _mounts() -> str:
+    try:
+        return MOUNTS.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _mount_points(mounts: str) -> set[Path]:
+    fields = (line.split() for line in mounts.splitlines())
+    return {_mount_point(parts[1]) for parts in fields if len(parts) >= 3}
+
+
+def _mount_point(written: str) -> Path:
+    r"""A mount point as the system writes it, with a space, tab, newline and backslash as three octal digits.
+
+    >>> str(_mount_point("/a\\040b"))
+    '/a b'
+    """
+    return Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), written))
+
+
+def _file_system(folder: Path, mounts: str) -> str:
+    r"""The kind of the file system that a folder is on, by the longest mount point above it.
+
+    >>> _file_system(Path("/data/x"), "a / ext4 rw 0 0\nb /data nfs4 rw 0 0\n")
+    'nfs4'
+    """
+    found, longest = "", -1
+    for fields in (line.split() for line in mounts.splitlines()):
+        if len(fields) < 3:
+            continue
+        point = _mount_point(fields[1])
+        if (point == folder or point in folder.parents) and len(point.parts) >= longest:
+            found, longest = fields[2], len(point.parts)
+    return found
+
+
+class Witness:
+    """A small file beside a ledger that says how far it had come: a copy that was put back in its place falls short.
+
+    It is written after every entry and may fall behind by those of a crash; a ledger that is behind it is not the one
+    that was. Who removes or changes it on purpose is not found out by it: the certificates name their entries, too.
+    """
+
+    def __init__(self, ledger: Path) -> None:
+        self._ledger, self.path = ledger, ledger.with_name(f"{ledger.name}.head")
+
+    def read(self) -> tuple[int, str] | None:
+        """The number and the hash of the last entry that was seen; None where nothing says so.
+
+        Raises ``LedgerError`` for a witness that is there and may not be read.
+        """
+        try:
+            if self.path.is_file() and self.path.stat().st_size > LONGEST_WORD:
+                raise LedgerError(f"{self.path} is another file than {self._ledger.name} would have there; move it")
+            number, _, found = self.path.read_text(encoding="ascii").strip().partition(" ")
+            return int(number), found
+        except (FileNotFoundError, ValueError):
+            return None
+        except OSError as error:
+            raise LedgerError(
+                f"{self.path} cannot be read ({error.strerror}), so an older copy of the ledger could not be told from "
+                f"it; let this user read and write it, or remove it if the ledger is the newest copy"
+            ) from None
+
+    def write(self, number: int, found: str) -> None:
+        """Say how far the ledger has come; on a full disk the older word stays, and a ``LedgerWarning`` says so."""
+        part = self.path.with_name(f".{self.path.name}.{os.getpid()}-{threading.get_ident()}.part")
+        try:
+            part.unlink(missing_ok=True)
+            with part.open("x", encoding="ascii") as file:  # never through a link that somebody else put there
+                file.write(f"{number} {found}\n")
+            part.replace(self.path)
+        except OSError as error:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            self._warn(str(error.strerror))
+
+    def _warn(self, why: str) -> None:
+        warnings.warn(
+            LedgerWarning(
+                f"{self.path} cannot be written ({why}): what was charged is in the ledger, but an older copy put in "
+                f"its place would not be noticed; let this user write to the folder and to this file"
+            ),
+            stacklevel=2,
+        )
+
+    def refuse_gone(self) -> None:
+        """``LedgerError`` where the ledger is not there any more, or was cut off to nothing."""
+        seen = self.read()  # first: a ledger that is being made has no witness before it is there
+        try:
+            size = self._ledger.stat().st_size  # one look: it may appear between two
+        except OSError:
+            if seen is None:
+                return
+            what = f"is gone, though {self.path.name} says how far it had come"
+        else:
+            if size > 0:
+                return
+            what = "is empty: it was cut off"
+        raise LedgerError(
+            f"the ledger {self._ledger} {what}; put the newest copy back, with its -wal file if there is one"
+        )

@@ -1,0 +1,473 @@
+"""Transactions: one writer at a time, on disk before they end, in SQLite and in PostgreSQL alike."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
+
+from tightrope.errors import InputError, LedgerError, MissingExtraError
+from tightrope.ledger import chain
+from tightrope.ledger.chain import LEDGER, METADATA, Entry
+from tightrope.ledger.places import Witness, checked_file, checked_url, is_url, part_name, refuse_other_names
+
+PATIENCE = 60
+"""Seconds that a charge waits for others."""
+LOCK = 0x7469676874726F70
+"""The advisory lock of PostgreSQL that every writer takes: "tightrop"."""
+SETTINGS = text(
+    "SELECT set_config('row_security', 'off', true), set_config('lock_timeout', :patience, true), "
+    "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
+    "ELSE current_setting('synchronous_commit') END, true)"
+)
+"""For each transaction of PostgreSQL, whatever its role or database has set: a policy that hides rows is an error, a
+lock is waited for as long as in SQLite, and a commit is on disk when it returns."""
+PRAGMAS = ("PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON", "PRAGMA trusted_schema=OFF")
+
+
+class LostError(LedgerError):
+    """The connection ended, and nobody knows yet whether the transaction did."""
+
+
+class Store:
+    """A database of a ledger. Connections belong to the process that opened them; a forked child opens its own."""
+
+    def __init__(self, place: Path | str) -> None:
+        self.place, self.is_file = place, isinstance(place, Path)
+        self.schema: str | None = None
+        """The schema of PostgreSQL that has the tables, from when it is found: all statements name it."""
+        self._identity = _identity(place) if isinstance(place, Path) else None
+        self._process, self._turn = os.getpid(), threading.Lock()
+        self._engine = self._opened()
+
+    @property
+    def name(self) -> str:
+        """The file, or the URL without its password."""
+        return str(self.place) if self.is_file else self._engine.url.render_as_string(hide_password=True)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that no other writer overlaps; on disk when it ends, undone where something is raised."""
+        isolation: dict[str, Any] = {} if self.is_file else {"isolation_level": "READ COMMITTED"}
+        with self._transaction({"tightrope_writes": True, **isolation}) as connection:
+            if not self.is_file:  # what is read after the lock has to see what the last writer wrote
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one moment and writes nothing."""
+        options: dict[str, Any] = {} if self.is_file else {"isolation_level": "REPEATABLE READ"}
+        with self._transaction(options) as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _transaction(self, options: dict[str, Any]) -> Iterator[Connection]:
+        schema = {} if self.schema is None else {"schema_translate_map": {None: self.schema}}
+        every = {**options, **schema}
+        with self._telling(), self._mine().connect().execution_options(**every) as connection, connection.begin():
+            if isinstance(self.place, Path):
+                _refuse_replaced(self.place, self._identity)
+            else:
+                connection.execute(SETTINGS, {"patience": f"{PATIENCE}s"})
+            yield connection
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Errors of the database as errors of ours."""
+        try:
+            yield
+        except SQLAlchemyError as error:
+            raise self._told(error) from None
+        except sqlite3.Error as error:
+            raise self._told_lite(error) from None
+        except UnicodeError:
+            raise LedgerError(
+                f"the ledger {self.name} cannot hold these letters; use a database with the encoding UTF8"
+            ) from None
+
+    def _mine(self) -> Engine:
+        """The engine of this process: connections of a parent are left alone."""
+        with self._turn:
+            if os.getpid() != self._process:
+                self._engine.dispose(close=False)
+                self._process, self._engine = os.getpid(), self._opened()
+            return self._engine
+
+    def _opened(self) -> Engine:
+        lite = isinstance(self.place, Path)
+        engine = _file_engine(Path(self.place), self._identity) if lite else _url_engine(str(self.place))
+        weakref.finalize(self, _closed_by, engine, os.getpid())
+        return engine
+
+    def _told(self, error: SQLAlchemyError) -> LedgerError:
+        """An error of ours, without the statement and its values."""
+        origin = getattr(error, "orig", None)
+        if isinstance(origin, sqlite3.Error):
+            return self._told_lite(origin)
+        if isinstance(error, DBAPIError) and (error.connection_invalidated or _is_lost(origin)):
+            return LostError(f"the connection to the ledger {self.name} was lost")
+        why = type(origin or error).__name__
+        remedy = f"; {POSTGRES_REMEDIES[why]}" if why in POSTGRES_REMEDIES else ""
+        return LedgerError(f"the ledger {self.name} cannot be used ({why}){remedy}")
+
+    def _told_lite(self, error: sqlite3.Error) -> LedgerError:
+        why = str(error).partition(":")[0]
+        remedy = next((said for part, said in REMEDIES.items() if part in why), "see docs/ledger.md")
+        return LedgerError(f"the ledger {self.name} cannot be used ({why}); {remedy}")
+
+
+POSTGRES_REMEDIES = {
+    "InsufficientPrivilege": "let this role read and insert, and take policies (row-level security) off its tables",
+    "LockNotAvailable": "another program holds it; try again",
+    "ReadOnlySqlTransaction": "this server, or this role, may only read",
+    "UntranslatableCharacter": "use a database with the encoding UTF8",
+}
+REMEDIES = {
+    "locked": "another program holds it; try again",
+    "readonly": "let this user write to the file and to its folder",
+    "full": "make room on the disk",
+    "disk I/O": "see whether the disk is full or failing",
+    "malformed": "put the newest copy back; tightrope ledger check says what still holds",
+    "not a database": "put the newest copy back, or name another file",
+    "unable to open": "let this user read and write the file and its folder",
+    "no such table": "this is a database, but no ledger; name another file",
+    "never changed": "open another ledger",
+}
+
+
+def _identity(path: Path) -> tuple[int, int, int]:
+    """Which file a name leads to, and how many names that has."""
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return found.st_dev, found.st_ino, found.st_nlink
+
+
+def _refuse_replaced(path: Path, opened: tuple[int, int, int] | None) -> None:
+    """``LedgerError`` unless the name still leads to the file that was opened, ``InputError`` where it has another."""
+    *file, names = _identity(path)
+    if opened is None or file != list(opened[:2]):
+        raise LedgerError(
+            f"the ledger {path} was moved, replaced or removed while it was open, and what is written to the file "
+            f"that was opened would be lost; put it back, or open the ledger again; nothing was spent"
+        )
+    if names > 1:
+        refuse_other_names(path)
+
+
+def _is_lost(origin: object) -> bool:
+    """Whether the server ended the connection: class 08 and 57 of its codes, or none."""
+    code = getattr(origin, "sqlstate", None)
+    return type(origin).__name__ in ("OperationalError", "AdminShutdown") and (code is None or code[:2] in ("08", "57"))
+
+
+def _file_engine(path: Path, opened: tuple[int, int, int] | None) -> Engine:
+    def connect() -> sqlite3.Connection:
+        address = f"{path.as_uri()}?mode=rw"
+        made = sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        for pragma in PRAGMAS:
+            made.execute(pragma)
+        _refuse_replaced(path, opened)
+        return made
+
+    engine = create_engine("sqlite://", creator=connect, pool_size=1, max_overflow=64, poolclass=_queue())
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _begin(connection: Connection) -> None:
+    """Writers take the lock at once: none that read first has to give up later."""
+    writes = connection.get_execution_options().get("tightrope_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _queue() -> Any:
+    from sqlalchemy.pool import QueuePool
+
+    return QueuePool
+
+
+def _url_engine(url: str) -> Engine:
+    try:
+        letters = {"client_encoding": "utf8"}
+        return create_engine(checked_url(url), pool_size=1, max_overflow=64, pool_pre_ping=True, connect_args=letters)
+    except (ImportError, NoSuchModuleError):
+        raise MissingExtraError("psycopg", "postgres") from None
+
+
+def _closed_by(engine: Engine, process: int) -> None:
+    if os.getpid() == process:
+        engine.dispose()
+
+
+# New ledgers: a file appears whole or not at all; the tables of a server are made once.
+
+
+def file(path: Path) -> None:
+    """A new ledger at a path, unless another process is quicker."""
+    part = path.with_name(part_name(path))
+    try:
+        part.touch(exist_ok=False)
+        _fill(part)
+        with suppress(FileExistsError):
+            os.link(part, path)
+        _sync(path.parent)
+    except sqlite3.Error as error:
+        raise LedgerError(f"no ledger could be made at {path} ({error})") from None
+    except OSError as error:
+        expected = f"in a folder that can be written to ({error.strerror})"
+        raise InputError("ledger", str(path), expected, "name another file") from None
+    finally:
+        for name in (part.name, f"{part.name}-wal", f"{part.name}-shm", f"{part.name}-journal"):
+            part.with_name(name).unlink(missing_ok=True)
+
+
+def _fill(part: Path) -> None:
+    _ahead(part)
+    store = Store(part)
+    try:
+        with store.writing() as connection:
+            METADATA.create_all(connection)
+            chain.begun(connection)
+    finally:
+        store.close()
+
+
+def _ahead(part: Path) -> None:
+    """A log ahead of the file, which the file remembers: one wait for the disk an entry, and readers never wait."""
+    with closing(sqlite3.connect(part, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+
+
+def schema(store: Store, *, create: bool) -> None:
+    """The tables of a ledger in a database: found, or made where that is wished for; ``store`` then names their schema.
+
+    Raises ``LedgerError`` where a ledger lies in a schema that the role's ``search_path`` does not lead to, where
+    tables are called like those of a ledger and are none, and where they would not outlive a crash.
+    """
+    with store.reading() as connection:
+        found = _schema_found(connection, store)
+    if found is None and not create:
+        raise InputError("ledger", store.name, "a database with a ledger", "the first release makes one")
+    if found is None:
+        with store.writing() as connection:
+            found = _schema_found(connection, store) or _made(connection, store)
+    store.schema = found
+    with store.reading() as connection:
+        refuse_altered(connection, store)
+
+
+def refuse_altered(connection: Connection, store: Store) -> None:
+    """``LedgerError`` unless all tables in PostgreSQL are ordinary ones whose rows outlive a crash of the server."""
+    if store.is_file:
+        return
+    ordinary = sum(
+        kind == "r" and lasts == "p" for _, place, kind, lasts, _ in _tables(connection) if place == store.schema
+    )
+    if ordinary != len(METADATA.tables):
+        raise LedgerError(
+            f"the tables of the ledger {store.name} are not those that were made: each of {', '.join(METADATA.tables)} "
+            f"has to be an ordinary table of the schema {store.schema!r} (no view, not UNLOGGED, not temporary)"
+        )
+
+
+def _schema_found(connection: Connection, store: Store) -> str | None:
+    """The schema of the ledger that the role's ``search_path`` leads to; None where the database has no ledger."""
+    places = {place: visible for name, place, _, _, visible in _tables(connection) if name == LEDGER.name}
+    found = next((place for place, visible in places.items() if visible), None)
+    if found is None and places:
+        raise LedgerError(
+            f"the ledger of {store.name} lies in the schema {min(places)!r}, to which the search_path of this role "
+            f"does not lead; set it (ALTER ROLE ... SET search_path = ...), or another ledger would be begun"
+        )
+    return found
+
+
+def _made(connection: Connection, store: Store) -> str:
+    """The schema in which the tables were made now."""
+    found = connection.scalar(text("SELECT current_schema()"))
+    if found is None:
+        raise LedgerError(f"the role of {store.name} has no schema to make tables in; set its search_path")
+    taken = sorted(name for name, place, *_ in _tables(connection) if place == found)
+    if taken:
+        remedy = "somebody else made it: move it, or use another database"
+        raise LedgerError(f"the database of {store.name} has a {taken[0]} and no ledger; {remedy}")
+    METADATA.create_all(connection)
+    chain.begun(connection)
+    return str(found)
+
+
+def _tables(connection: Connection) -> list[tuple[str, str, str, str, bool]]:
+    """What is called like a table of a ledger: its name, schema, kind, how long it lasts, whether it is on the path."""
+    chosen = text(
+        "SELECT c.relname, n.nspname, c.relkind::text, c.relpersistence::text, pg_catalog.pg_table_is_visible(c.oid) "
+        "FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE c.relname = ANY(:names)"
+    )
+    return [tuple(row) for row in connection.execute(chosen, {"names": list(METADATA.tables)})]
+
+
+def _sync(folder: Path) -> None:
+    """The new name, on disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        raise LedgerError(f"{folder} cannot be written ({error.strerror})") from None
+    finally:
+        os.close(handle)
+
+
+# A ledger, opened: transactions on its chain, and the witness beside a file that says how far it has come.
+
+Result = TypeVar("Result")
+Written = tuple[Result, Entry | None]
+TRIES, PAUSE = 12, 0.5
+"""How often a transaction is tried whose connection was lost, and the seconds between: a server that restarts."""
+
+
+class Book:
+    """The chain of entries in a file or a database; made where ``create`` says so and there is none.
+
+    Raises ``InputError`` where nothing is there or the place cannot be used, ``LedgerError`` where the ledger cannot be
+    read or is older than its witness says.
+    """
+
+    def __init__(self, place: str | os.PathLike[str], *, create: bool, clock: Callable[[], str] | None) -> None:
+        where = str(place) if is_url(place) else checked_file(place)
+        self._witness = Witness(where) if isinstance(where, Path) else None
+        if self._witness is not None:
+            self._witness.refuse_gone()
+        if isinstance(where, Path) and not os.path.exists(where):  # noqa: PTH110 - says no where it may not look
+            _refuse_missing(place, create)
+            file(where)
+        self._store, self._clock = Store(where), clock or _now
+        if not self._store.is_file:
+            schema(self._store, create=create)
+        self.id = self.read(chain.ledger_id)
+        """The random name that the ledger got when it was made."""
+
+    @property
+    def name(self) -> str:
+        """The file, or the URL without its password."""
+        return self._store.name
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file, with a witness beside it."""
+        return self._witness is not None
+
+    def entries(self, dataset: str | None = None) -> list[Entry]:
+        """All entries, or those of one dataset, in their order; not checked."""
+        return self.read(lambda connection: list(chain.entries(connection, dataset)))
+
+    def of_kind(self, kind: str) -> list[Entry]:
+        """All entries of a kind, in their order; not checked."""
+        return self.read(lambda connection: chain.of_kind(connection, kind))
+
+    def each(self, dataset: str | None = None) -> Iterator[Entry]:
+        """The same, a few at a time, within one moment of the ledger."""
+        with self._store.reading() as connection:
+            yield from chain.entries(connection, dataset)
+
+    def documents(self) -> dict[str, str]:
+        """Every longer text by its hash; not checked."""
+        return self.read(chain.documents)
+
+    def integrity(self) -> str:
+        """What the database says of its own pages: empty where nothing is wrong."""
+        if not self.is_file:
+            return ""
+        with self._store.reading() as connection:
+            said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(5)")]
+        return "" if said == ["ok"] else said[0]
+
+    def read(self, work: Callable[[Connection], Result]) -> Result:
+        """``work`` on one moment of the ledger."""
+
+        def once() -> Result:
+            with self._store.reading() as connection:
+                self._refuse_older(connection)
+                return work(connection)
+
+        return _tried(once)
+
+    def write(self, work: Callable[[Connection], Written[Result]]) -> Result:
+        """``work`` alone, on disk when this returns; it says its result and the last entry that it wrote.
+
+        Work must be safe to do again, for it is, where a connection is lost before anybody knows how it ended.
+        """
+
+        def once() -> Written[Result]:
+            with self._store.writing() as connection:
+                refuse_altered(connection, self._store)
+                self._refuse_older(connection)
+                return work(connection)
+
+        result, last = _tried(once)
+        if last is not None and self._witness is not None:
+            self._witness.write(last.number, last.hash)
+        return result
+
+    def now(self, connection: Connection) -> str:
+        """The time of the next entry: never before the last one's, whatever the clock says."""
+        last, now = chain.head(connection), self._clock()
+        return now if last is None or now >= last.time else last.time
+
+    def witnessed(self) -> tuple[int, str] | None:
+        """What the witness beside a file says."""
+        return None if self._witness is None else self._witness.read()
+
+    def close(self) -> None:
+        """Let go of the file or the server."""
+        self._store.close()
+
+    def _refuse_older(self, connection: Connection) -> None:
+        seen = self.witnessed()
+        if self._witness is None or seen is None:
+            return
+        found = chain.at(connection, seen[0])
+        if found is None or found.hash != seen[1]:
+            raise LedgerError(
+                f"the ledger {self.name} is not the one that had come to entry {seen[0]}: a copy was put back, or the "
+                f"file was changed; put the newest copy back, with its -wal file if there is one "
+                f"(docs/ledger.md says what to do where it is lost; {self._witness.path.name} says how far it had come)"
+            )
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+
+
+def _refuse_missing(place: object, create: bool) -> None:
+    if not create:
+        raise InputError("ledger", str(place), "a ledger that exists", "the first release makes one")
+
+
+def _tried(once: Callable[[], Result]) -> Result:
+    """Again where the connection was lost; after the last time the error says that nobody knows."""
+    for _ in range(TRIES - 1):
+        with suppress(LostError):
+            return once()
+        time.sleep(PAUSE)
+    try:
+        return once()
+    except LostError as error:
+        said = "it is not known whether anything was spent: try again with the same key, which is charged once"
+        raise LedgerError(f"{error}; {said}") from None

@@ -1,0 +1,55 @@
+"""The mechanisms that a study may name, by the question that they answer: what is registered here is planned with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tightrope.errors import InputError
+from tightrope.local.mechanisms.bounded_mean import duchi, hybrid, piecewise
+from tightrope.local.mechanisms.hadamard_response import hadamard
+from tightrope.local.mechanisms.local_hashing import hashing
+from tightrope.local.mechanisms.means import MeanOracle
+from tightrope.local.mechanisms.oracle import FrequencyOracle
+from tightrope.local.mechanisms.response import k_randomized_response
+from tightrope.local.mechanisms.subset import subset_selection
+from tightrope.local.mechanisms.unary import unary_encoding
+
+Oracle = FrequencyOracle | MeanOracle
+MakeFrequencies = Callable[[float, int], FrequencyOracle]
+"""From ε and the number k of categories."""
+MakeMean = Callable[..., MeanOracle]
+"""From ε and, by keyword, ``between``."""
+
+DISTRIBUTION: dict[str, MakeFrequencies] = {
+    "k_randomized_response": k_randomized_response,
+    "subset_selection": subset_selection,
+    "unary_encoding": unary_encoding,
+    "hashing": hashing,
+    "hadamard": hadamard,
+}
+MEAN: dict[str, MakeMean] = {"duchi": duchi, "piecewise": piecewise, "hybrid": hybrid}
+
+
+def register_distribution(name: str, make: MakeFrequencies) -> None:
+    """Let studies, plans and comparisons of shares know ``make(epsilon, k)`` by ``name``, in this process.
+
+    What it makes must keep ε for every ε > 0, also for the smaller ones by which a cap on the total variation is kept.
+    Whoever reads the reports must have registered it, too. Raises ``InputError`` for a name that is taken.
+
+    >>> register_distribution("hashing", hashing)
+    Traceback (most recent call last):
+    ...
+    tightrope.errors.InputError: expected name to be a new name, got name='hashing'; every mechanism has one of its own
+    """
+    DISTRIBUTION[_new(name)] = make
+
+
+def register_mean(name: str, make: MakeMean) -> None:
+    """The same for means: ``make(epsilon)`` for numbers in [−1, 1], ``make(epsilon, between=(lower, upper))``."""
+    MEAN[_new(name)] = make
+
+
+def _new(name: str) -> str:
+    if name in {*DISTRIBUTION, *MEAN, "best", "response_with_erasure"}:
+        raise InputError("name", name, "a new name", "every mechanism has one of its own")
+    return name

@@ -1,1 +1,0 @@
-"""Reports of tables of any size: columns, jobs, Arrow; knows no study."""

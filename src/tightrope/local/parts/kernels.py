@@ -1,0 +1,237 @@
+"""The loops of large collections, for numba where it is installed (see ``randomness.loops``).
+
+Plain Python that numba can compile; each has a numpy twin beside its caller that gives the same numbers for the same
+words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.errors import InputError
+from tightrope.local.parts.values import Integers as BitsIntegers
+from tightrope.numerics.arrays import Integers
+from tightrope.randomness.bits import Words
+from tightrope.randomness.loops import compiled
+
+PEOPLE_AT_ONCE = 1 << 15
+"""People handled at once: words and values stay in the cache."""
+
+
+def respond(words: Words, values: Integers, shape: tuple[Any, ...], out: NDArray[Any]) -> int:
+    """Randomised response into ``out``: word u < (k−1)w moves the value by 1 + u // w, the next words erase.
+
+    ``shape`` is (w, 1/w as a float, k, (k−1)w, (k−1)w + erased weight). The float quotient (below 2³¹) is
+    right or one off, and is set right by whole numbers.
+    """
+    weight, inverse, k, edge, erased = shape
+    one = np.uint64(1)
+    for i in range(len(words)):
+        word, value = words[i], np.uint64(values[i])
+        inside = min(word, edge)
+        quotient = np.uint64(np.float64(inside) * inverse)
+        quotient -= np.uint64(quotient * weight > inside)
+        quotient += np.uint64(inside - quotient * weight >= weight)
+        moved = value + one + quotient
+        moved = moved - k if moved >= k else moved
+        quiet = k if word < erased else value
+        out[i] = moved if word < edge else quiet
+    return 0
+
+
+def count_up(values: NDArray[Any], counts: NDArray[np.int64]) -> int:
+    """Add the number of times each value occurs to ``counts``, shape [4, k]: four rows, so that equal neighbours do
+    not wait for each other.
+    """
+    whole = len(values) // 4 * 4
+    for i in range(0, whole, 4):
+        counts[0, values[i]] += 1
+        counts[1, values[i + 1]] += 1
+        counts[2, values[i + 2]] += 1
+        counts[3, values[i + 3]] += 1
+    for i in range(whole, len(values)):
+        counts[0, values[i]] += 1
+    return 0
+
+
+# How often each number occurs in very many small ones.
+
+COUNTED_AT_ONCE = 1 << 16
+"""Numbers handled at once: numpy widens them, and they stay in the cache."""
+
+
+def occurrences(numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """Occurrences of 0..size − 1, shape [size]; the caller has checked the numbers.
+
+    >>> occurrences(np.array([1, 1, 3], dtype=np.uint8), 4).tolist()
+    [0, 2, 0, 1]
+    """
+    loop = compiled(count_up, len(numbers))
+    if loop is not None and numbers.flags.writeable:  # read-only numbers would be compiled for anew
+        rows = np.zeros((4, size), dtype=np.int64)
+        loop(np.ascontiguousarray(numbers), rows)
+        return np.asarray(rows.sum(axis=0))
+    counts = np.zeros(size, dtype=np.int64)
+    for start in range(0, len(numbers), COUNTED_AT_ONCE):
+        counts += np.bincount(numbers[start : start + COUNTED_AT_ONCE], minlength=size)
+    return counts
+
+
+# Small finite fields as tables: what exact hashing computes in.
+
+Table = NDArray[np.uint16]
+
+LARGEST_ORDER = 256
+POLYNOMIALS = {1: 0b11, 2: 0b111, 3: 0b1011, 4: 0b10011, 5: 0b100101, 6: 0b1000011, 7: 0b10000011, 8: 0b100011011}
+"""Irreducible polynomials over two elements, by degree; the tests check that every element has an inverse."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """Elements 0..order − 1 with their sums and products, shape [order, order] each."""
+
+    order: int
+    sums: Table
+    products: Table
+
+
+def orders() -> list[int]:
+    """Orders of the fields that ``field`` makes: primes and powers of two up to 256."""
+    return [n for n in range(2, LARGEST_ORDER + 1) if n & (n - 1) == 0 or all(n % d for d in range(2, n))]
+
+
+@cache
+def field(order: int) -> Field:
+    """The field with so many elements; ``order`` is one of ``orders()``.
+
+    >>> field(4).products[2].tolist(), field(5).products[2].tolist()
+    ([0, 2, 3, 1], [0, 2, 4, 1, 3])
+    """
+    numbers = np.arange(order)
+    if order & (order - 1) == 0:
+        sums, products = numbers[:, None] ^ numbers, _carryless(order.bit_length() - 1)
+    else:
+        sums, products = (numbers[:, None] + numbers) % order, (numbers[:, None] * numbers) % order
+    return Field(order, sums.astype(np.uint16), products.astype(np.uint16))
+
+
+def _carryless(degree: int) -> NDArray[np.int64]:
+    """Products of polynomials over two elements, modulo an irreducible one."""
+    numbers = np.arange(1 << degree)
+    out = np.zeros((len(numbers), len(numbers)), dtype=np.int64)
+    power = numbers.copy()
+    for place in range(degree):
+        out ^= np.where(numbers[:, None] >> place & 1, power, 0)
+        power = power << 1
+        power = np.where(power >> degree, power ^ POLYNOMIALS[degree], power)
+    return out
+
+
+# Rows of k bits packed into 64-bit words: drawn digit by digit, counted plane by plane, never bit by bit.
+#
+# Value v lives in bit v mod 64 of word v // 64; bits from k on are 0.
+
+LANES = 64
+BITS_AT_ONCE = 1 << 12
+"""Rows counted at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """The chance numerator / 2^length of each bit, numerator odd."""
+
+    numerator: int
+    length: int
+
+    @property
+    def chance(self) -> Fraction:
+        """The probability of a 1."""
+        return Fraction(self.numerator, 1 << self.length)
+
+    def rows(self, words: Words, people: int, width: int) -> Words:
+        """Independent bits, shape [people, width], from ``length`` · people · width uniform words.
+
+        From the last binary digit of the chance to the first: after a digit d, P(bit) = (d + P(bit before)) / 2, since
+        or-ing with a fair bit does so for d = 1 and and-ing for d = 0.
+        """
+        planes = words.reshape(self.length, people, width)
+        out: Words = planes[0].copy()  # the last digit is a 1
+        for place in range(1, self.length):
+            join = np.bitwise_or if self.numerator >> place & 1 else np.bitwise_and
+            join(out, planes[place], out=out)
+        return out
+
+
+def width(k: int) -> int:
+    """Words that hold k bits."""
+    return -(-k // LANES)
+
+
+def clear_spare(rows: Words, k: int) -> None:
+    """Set the bits from k on to 0, in place."""
+    if k % LANES:
+        rows[:, -1] &= np.uint64((1 << k % LANES) - 1)
+
+
+def put(rows: Words, places: BitsIntegers, ones: NDArray[np.bool_]) -> None:
+    """Bit ``places[i]`` of row i becomes ``ones[i]``, in place; shapes [n]."""
+    index, word, mask = np.arange(len(rows)), *at(places)
+    cleared = rows[index, word] & ~mask
+    rows[index, word] = np.where(ones, cleared | mask, cleared)
+
+
+def at(places: BitsIntegers) -> tuple[BitsIntegers, Words]:
+    """Word and mask of each bit."""
+    wide = places.astype(np.uint64)
+    return (wide >> np.uint64(6)).astype(np.int64), np.uint64(1) << (wide & np.uint64(63))
+
+
+def checked_rows(name: str, rows: ArrayLike, k: int) -> Words:
+    """Rows of k bits, shape [n, width(k)]; raises ``InputError`` for others, and where a bit from k on is set."""
+    array: NDArray[Any] = np.asarray(rows)
+    if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != width(k):
+        expected = f"packed bits: uint64, shape [n, {width(k)}] for {k} values"
+        raise InputError(name, (str(array.dtype), array.shape), expected, "take them as perturb made them")
+    if k % LANES and np.any(array[:, -1] >> np.uint64(k % LANES)):
+        raise InputError(f"highest bit of {name}", int(array[:, -1].max()).bit_length() - 1, f"below {k % LANES}")
+    return array
+
+
+def column_counts(rows: Words, k: int) -> NDArray[np.int64]:
+    """How many rows have each bit set, shape [k].
+
+    >>> column_counts(np.array([[0b011], [0b110], [0b010]], dtype=np.uint64), 3).tolist()
+    [1, 3, 1]
+    """
+    total = np.zeros(width(k) * LANES, dtype=np.int64)
+    for start in range(0, len(rows), BITS_AT_ONCE):
+        level, weight = rows[start : start + BITS_AT_ONCE], 1
+        while len(level):
+            level, last = _carried(level)
+            total += weight * _added(last)
+            weight *= 2
+    return np.asarray(total[:k])
+
+
+def _carried(level: Words) -> tuple[Words, Words]:
+    """Full adders, three rows to a sum and a carry, until at most two rows are left: all carries, and these."""
+    carries = []
+    while len(level) >= 3:
+        third = len(level) // 3
+        a, b, c, rest = level[:third], level[third : 2 * third], level[2 * third : 3 * third], level[3 * third :]
+        half = a ^ b
+        carries.append((a & b) | (half & c))
+        level = np.concatenate([half ^ c, rest])
+    return (np.concatenate(carries) if carries else level[:0]), level
+
+
+def _added(rows: Words) -> NDArray[np.int64]:
+    """Column sums of a few rows, bit by bit."""
+    flat = np.ascontiguousarray(rows.astype("<u8")).view(np.uint8)
+    return np.asarray(np.unpackbits(flat, axis=1, bitorder="little").sum(axis=0, dtype=np.int64))

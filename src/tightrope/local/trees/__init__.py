@@ -1,1 +1,0 @@
-"""Mechanisms that ask each person for one level of a tree: quantiles, frequent values."""

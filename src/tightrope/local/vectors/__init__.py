@@ -1,1 +1,0 @@
-"""Mechanisms for vectors: points of a cube, points of a ball."""

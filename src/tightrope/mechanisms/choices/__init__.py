@@ -1,1 +1,0 @@
-"""Choosing among candidates, in place of a number with noise."""

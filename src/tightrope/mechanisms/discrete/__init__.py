@@ -1,0 +1,1 @@
+"""Integer noise, exact: tables of weights, their privacy loss, and sampling."""

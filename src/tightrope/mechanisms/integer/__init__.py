@@ -1,1 +1,0 @@
-"""Mechanisms whose noise is a whole number, sampled exactly; know nothing of the real-valued ones."""

@@ -1,1 +1,0 @@
-"""Exact integer laws as tables of whole weights: made, sampled, certified; know no named mechanism."""

@@ -1,0 +1,9 @@
+from .calibrate import calibrate as calibrate
+from .calibrate import least_noise_multiplier as least_noise_multiplier
+from .compare import compare as compare
+from .compare import frontier as frontier
+from .compare import gaussian_price as gaussian_price
+from .composed.composed_noise import composed_noise as composed_noise
+from .least_noise import least_noise as least_noise
+from .noise_limits import noise_limits as noise_limits
+from .vector_noise import vector_noise as vector_noise

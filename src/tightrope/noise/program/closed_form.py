@@ -1,0 +1,119 @@
+"""What the closed form of theory §4.1 costs at least: the tails G_k that no integer noise of sensitivity 1 undercuts.
+
+P(|X| ≥ k) ≥ 2 G_k for every noise that keeps the points, so E φ(|X|) ≥ φ(0) + 2 Σ_{k≥1} (φ(k) − φ(k−1)) G_k for every
+non-decreasing φ. All in fixed point with 256 binary digits, rounded down; leaving out further k only lowers the sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from tightrope.mechanisms.discrete.integer_weights import DIGITS, ONE, exponential
+from tightrope.noise.program.request import Cost, Promise
+from tightrope.numerics.root_finding import crossing
+
+FAINT_TAIL = 1 << (DIGITS - 160)
+MOST_TAILS = 1 << 21
+
+Points = Sequence[tuple[float, float]]
+
+
+def least_tails(points: Points) -> list[int]:
+    """G_1, G_2, … in units of 2⁻²⁵⁶, rounded down: G_{k+1} = max_i e^{−ε_i}(G_k − δ_i), G_1 the fixed point.
+
+    >>> first = least_tails([(0.0, 0.25)])[0]  # (1 − η)/2
+    >>> 0.375 - 1e-60 <= first / ONE <= 0.375
+    True
+    """
+    lines = _lines(points)
+    return _tails(lines, max((ONE - delta) * decay // (ONE + decay) for decay, delta in lines))
+
+
+def least_tails_from_half(points: Points) -> list[int]:
+    """The same recursion from G_0 = ½: P(X ≥ kΔ) of every noise, real ones too, for any sensitivity Δ (theory §4)."""
+    lines = _lines(points)
+    return _tails(lines, _next(lines, ONE // 2))
+
+
+def _lines(points: Points) -> list[tuple[int, int]]:
+    """(e^{−ε} rounded down, δ rounded up) in fixed point."""
+    return [(max(0, exponential(Fraction(e)) - 1), math.ceil(Fraction(d) * ONE)) for e, d in points]
+
+
+def _next(lines: Sequence[tuple[int, int]], tail: int) -> int:
+    return max((tail - delta) * decay >> DIGITS for decay, delta in lines)
+
+
+def _tails(lines: Sequence[tuple[int, int]], tail: int) -> list[int]:
+    tails: list[int] = []
+    while tail > FAINT_TAIL and len(tails) < MOST_TAILS:
+        tails.append(tail)
+        tail = _next(lines, tail)
+    return tails
+
+
+def least_cost(tails: Sequence[int], cost: Cost) -> float:
+    """φ(0) + 2 Σ (φ(k) − φ(k−1)) G_k, rounded down; tails in units of 2⁻²⁵⁶."""
+    values = cost.at(np.arange(len(tails) + 1.0)).tolist()
+    if cost.power is not None:
+        total = Fraction(sum((int(b) - int(a)) * g for a, b, g in zip(values, values[1:], tails, strict=False)), ONE)
+    else:
+        steps = (Fraction(b) - Fraction(a) for a, b in pairwise(values))
+        total = sum((step * g for step, g in zip(steps, tails, strict=True)), Fraction(0)) / ONE
+    return rounded_down(Fraction(values[0]) + 2 * total)
+
+
+def rounded_down(exact: Fraction) -> float:
+    """The largest float not above."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
+
+
+def rounded_up(exact: Fraction) -> float:
+    """The smallest float not below."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+# A lower bound for real-valued noise at large ε, too large for lattices: places hide one another.
+#
+# For b > 0 let u(x, d) = (φ(b) − φ(x))₊ ω(d) on 2b ≤ |d| ≤ Δ with ω(d) ∝ (φ(|d| − b) − φ(b))₊, ∫ω = 1, multiply the
+# inequality of shift d at x, as in ``noise_dual`` with integrals. If 2 e^{−ε} ∫_{2b}^{Δ} (φ(t − b) − φ(b)) dt is at
+# least ∫_{−b}^{b} (φ(b) − φ), no place is left with less than φ(b), so every law costs at least φ(b) − δ (φ(b) −
+# φ(0)). Proof: docs/proofs/optimal-noise.md.
+
+MARGIN = 1e-12
+"""Relative margin for formulas in floats."""
+SMALLEST, LARGEST_EPSILON = 1e-100, 200.0
+
+
+def packing_bound(promise: Promise, sensitivity: float, power: int) -> float:
+    """No real noise that keeps the promise has a smaller E|X|^p; from whichever point says most.
+
+    >>> from tightrope.documents import Budget
+    >>> promise = Promise.of(Budget(epsilon=12, delta=1e-6))
+    >>> 0.99 < packing_bound(promise, 1.0, 1) / 0.0024788 < 1  # what staircase noise costs
+    True
+    """
+    points = [point for point in promise.uncapped.points if 0 < point[0] <= LARGEST_EPSILON]
+    best = max((_widest(epsilon, power) ** power * (1 - delta) for epsilon, delta in points), default=0.0)
+    return best * sensitivity**power * (1 - 8 * MARGIN)
+
+
+def _widest(epsilon: float, power: int) -> float:
+    """The largest b in units of Δ for which the condition holds, less a margin."""
+    found = crossing(lambda b: _lacking(math.exp(b), epsilon, power), 0.0, math.log(SMALLEST), side="passes")
+    return math.exp(found) * (1 - MARGIN)
+
+
+def _lacking(b: float, epsilon: float, power: int) -> float:
+    """Log of what is asked over what there is, for b in units of Δ: rises with b."""
+    p = power
+    asked = 2 * b ** (p + 1) * p / (p + 1)
+    there = 2 * math.exp(-epsilon) * (((1 - b) ** (p + 1) - b ** (p + 1)) / (p + 1) - b**p * (1 - 2 * b))
+    return math.log(asked / there) + MARGIN if 0 < b < 0.5 and there > 0 else math.inf

@@ -1,0 +1,103 @@
+"""e^z − 1, e^z − 1 − z and log(1 + a) − a of complex numbers, relative to themselves: near 0 they are small."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.numerics.arrays import Complexes, Floats
+
+Numbers = TypeVar("Numbers", Floats, Complexes)
+EXPONENTIAL_SERIES_WITHIN = 0.5
+"""Below this modulus the exponential's remainder is summed as a series."""
+EXPONENTIAL = 1 / np.array([math.factorial(n) for n in range(15, 1, -1)])
+LOGARITHM_SERIES_WITHIN = 0.25
+"""And that of the logarithm below this one."""
+LOGARITHM = np.array([(-1) ** (n + 1) / n for n in range(27, 1, -1)])
+
+
+def expm1(z: Complexes) -> Complexes:
+    """Exponential less one, to a few units in the last place of its modulus, by products of real functions.
+
+    >>> complex(expm1(np.array([1e-20 + 1e-20j]))[0]) == 1e-20 + 1e-20j
+    True
+    """
+    growth, half = np.expm1(z.real), z.imag / 2
+    sine = np.sin(half)
+    result = np.empty(z.shape, dtype=np.complex128)
+    result.real = growth - 2 * (1 + growth) * sine**2
+    result.imag = 2 * (1 + growth) * sine * np.cos(half)
+    return result
+
+
+def exponential_rest(z: Complexes, grown: Complexes) -> Complexes:
+    """e^z − 1 − z, shape [...], from z and ``grown`` = e^z − 1.
+
+    >>> z = np.array([1e-9j])
+    >>> round(float(exponential_rest(z, expm1(z))[0].real) * 1e18, 12)
+    -0.5
+    """
+    near = np.abs(z.real) + np.abs(z.imag) < EXPONENTIAL_SERIES_WITHIN
+    result = np.asarray(grown - z)
+    small = z[near]
+    result[near] = _series(EXPONENTIAL, small)
+    return result
+
+
+def real_exponential_rest(x: Floats, grown: Floats) -> Floats:
+    """The same for real x."""
+    near = np.abs(x) < EXPONENTIAL_SERIES_WITHIN
+    result = np.asarray(grown - x)
+    small = x[near]
+    result[near] = _series(EXPONENTIAL, small)
+    return result
+
+
+def logarithm_rest(a: Complexes, log: Complexes) -> Complexes:
+    """log(1 + a) − a, shape [...], from a and ``log`` = log(1 + a)."""
+    near = np.abs(a.real) + np.abs(a.imag) < LOGARITHM_SERIES_WITHIN
+    result = np.asarray(log - a)
+    small = a[near]
+    result[near] = _series(LOGARITHM, small)
+    return result
+
+
+def _series(coefficients: Floats, x: Numbers) -> Numbers:
+    """x² times the polynomial [k], by Horner's scheme in place."""
+    total = np.full_like(x, coefficients[0])
+    for coefficient in coefficients[1:].tolist():
+        total *= x
+        total += coefficient
+    total *= x
+    total *= x
+    return total
+
+
+# log(1 + z) of complex numbers with all digits: numpy's goes through |1 + z| and keeps only absolute ones near 0.
+
+NEAR_MINUS_ONE = -0.75
+"""Where |1 + z|² − 1 is below this, |1 + z| itself has more digits."""
+VANISHING = 1e-300
+"""|1 + z| is taken as no less: the logarithm stays finite, so that a multiple of it is no NaN."""
+
+
+def log1p(z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """log(1 + z) = ½ log(1 + 2a + a² + b²) + i atan2(b, 1 + a), z = a + ib, to a few units in the last place.
+
+    Near z = −1 the real part is log |1 + z|, off by no more than the roundings of 1 + z.
+
+    >>> round(float(log1p(np.array([1e-9 + 0j]))[0].real) * 1e9, 12)
+    0.9999999995
+    """
+    a, b = z.real, z.imag
+    beyond = a * (2 + a) + b * b
+    result = np.empty_like(z)
+    result.real = np.log1p(np.maximum(beyond, NEAR_MINUS_ONE)) / 2
+    small = beyond < NEAR_MINUS_ONE
+    if np.any(small):
+        result.real[small] = np.log(np.maximum(np.hypot(1 + a[small], b[small]), VANISHING))
+    result.imag = np.arctan2(b, 1 + a)
+    return result

@@ -1,0 +1,287 @@
+"""Local privacy as contraction of E_γ, and what other divergences contract by (AAC §II, III, Thm 3, (22)–(30))."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+
+from tightrope import Guarantee
+from tightrope.channels import Channel, Divergence, SymmetricChannel, suprema
+from tightrope.numerics.arrays import Floats
+from tightrope.papers import instances
+from tightrope.papers.gi.local_model import NAMES, F, by_definition
+from tightrope.papers.item import Effort, Item, agrees, at_most, attained, number, sharper
+
+AAC = "AAC"
+TRIPLES = ((0.3, 0.0), (1.0, 0.05), (2.0, 0.2))
+"""(ε, δ)."""
+EXAMPLE = ((0.5, 2), (1.0, 2), (1.0, 5), (2.0, 20))
+"""(ε, k) of randomised response."""
+
+
+def hockey_stick(gamma: float) -> Divergence:
+    """E_γ as an f-divergence, γ ≥ 1."""
+    return Divergence(f"E_{gamma:g}", lambda t: max(0.0, t - gamma), at_zero=0.0, slope=1.0)
+
+
+def over_sets(p: Floats, q: Floats, gamma: float) -> float:
+    """(1): sup_A P(A) − γ Q(A), by listing every A."""
+    sets = np.array(list(product((0.0, 1.0), repeat=len(p))))
+    return float(np.max(sets @ (p - gamma * q)))
+
+
+def three_forms(p: Floats, q: Floats, gamma: float) -> tuple[float, float, float]:
+    """(22)–(24): over sets, Σ (p − γq)₊, and ½ Σ |p − γq| − (γ − 1)/2."""
+    rest = p - gamma * q
+    return over_sets(p, q, gamma), float(np.maximum(rest, 0).sum()), float(np.abs(rest).sum() / 2 - (gamma - 1) / 2)
+
+
+def e_gamma(effort: Effort) -> float:
+    """Largest difference of the three forms to the library's divergence, added to 1."""
+    found = []
+    for _ in range(effort.some(0.5)):
+        (p, q), gamma = instances.laws(2, 4), instances.between(1.0, 4.0)
+        ours = Channel(np.eye(4)).divergence(hockey_stick(gamma), p, q)
+        found += [abs(ours - form) for form in three_forms(p, q, gamma)]
+    return 1 + instances.worst_of(found)
+
+
+def two_points(effort: Effort) -> list[float]:
+    """Theorem 3: E_γ of outputs over η_γ E_γ of inputs: the largest; and at two sure inputs, the largest pair."""
+    found, reached = [], []
+    for _ in range(effort.some(0.5)):
+        channel, laws, gamma = instances.any_channel(3, 4), instances.laws(2, 3), instances.between(1.0, 2.0)
+        most, apart = channel.contraction(gamma), by_definition(lambda t, g=gamma: max(0.0, t - g), *laws)  # type: ignore[misc]
+        found.append(
+            channel.divergence(hockey_stick(gamma), *laws) / (most * apart) if most * apart > NEGLIGIBLE else 0.0
+        )
+        pairs = [over_sets(channel.matrix[x], channel.matrix[y], gamma) for x, y in product(range(3), repeat=2)]
+        reached.append(abs(max(pairs) - most))
+    return [instances.worst_of(found), 1 + instances.worst_of(reached)]
+
+
+NEGLIGIBLE = 1e-9
+
+
+def theorem_1(effort: Effort) -> float:
+    """E_{e^ε} of the outputs over δ E_{e^ε} of the inputs at the δ of each channel: the largest."""
+    found = []
+    for _ in range(effort.some(0.5)):
+        channel, laws, epsilon = instances.any_channel(3, 4), instances.laws(2, 3), instances.between(0.0, 1.0)
+        delta, f = float(channel.profile(epsilon)), hockey_stick(math.exp(epsilon))
+        apart = Channel(np.eye(3)).divergence(f, *laws)
+        if delta * apart > NEGLIGIBLE:
+            found.append(channel.divergence(f, *laws) / (delta * apart))
+    return instances.worst_of(found)
+
+
+def definition_1(effort: Effort) -> float:
+    """ε at a random δ: the least for which all sets obey (4); how far P(S) − e^ε Q(S) is from δ, added to 1."""
+    found = []
+    for _ in range(effort.some(0.5)):
+        channel = instances.any_channel(2, 3)
+        delta = instances.between(0.0, 1.0) * channel.total_variation
+        epsilon = channel.guarantee(delta).epsilon
+        rows = channel.matrix
+        worst = max(over_sets(rows[x], rows[1 - x], math.exp(epsilon)) for x in (0, 1))
+        found.append(worst - delta)
+    return 1 + instances.worst_of(found)
+
+
+def approximate_channel(guarantee: Guarantee) -> Channel:
+    """A random (ε, δ)-LDP channel of three inputs: with probability δ the value itself, else ε-LDP."""
+    private = instances.private_channel(Guarantee(guarantee.epsilon), 3, 4).matrix
+    return Channel(np.column_stack([guarantee.delta * np.eye(3), (1 - guarantee.delta) * private]))
+
+
+def lemma_1(effort: Effort) -> float:
+    """D_f of the outputs over φ D_f of the inputs, random (ε, δ)-LDP channels, four divergences: the largest."""
+    found = []
+    for _ in range(effort.some(0.5)):
+        one, laws, name = instances.triple(), instances.laws(2, 3), NAMES[instances.whole(0, 3)]
+        most = suprema.printed_contraction(one) * by_definition(F[name], *laws)
+        found.append(approximate_channel(one).divergence(name, *laws) / most)
+    return instances.worst_of(found)
+
+
+def lemma_2(effort: Effort) -> float:
+    """η_KL of two people's channels together over φ_2: the largest."""
+    found = []
+    for _ in range(effort.some(0.1)):
+        one = instances.triple()
+        channel = approximate_channel(one)
+        found.append(channel.product(channel).kl_contraction / suprema.printed_contraction(one, 2))
+    return instances.worst_of(found)
+
+
+def claim_28(effort: Effort) -> float:
+    """1 − γ(1 − TV) ≤ E_γ ≤ TV: the largest violation, added to 1."""
+    found = []
+    for _ in range(effort.some(0.5)):
+        channel, gamma = instances.any_channel(3, 4), instances.between(1.0, 4.0)
+        between = channel.contraction(gamma)
+        low, high = 1 - gamma * (1 - channel.total_variation), channel.total_variation
+        found.append(max(low - between, between - high))
+    return 1 + instances.worst_of(found)
+
+
+def claim_30(effort: Effort) -> float:
+    """η_f ≤ η_TV: D_f of the outputs over η_TV D_f of the inputs, the largest."""
+    found = []
+    for _ in range(effort.some(0.5)):
+        channel, laws, name = instances.any_channel(3, 4), instances.laws(2, 3), NAMES[instances.whole(0, 3)]
+        found.append(channel.divergence(name, *laws) / (channel.total_variation * by_definition(F[name], *laws)))
+    return instances.worst_of(found)
+
+
+def response(epsilon: float, k: int) -> Channel:
+    """k-ary randomised response as a matrix."""
+    return SymmetricChannel.randomized_response(epsilon, k).dense()
+
+
+items = (
+    Item(
+        AAC,
+        "Equation (1) and (22)-(24)",
+        "four forms of E_γ: largest difference over random laws, added to 1",
+        "Channel.divergence(Divergence(...))",
+        e_gamma,
+        number(1.0),
+        agrees(9),
+    ),
+    Item(
+        AAC,
+        "Equations (2) and (3), (30)",
+        "every f-divergence contracts by at most the total variation of the channel: the largest share of that",
+        "Channel.divergence, .total_variation",
+        claim_30,
+        number(1.0),
+        at_most(),
+    ),
+    Item(
+        AAC,
+        "Theorem 3, (25), (26)",
+        "E_γ contracts by its value at two sure inputs: random laws, and the difference at the best two inputs",
+        "Channel.contraction(gamma)",
+        two_points,
+        number(1.0, 1.0),
+        attained(),
+    ),
+    Item(
+        AAC,
+        "Definition 1, (4)",
+        "the ε of a channel at a δ, checked on all sets of outputs: largest distance to δ, added to 1",
+        "Channel.guarantee(delta)",
+        definition_1,
+        number(1.0),
+        agrees(8),
+    ),
+    Item(
+        AAC,
+        "Theorem 1, (27)",
+        "(ε, δ)-LDP is contraction of E_{e^ε} by δ: the largest share of that over random channels and laws",
+        "Channel.profile, Channel.divergence",
+        theorem_1,
+        number(1.0),
+        at_most(1e-7),
+    ),
+    Item(
+        AAC,
+        "Example 1, binary",
+        "E_{e^ε} of randomised response is 0",
+        "SymmetricChannel.randomized_response(eps, 2).contraction",
+        lambda effort: [response(e, k).contraction(math.exp(e)) for e, k in EXAMPLE[:2]],
+        number(0.0),
+        agrees(9),
+    ),
+    Item(
+        AAC,
+        "Example 1, k-ary",
+        "the same for k values, for random laws of the value, too",
+        "SymmetricChannel.randomized_response(eps, k)",
+        lambda effort: [
+            value
+            for e, k in EXAMPLE[2:]
+            for value in (
+                response(e, k).contraction(math.exp(e)),
+                response(e, k).divergence(hockey_stick(math.exp(e)), *instances.laws(2, k)),
+            )
+        ],
+        number(0.0),
+        agrees(9),
+    ),
+    Item(
+        AAC,
+        "Lemma 1, (29)",
+        "D_f of the outputs over φ D_f of the inputs: the largest over random (ε, δ)-LDP channels",
+        "suprema.printed_contraction",
+        lemma_1,
+        number(1.0),
+        at_most(),
+    ),
+    Item(
+        AAC,
+        "Lemma 1, sharper",
+        "what every f-divergence contracts by, beside φ = 1 − (1 − δ)e^(−ε)",
+        "suprema.contraction(Guarantee(eps, delta))",
+        lambda effort: [suprema.contraction(Guarantee(e, d)) for e, d in TRIPLES],
+        lambda effort: [1 - (1 - d) * math.exp(-e) for e, d in TRIPLES],
+        sharper(),
+    ),
+    Item(
+        AAC,
+        "Lemma 1, remark on randomised response",
+        "its η_KL is tanh²(ε/2), below φ",
+        "SymmetricChannel.randomized_response(eps, 2).kl_contraction",
+        lambda effort: [response(e, 2).kl_contraction for e in (0.3, 1.0, 2.0)],
+        lambda effort: [((math.exp(e) - 1) / (math.exp(e) + 1)) ** 2 for e in (0.3, 1.0, 2.0)],
+        agrees(9),
+    ),
+    Item(
+        AAC,
+        "Lemma 2",
+        "two people's reports together contract KL by at most φ_2: the largest share over random channels",
+        "Channel.product, suprema.printed_contraction(..., 2)",
+        lemma_2,
+        number(1.0),
+        at_most(),
+    ),
+    Item(
+        AAC,
+        "Lemma 2, φ_n",
+        "φ_n = 1 − e^(−nε)(1 − δ)^n for n = 1, 5, 50",
+        "suprema.printed_contraction(guarantee, n)",
+        lambda effort: [suprema.printed_contraction(Guarantee(e, d), n) for e, d in TRIPLES for n in (1, 5, 50)],
+        lambda effort: [1 - math.exp(-n * e) * (1 - d) ** n for e, d in TRIPLES for n in (1, 5, 50)],
+        agrees(9),
+    ),
+    Item(
+        AAC,
+        "Lemma 2, sharper",
+        "KL of n = 5 reports contracts by 1 − (1 − κ)^n",
+        "suprema.kl_contraction(guarantee, n)",
+        lambda effort: [suprema.kl_contraction(Guarantee(e, d), 5) for e, d in TRIPLES],
+        lambda effort: [1 - math.exp(-5 * e) * (1 - d) ** 5 for e, d in TRIPLES],
+        sharper(),
+    ),
+    Item(
+        AAC,
+        "Claim (28)",
+        "1 − γ(1 − TV) ≤ E_γ ≤ TV: largest violation over random channels, added to 1",
+        "Channel.contraction, .total_variation",
+        claim_28,
+        number(1.0),
+        at_most(),
+    ),
+    Item(
+        AAC,
+        "Effective sample size",
+        "n people are worth at most nφ; with κ = δ + (η − δ) tanh(ε/2) they are worth less: per person",
+        "suprema.kl_contraction(Guarantee(eps, delta))",
+        lambda effort: [suprema.kl_contraction(Guarantee(e, d)) for e, d in TRIPLES],
+        lambda effort: [1 - (1 - d) * math.exp(-e) for e, d in TRIPLES],
+        sharper(),
+    ),
+)

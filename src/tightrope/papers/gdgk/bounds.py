@@ -1,0 +1,414 @@
+"""The problem, the truncated Laplace law and the bounds from above and below (GDGK Fig. 1, Thms 1, 4, 5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+from itertools import product
+
+import numpy as np
+
+from tightrope import Budget, calibrate, gaussian, least_noise, noise_limits, truncated_laplace
+from tightrope.mechanisms.gaussian import Gaussian
+from tightrope.mechanisms.truncated_laplace import TruncatedLaplace
+from tightrope.noise import gaussian_price
+from tightrope.noise.noise_limits import tail_sum
+from tightrope.noise.program.request import Cost, Promise
+from tightrope.papers.item import Compute, Effort, Item, agrees, exceeded, number, sharper, within, wrong
+from tightrope.reporting.charts.panels import Drawing, Line, Panel, Plane
+
+# The formulas of the paper, written down from its text; sensitivity 1 unless a width is given.
+
+GDGK = "GDGK"
+Setting = tuple[float, float, float]
+SETTINGS: tuple[Setting, ...] = tuple(
+    product((0.1, 0.5, 1.0, 2.0, 4.0, 8.0), (1e-9, 1e-6, 1e-3, 0.05), (0.5, 1.0, 3.0))
+)
+"""(ε, δ, Δ): 72 of them, every formula in every regime."""
+
+
+def odds(epsilon: float, delta: float) -> float:
+    """(e^ε − 1)/(2δ)."""
+    return math.expm1(epsilon) / (2 * delta)
+
+
+def end(epsilon: float, delta: float, width: float = 1.0) -> float:
+    """A: where the density is cut off."""
+    return width / epsilon * math.log1p(odds(epsilon, delta))
+
+
+def amplitude(epsilon: float, delta: float, width: float = 1.0) -> float:
+    """V1 upper."""
+    r = odds(epsilon, delta)
+    return width / epsilon * (1 - math.log1p(r) / r)
+
+
+def power(epsilon: float, delta: float, width: float = 1.0) -> float:
+    """V2 upper."""
+    r = odds(epsilon, delta)
+    grown = math.log1p(r)
+    return 2 * width**2 / epsilon**2 * (1 - (grown * grown / 2 + grown) / r)
+
+
+def delta_of(epsilon: float, n: int) -> float:
+    """The δ for which Σ_{k<n} a b^k = ½, as Theorems 4 and 5 assume of their integer n."""
+    b = math.exp(-epsilon)
+    a = (1 - b) / (2 * (1 - b**n))
+    return a / b - math.expm1(epsilon) / 2
+
+
+def least_amplitude(epsilon: float, n: int) -> float:
+    """Theorem 4 in its closed form."""
+    a, b = _ab(epsilon, n)
+    return 2 * a * ((b - b**n) / (1 - b) ** 2 - (n - 1) * b**n / (1 - b))
+
+
+def least_power(epsilon: float, n: int) -> float:
+    """Theorem 5 in its closed form."""
+    a, b = _ab(epsilon, n)
+    inner = b * (1 - b ** (n - 1)) / (1 - b) ** 2 - (n - 1) * b**n / (1 - b)
+    return 2 * a / (1 - b) * (-b + 2 * inner - b * b * (1 - b ** (n - 2)) / (1 - b) - (n - 1) ** 2 * b**n)
+
+
+def _ab(epsilon: float, n: int) -> tuple[float, float]:
+    return (delta_of(epsilon, n) + math.expm1(epsilon) / 2) * math.exp(-epsilon), math.exp(-epsilon)
+
+
+WITH_INTEGER = tuple((epsilon, n) for epsilon in (0.1, 0.3, 1.0, 2.5) for n in (2, 3, 7, 20, 40) if epsilon * n < 30)
+SHOWN = 1.0, 0.05
+"""(ε, δ) of the picture: a δ that can be seen."""
+
+
+def law_of(epsilon: float, delta: float, width: float = 1.0) -> TruncatedLaplace:
+    """The truncated Laplace law."""
+    return truncated_laplace(epsilon=epsilon, delta=delta, sensitivity=width)
+
+
+def lower(epsilon: float, delta: float, cost: str) -> float:
+    """The sums of Theorems 4 and 5, for any δ."""
+    return tail_sum(Promise.of(Budget(epsilon=epsilon, delta=delta)), 1.0, Cost.of(cost))
+
+
+def scaled_limits(effort: Effort) -> list[float]:
+    """What the least costs at Δ = 3 are in those at Δ = 1."""
+    budget = Budget(epsilon=1, delta=1e-3)
+    return [
+        noise_limits(budget, sensitivity=3, cost=cost).upper / noise_limits(budget, cost=cost).upper
+        for cost in ("absolute", "squared")
+    ]
+
+
+def figure_facts(effort: Effort) -> list[float]:
+    """A, the mass on [A − Δ, A], and the decay over Δ from quantiles, for each setting."""
+    facts = []
+    for epsilon, delta, width in SETTINGS:
+        law = law_of(epsilon, delta, width)
+        facts += [law.worst_error, law.worst_error - law.quantile(1 - delta)]
+    return facts
+
+
+def printed_figure_facts(effort: Effort) -> list[float]:
+    """A in closed form, and the width Δ that holds the mass δ."""
+    return [value for setting in SETTINGS for value in (end(*setting), setting[2])]
+
+
+def density(law: TruncatedLaplace, points: int) -> tuple[list[float], list[float]]:
+    """The density from quantiles alone: dp/dx between neighbouring ones."""
+    p = np.linspace(0.0005, 0.9995, points)
+    x = np.array([law.quantile(float(share)) for share in p])
+    return ((x[1:] + x[:-1]) / 2).tolist(), (np.diff(p) / np.diff(x)).tolist()
+
+
+def draw_density(effort: Effort) -> list[Drawing]:
+    """The paper's Figure 1."""
+    epsilon, delta = SHOWN
+    law = law_of(epsilon, delta)
+    x, y = density(law, 16 * effort.grid + 1)
+    a = law.worst_error
+    lines = [
+        Line("truncated Laplace", [-a, -a, *x, a, a], [0.0, y[0], *y, y[-1], 0.0]),
+        Line("A − Δ: beyond lies the mass δ", [a - 1, a - 1], [0.0, max(y)]),
+        Line("Laplace of the same ε", x, [epsilon / 2 * math.exp(-epsilon * abs(at)) for at in x]),
+    ]
+    title = f"GDGK Fig. 1: density of the truncated Laplace law (ε = {epsilon:g}, δ = {delta:g})"
+    return [Panel(title, "noise / Δ", "density", lines)]
+
+
+def draw_bounds(effort: Effort) -> list[Drawing]:
+    """V1 and V2 from above and below, with the optimum of the linear program between them."""
+    return [_bounds_panel(effort, cost, name) for cost, name in (("absolute", "V1"), ("squared", "V2"))]
+
+
+def _bounds_panel(effort: Effort, cost: str, name: str) -> Panel:
+    epsilons, delta = np.geomspace(0.1, 5.0, effort.grid).tolist(), 1e-3
+    few = np.geomspace(0.25, 2.5, min(5, effort.grid)).tolist()
+    upper = [_error(law_of(e, delta), cost) for e in epsilons]
+    limits = [noise_limits(Budget(epsilon=e, delta=delta), cost=cost) for e in few]
+    lines = [
+        Line("truncated Laplace (upper)", epsilons, upper),
+        Line("tail sums (lower)", epsilons, [lower(e, delta, cost) for e in epsilons]),
+        Line("the true optimum, enclosed", few, [(found.lower + found.upper) / 2 for found in limits], "points"),
+    ]
+    return Panel(f"GDGK {name}: bounds and the optimum, δ = {delta:g}", "ε", name, lines, log_x=True, log_y=True)
+
+
+def _error(law: TruncatedLaplace, cost: str) -> float:
+    return law.mean_absolute_error if cost == "absolute" else law.mean_squared_error
+
+
+def over_settings(value: Callable[[TruncatedLaplace], float]) -> Callable[[Effort], list[float]]:
+    """One fact of the law in each setting."""
+    return lambda effort: [value(law_of(*setting)) for setting in SETTINGS]
+
+
+def formula(value: Callable[[float, float, float], float]) -> Callable[[Effort], list[float]]:
+    """One formula of the paper in each setting."""
+    return lambda effort: [value(*setting) for setting in SETTINGS]
+
+
+items = (
+    Item(
+        GDGK,
+        "Problem: the constraint on the noise",
+        "the δ that the truncated Laplace law needs at ε = 1: with the factor e^ε, and without it as the constraint is "
+        "printed",
+        "truncated_laplace(...).loss.delta",
+        lambda effort: law_of(1.0, 1e-6).loss.delta(1.0),
+        lambda effort: law_of(1.0, 1e-6).loss.delta(0.0),
+        wrong("the printed constraint lacks the factor e^ε, and would be total variation at most δ"),
+    ),
+    Item(
+        GDGK,
+        "Problem: sensitivity",
+        "least amplitude and power grow with Δ and Δ²: three times and nine times at Δ = 3",
+        "noise_limits(sensitivity=3)",
+        scaled_limits,
+        number(3.0, 9.0),
+        agrees(3),
+    ),
+    Item(
+        GDGK,
+        "Figure 1",
+        "end A of the support, and the last interval of width Δ holds the mass δ, in 72 settings",
+        "truncated_laplace(...).worst_error, .quantile",
+        figure_facts,
+        printed_figure_facts,
+        agrees(6),
+        draw_density,
+    ),
+    Item(
+        GDGK,
+        "Theorem 1",
+        "the truncated Laplace law is (ε, δ)-private: its δ(ε) in 72 settings",
+        "truncated_laplace(...).loss.delta",
+        lambda effort: [law_of(*one).loss.delta(one[0]) for one in SETTINGS],
+        lambda effort: [delta for _, delta, _ in SETTINGS],
+        agrees(8),
+    ),
+    Item(
+        GDGK,
+        "V1 upper bound",
+        "mean |X| of the truncated Laplace law, 72 settings",
+        "truncated_laplace(...).mean_absolute_error",
+        over_settings(lambda law: law.mean_absolute_error),
+        formula(amplitude),
+        agrees(8),
+        draw_bounds,
+    ),
+    Item(
+        GDGK,
+        "V2 upper bound",
+        "mean X² of the truncated Laplace law, 72 settings",
+        "truncated_laplace(...).mean_squared_error",
+        over_settings(lambda law: law.mean_squared_error),
+        formula(power),
+        agrees(8),
+    ),
+    Item(
+        GDGK,
+        "Theorem 4",
+        "least amplitude from the dual, where an integer n exists",
+        "noise_limits(...): 'GDGK tail sums', cost='absolute'",
+        lambda effort: [lower(e, delta_of(e, n), "absolute") for e, n in WITH_INTEGER],
+        lambda effort: [least_amplitude(e, n) for e, n in WITH_INTEGER],
+        agrees(7),
+    ),
+    Item(
+        GDGK,
+        "Theorem 5",
+        "least power from the dual, where an integer n exists; the closed form as printed",
+        "noise_limits(...): 'GDGK tail sums', cost='squared'",
+        lambda effort: [lower(e, delta_of(e, n), "squared") for e, n in WITH_INTEGER],
+        lambda effort: [least_power(e, n) for e, n in WITH_INTEGER],
+        agrees(7),
+    ),
+    Item(
+        GDGK,
+        "The gap in the discrete setting",
+        "upper over lower bound of the least whole-number noise of sensitivity 1: the gap is closed, not only bounded",
+        "least_noise(...).certificate",
+        lambda effort: [
+            (found := least_noise(Budget(epsilon=e, delta=d), cost=cost).certificate).upper / found.lower
+            for e, d in ((0.1, 1e-2), (1.0, 1e-6), (3.0, 1e-3))
+            for cost in ("absolute", "squared")
+        ],
+        number(1.0),
+        agrees(9),
+    ),
+)
+
+# How near the two bounds come in each regime (GDGK, "Tightness of the lower and upper bounds").
+
+SMALL, TINY = 2e-4, 1e-12
+"""What stands for the limit 0, of ε and of δ."""
+DELTAS, EPSILONS = (0.02, 0.1, 0.25), (0.25, 1.0, 3.0)
+NEAR = 2e-3
+
+
+def amplitudes(epsilon: float, delta: float) -> float:
+    """V1 lower over V1 upper."""
+    return lower(epsilon, delta, "absolute") / law_of(epsilon, delta).mean_absolute_error
+
+
+def powers(epsilon: float, delta: float) -> float:
+    """V2 lower over V2 upper."""
+    return lower(epsilon, delta, "squared") / law_of(epsilon, delta).mean_squared_error
+
+
+def _limit(name: str, statement: str, ours: Compute, theirs: Compute) -> Item:
+    call = "noise_limits(...): 'GDGK tail sums' / truncated_laplace(...)"
+    return Item(GDGK, name, statement, call, ours, theirs, within(NEAR))
+
+
+def _small_epsilon(ratio: Callable[[float, float], float]) -> Compute:
+    return lambda effort: [ratio(SMALL, delta) for delta in DELTAS]
+
+
+def _small_delta(ratio: Callable[[float, float], float]) -> Compute:
+    return lambda effort: [ratio(epsilon, TINY) for epsilon in EPSILONS]
+
+
+def _both_small(ratio: Callable[[float, float], float]) -> Compute:
+    return lambda effort: ratio(SMALL, SMALL)
+
+
+def _power_at_small_delta(effort: Effort) -> list[float]:
+    return [e * e * (1 + math.exp(e)) / (2 * math.expm1(e) ** 2) for e in EPSILONS]
+
+
+tightness_items = (
+    _limit(
+        "Tightness 1",
+        "V1 lower/upper as ε → 0 is 1 − 2δ",
+        _small_epsilon(amplitudes),
+        lambda effort: [1 - 2 * d for d in DELTAS],
+    ),
+    _limit(
+        "Tightness 2",
+        "V1 lower/upper as δ → 0 is ε/(e^ε − 1)",
+        _small_delta(amplitudes),
+        lambda effort: [e / math.expm1(e) for e in EPSILONS],
+    ),
+    _limit("Tightness 3", "V1 lower/upper as ε = δ → 0 is 1", _both_small(amplitudes), lambda effort: 1.0),
+    _limit(
+        "Tightness 4",
+        "V2 lower/upper as ε → 0 is (1 − δ)(1 − 2δ)",
+        _small_epsilon(powers),
+        lambda effort: [(1 - d) * (1 - 2 * d) for d in DELTAS],
+    ),
+    _limit(
+        "Tightness 5",
+        "V2 lower/upper as δ → 0 is ε²(1 + e^ε)/(2(e^ε − 1)²)",
+        _small_delta(powers),
+        _power_at_small_delta,
+    ),
+    _limit("Tightness 6", "V2 lower/upper as ε = δ → 0 is 1", _both_small(powers), lambda effort: 1.0),
+)
+
+# Truncated Laplace beside the least Gaussian over the plane of ε and δ, and the true optimum in the same axes.
+
+GAUSSIANS_EPSILONS, GAUSSIANS_DELTAS = (0.1, 0.5, 1.0, 2.0, 3.0, 6.0), (1e-9, 1e-6, 1e-3, 0.1, 0.5)
+PROGRAM_EPSILONS, PROGRAM_DELTAS = (0.1, 0.5, 1.0, 2.0, 3.0), (1e-9, 1e-6, 1e-3)
+"""Where the linear program is asked for the optimum: for a larger ε or δ it takes a quarter of a minute and more."""
+COARSE_EPSILONS, COARSE_DELTAS = (0.5, 2.0), (1e-6, 1e-3)
+NAMES = {"absolute": "amplitude", "squared": "power"}
+Table = list[list[float]]
+
+
+@lru_cache(maxsize=64)
+def least_gaussian(epsilon: float, delta: float) -> Gaussian:
+    """The Gaussian of least scale that is (ε, δ)-private, by its exact profile."""
+    found = calibrate(lambda scale: gaussian(scale=scale).loss, Budget(epsilon=epsilon, delta=delta), tolerance=1e-9)
+    return gaussian(scale=found.parameter)
+
+
+def ratio(epsilon: float, delta: float, cost: str) -> float:
+    """V upper over the cost of the least Gaussian."""
+    law, least = law_of(epsilon, delta), least_gaussian(epsilon, delta)
+    if cost == "absolute":
+        return law.mean_absolute_error / least.mean_absolute_error
+    return law.mean_squared_error / least.mean_squared_error
+
+
+def ratios(epsilons: tuple[float, ...], deltas: tuple[float, ...], cost: str) -> Table:
+    """The paper's ratio, a row for each δ."""
+    return [[ratio(epsilon, delta, cost) for epsilon in epsilons] for delta in deltas]
+
+
+def asked(effort: Effort) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The values of ε and of δ for which the program is solved."""
+    return (COARSE_EPSILONS, COARSE_DELTAS) if effort.coarse else (PROGRAM_EPSILONS, PROGRAM_DELTAS)
+
+
+@lru_cache(maxsize=8)
+def optima(effort: Effort, cost: str) -> Table:
+    """The least cost of any noise, from above, over that of the least Gaussian."""
+    epsilons, deltas = asked(effort)
+    prices = gaussian_price(epsilon=list(epsilons), delta=list(deltas), cost=cost)
+    return [[1 / price.lower for price in row] for row in prices]
+
+
+def draw(effort: Effort, cost: str) -> list[Drawing]:
+    """The paper's plane."""
+    title = f"GDGK: noise {NAMES[cost]}, truncated Laplace / optimal Gaussian"
+    return [
+        Plane(title, "ε", "δ", GAUSSIANS_EPSILONS, GAUSSIANS_DELTAS, ratios(GAUSSIANS_EPSILONS, GAUSSIANS_DELTAS, cost))
+    ]
+
+
+def draw_optimum(effort: Effort, cost: str) -> list[Drawing]:
+    """The plane of the true optimum."""
+    title = f"Noise {NAMES[cost]}: the true optimum / optimal Gaussian"
+    return [Plane(title, "ε", "δ", *asked(effort), optima(effort, cost))]
+
+
+def _item(cost: str) -> Item:
+    name = NAMES[cost]
+    return Item(
+        GDGK,
+        f"Figure: noise {name} beside the optimal Gaussian",
+        f"truncated Laplace is said to have less {name} than the optimal Gaussian in all regimes: the largest ratio",
+        f"truncated_laplace, calibrate(gaussian), cost '{cost}'",
+        lambda effort: float(np.max(ratios(GAUSSIANS_EPSILONS, GAUSSIANS_DELTAS, cost))),
+        number(1.0),
+        exceeded("where δ comes near one half the Gaussian is the better one"),
+        partial(draw, cost=cost),
+    )
+
+
+def _optimum(cost: str) -> Item:
+    name = NAMES[cost]
+    return Item(
+        GDGK,
+        f"True optimum in the axes of the figure, {name}",
+        f"the least {name} of any noise over that of the optimal Gaussian, beside the ratio of truncated Laplace",
+        f"noise_limits, design.gaussian_price(cost='{cost}')",
+        lambda effort: list(np.ravel(optima(effort, cost))),
+        lambda effort: list(np.ravel(ratios(*asked(effort), cost))),
+        sharper(),
+        partial(draw_optimum, cost=cost),
+    )
+
+
+gaussians_items = (_item("absolute"), _item("squared"), _optimum("absolute"), _optimum("squared"))

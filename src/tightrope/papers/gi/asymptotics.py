@@ -1,0 +1,187 @@
+"""Many small releases look Gaussian (GI §V, App. B)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from tightrope import Guarantee, PrivacyLoss, approx_dp, from_pair, gaussian
+from tightrope.channels import Divergence, extremal
+from tightrope.numerics.arrays import Floats
+from tightrope.papers import instances
+from tightrope.papers.gi.printed import GI
+from tightrope.papers.gi.regions import ALARMS, MISSED, RATES, curve
+from tightrope.papers.item import Effort, Item, agrees, at_most, number, within, wrong
+from tightrope.reporting.charts.panels import Drawing, Line, Panel
+
+SETTINGS = ((1.0, 0.3), (0.5, 0.2), (2.0, 0.7))
+"""(ε, η)."""
+
+
+def many(n: int, mu: float = 1.0, c0: float = 2.0) -> PrivacyLoss:
+    """N releases of ε = μ/√n and η = ε/c₀ (or its largest value, for c₀ = 2)."""
+    epsilon = mu / math.sqrt(n)
+    return n * approx_dp(epsilon, total_variation=epsilon / c0).loss
+
+
+def distance(n: int) -> float:
+    """Sup over a grid of |f_n − G_1|."""
+    rates = np.array(RATES[1:-1:4])
+    return float(np.max(np.abs(many(n).tradeoff(rates) - normal(1.0, rates))))
+
+
+def normal(mu: float, rates: ArrayLike) -> Floats:
+    """G_μ from its definition (12)."""
+    return np.asarray(ndtr(ndtri(1 - np.asarray(rates)) - mu))
+
+
+def schedule(n: int, c1: float) -> float:
+    """μ of n releases with ε = n^{−c₁}, η = n^{c₁−1}/2."""
+    return (n * approx_dp(n**-c1, total_variation=n ** (c1 - 1) / 2).loss).gaussian_limit().mu
+
+
+def moment(power: int, epsilon: float, eta: float) -> float:
+    """E_Q |log dP/dQ|^power of the dominating pair."""
+    f = Divergence("moment", lambda t: abs(math.log(t)) ** power, at_zero=0.0, slope=0.0)
+    return extremal.dominating_channel(Guarantee(epsilon, 0.0, eta)).divergence(f, [1.0, 0.0], [0.0, 1.0])
+
+
+def chosen_later(effort: Effort) -> float:
+    """Remark 4: a second mechanism that depends on the first output loses no more than Theorem 2 says."""
+    return 1 + instances.worst_of([_chosen_later() for _ in range(effort.some(0.5))])
+
+
+def _chosen_later() -> float:
+    triple = instances.triple(pure=True)
+    first = instances.private_channel(triple, 2, 2).matrix
+    second = [instances.private_channel(triple, 2, 3).matrix for _ in range(2)]
+    joint = [np.concatenate([first[b, y] * second[y][b] for y in (0, 1)]) for b in (0, 1)]
+    epsilon = instances.between(0.0, 1.9 * triple.epsilon)
+    most = 2 * approx_dp(triple.epsilon, total_variation=triple.total_variation).loss
+    return float(from_pair(*joint).loss.delta_bounds(epsilon).lower) - most.delta(epsilon)
+
+
+def outside_bracket(n: int) -> float:
+    """How far the exact curve leaves the bracket."""
+    rates = np.array(RATES[1:-1:4])
+    loss = many(n)
+    bounds, exact = loss.gaussian_limit().tradeoff_bounds(rates), loss.tradeoff(rates)
+    return float(np.max(np.maximum(bounds.lower - exact, exact - bounds.upper)))
+
+
+def draw(effort: Effort) -> list[Drawing]:
+    """The convergence of Theorem 3."""
+    lines = [curve(f"{n} releases", many(n)) for n in (1, 3, 10)]
+    lines.append(Line("Gaussian limit", RATES, normal(1.0, RATES).tolist()))
+    return [Panel("GI Theorem 3: releases of ε = 1/√n near their limit", ALARMS, MISSED, lines)]
+
+
+def draw_rate(effort: Effort) -> list[Drawing]:
+    """How fast."""
+    counts = [10, 100, 1000] if effort.coarse else [10, 30, 100, 300, 1000, 3000, 10_000]
+    lines = [Line("largest distance to the limit", counts, [distance(n) for n in counts], "points")]
+    return [Panel("GI Theorem 3: distance to the limit", "releases n", "sup |f_n − G|", lines, log_x=True, log_y=True)]
+
+
+items = (
+    Item(
+        GI,
+        "Definition 5 and equation (12)",
+        "the trade-off function of two normal laws, three values of μ",
+        "gaussian(scale=1/mu).loss.tradeoff",
+        lambda effort: [
+            float(gaussian(scale=1 / mu).loss.tradeoff(t)) for mu in (0.5, 1.0, 2.0) for t in RATES[1:-1:5]
+        ],
+        lambda effort: [float(normal(mu, t)) for mu in (0.5, 1.0, 2.0) for t in RATES[1:-1:5]],
+        agrees(8),
+    ),
+    Item(
+        GI,
+        "Theorem 3",
+        "the largest distance between f_n and its Gaussian limit tends to 0: here at n = 10 000",
+        "(n * approx_dp(...).loss).tradeoff",
+        lambda effort: distance(10_000),
+        number(0.0),
+        within(1e-4),
+        draw,
+    ),
+    Item(
+        GI,
+        "Theorem 3, at a given n",
+        "the Berry-Esseen bracket around the limit holds the exact curve: violations at n = 10 000, added to 1",
+        "(n * approx_dp(...).loss).gaussian_limit().tradeoff_bounds",
+        lambda effort: 1 + outside_bracket(10_000),
+        number(1.0),
+        at_most(),
+        draw_rate,
+    ),
+    Item(
+        GI,
+        "Remark on c₀",
+        "with η = ε/c₀ the limit has μ√(2/c₀): c₀ = 4 and 8, n = 10⁶",
+        "(n * approx_dp(...).loss).gaussian_limit().mu",
+        lambda effort: [many(10**6, c0=c0).gaussian_limit().mu for c0 in (4.0, 8.0)],
+        lambda effort: [math.sqrt(2 / c0) for c0 in (4.0, 8.0)],
+        within(1e-4),
+    ),
+    Item(
+        GI,
+        "Schedule with c₁",
+        "ε as slow as n^(-c₁) with η = n^(c₁-1)/2 has the limit μ = 1: c₁ = 0.25 and 0.4 at n = 10⁶",
+        "(n * approx_dp(...).loss).gaussian_limit().mu",
+        lambda effort: [schedule(10**6, c1) for c1 in (0.25, 0.4)],
+        number(1.0),
+        within(1e-3),
+    ),
+    Item(
+        GI,
+        "Erasure",
+        "an output withheld with probability δ' has 1 − δ' of the total variation",
+        "approx_dp(...).loss.erase(.3).total_variation()",
+        lambda effort: [approx_dp(e, total_variation=eta).loss.erase(0.3).total_variation() for e, eta in SETTINGS],
+        lambda effort: [0.7 * min(eta, math.tanh(e / 2)) for e, eta in SETTINGS],
+        agrees(9),
+    ),
+    Item(
+        GI,
+        "Remark 4",
+        "mechanisms chosen after the first output stay within the composition: largest excess, added to 1",
+        "from_pair(...).loss, 2 * approx_dp(...).loss",
+        chosen_later,
+        number(1.0),
+        at_most(),
+    ),
+    Item(
+        GI,
+        "Appendix B: kl, κ₂, κ₃",
+        "first three moments of the loss of (ε, 0, η): εη, ηε² coth(ε/2), ηε³ coth(ε/2)",
+        "extremal.dominating_channel(...).divergence",
+        lambda effort: [
+            value for e, eta in SETTINGS
+            for value in (
+                extremal.dominating_channel(Guarantee(e, 0.0, eta)).divergence("kl", [1.0, 0.0], [0.0, 1.0]),
+                moment(2, e, eta), moment(3, e, eta),
+            )
+        ],
+        lambda effort: [
+            value for e, eta in SETTINGS
+            for value in (
+                e * min(eta, math.tanh(e / 2)),
+                *(min(eta, math.tanh(e / 2)) * e**power / math.tanh(e / 2) for power in (2, 3)),
+            )
+        ],
+        agrees(9),
+    ),
+    Item(
+        GI,
+        "Appendix B: the kink",
+        "where the last piece of the trade-off function begins, ε = 1, η = 0.3",
+        "approx_dp(1, total_variation=.3).loss.tradeoff",
+        lambda effort: approx_dp(1.0, total_variation=0.3).loss.tradeoff(0.3 / math.expm1(1)),
+        lambda effort: 1 - 0.3 * math.e / (math.e + 1),
+        wrong("the denominator is e^ε − 1, not e^ε + 1"),
+    ),
+)  # fmt: skip

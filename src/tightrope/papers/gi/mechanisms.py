@@ -1,0 +1,221 @@
+"""Subsampling, and the total variation of the usual mechanisms (GI §IV, §VI-A–C, App. C–F, Figs. 6 and 7)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import ndtr
+
+from tightrope import Guarantee, PrivacyLoss, approx_dp, from_pair, gaussian, laplace, staircase
+from tightrope.channels import extremal
+from tightrope.numerics.arrays import Floats
+from tightrope.papers.gi import printed
+from tightrope.papers.gi.printed import GI, STAIRCASES, TRIPLES
+from tightrope.papers.item import Effort, Item, agrees, attained, number, within, wrong
+from tightrope.reporting.charts.panels import Drawing, Line, Panel
+
+SHARES = (0.01, 0.3, 0.9)
+FACTORS = (0.2, 1.0, 3.0)
+
+
+def sampled(triple: printed.Triple, share: float) -> PrivacyLoss:
+    """The mechanism on a random subset."""
+    epsilon, delta, eta = triple
+    return approx_dp(epsilon, delta=delta, total_variation=eta).loss.subset_sample(round(1000 * share), 1000)
+
+
+def subsampled(effort: Effort) -> list[float]:
+    """δ at the new ε and total variation, over pδ and pη."""
+    values = []
+    for triple in TRIPLES:
+        for p in SHARES:
+            loss, epsilon = sampled(triple, p), math.log1p(p * math.expm1(triple[0]))
+            values += [loss.delta(epsilon), loss.total_variation()]
+    return values
+
+
+def printed_subsampled(effort: Effort) -> list[float]:
+    """Proposition 1."""
+    return [value for _, delta, eta in TRIPLES for p in SHARES for value in (p * delta, p * eta)]
+
+
+def mixtures(effort: Effort) -> list[float]:
+    """(48)–(50): the dominating pair with a share p of the one row in the other, both orders; their ε and η."""
+    values = []
+    for epsilon, _, eta in TRIPLES[:1]:
+        rows = extremal.dominating_channel(Guarantee(epsilon, 0.0, eta)).matrix
+        for p in SHARES:
+            loss = from_pair(p * rows[0] + (1 - p) * rows[1], rows[1]).loss
+            values += [loss.epsilon(0.0), loss.total_variation()]
+    return values
+
+
+def printed_mixtures(effort: Effort) -> list[float]:
+    """What Proposition 1 allows."""
+    return [
+        value for epsilon, _, eta in TRIPLES[:1] for p in SHARES
+        for value in (math.log1p(p * math.expm1(epsilon)), p * eta)
+    ]  # fmt: skip
+
+
+def staircase_region(effort: Effort) -> list[float]:
+    """δ at ε/2 of five staircase releases, and of one."""
+    return [
+        (k * staircase(epsilon=e, gamma=g).loss).delta(e / 2)
+        for e, g in STAIRCASES for k in (1, 5)
+    ]  # fmt: skip
+
+
+def triple_region(effort: Effort) -> list[float]:
+    """The same of the triple, from Theorem 2 between its points: δ is linear in e^ε there."""
+    return [_between(e, printed.staircase_variation(e, g), k) for e, g in STAIRCASES for k in (1, 5)]
+
+
+def _between(epsilon: float, eta: float, k: int) -> float:
+    low, high = (printed.theorem_2((epsilon, 0.0, eta), k, j) for j in (0, 1))
+    share = math.expm1(epsilon / 2) / math.expm1(epsilon)
+    return low + share * (high - low)
+
+
+def density(epsilon: float, gamma: float, x: Floats) -> Floats:
+    """The staircase density as the paper defines it, Δ = 1."""
+    step, place = np.floor(np.abs(x)), np.abs(x) % 1.0
+    b = math.exp(-epsilon)
+    a = (1 - b) / (2 * (gamma + b * (1 - gamma)))
+    return np.asarray(a * b**step * np.where(place < gamma, 1.0, b))
+
+
+def overlap(epsilon: float, gamma: float) -> float:
+    """∫ (f(x) − f(x − 1))₊ dx: both are constant between the kinks, so midpoints of these are exact."""
+    kinks = np.unique([k + s * gamma for k in range(-60, 61) for s in (-1, 0, 1)])
+    middle, width = (kinks[1:] + kinks[:-1]) / 2, np.diff(kinks)
+    return float(np.maximum(density(epsilon, gamma, middle) - density(epsilon, gamma, middle - 1), 0.0) @ width)
+
+
+def draw_shift(gamma: float, figure: int) -> list[Drawing]:
+    """Figures 6 and 7: the law and the same law a sensitivity further."""
+    x = np.linspace(-2.0, 3.0, 2001)
+    lines = [
+        Line("the law", x.tolist(), density(1.0, gamma, x).tolist()),
+        Line("shifted by Δ", x.tolist(), density(1.0, gamma, x - 1).tolist()),
+    ]
+    return [Panel(f"GI Fig. {figure}: staircase laws, γ = {gamma:g}, ε = 1", "output / Δ", "density", lines)]
+
+
+def _shift_item(figure: int, gamma: float) -> Item:
+    return Item(
+        GI,
+        f"Figure {figure}",
+        f"area between two staircase laws a sensitivity apart, γ = {gamma:g}, is the total variation",
+        "staircase(epsilon, gamma).total_variation",
+        lambda effort: [staircase(epsilon=e, gamma=gamma).total_variation for e in (0.7, 1.0, 2.5)],
+        lambda effort: [overlap(e, gamma) for e in (0.7, 1.0, 2.5)],
+        agrees(9),
+        lambda effort: draw_shift(gamma, figure),
+    )
+
+
+items = (
+    Item(
+        GI,
+        "Proposition 1",
+        "on a subset of a share p: (log(1 + p(e^ε − 1)), pδ) and pη; four triples, three shares",
+        "approx_dp(...).loss.subset_sample",
+        subsampled,
+        printed_subsampled,
+        agrees(7),
+    ),
+    Item(
+        GI,
+        "Proposition 1, tightness (48)-(50)",
+        "the dominating pair, mixed, attains both parameters at once",
+        "extremal.dominating_channel, from_pair",
+        mixtures,
+        printed_mixtures,
+        attained(7),
+    ),
+    Item(
+        GI,
+        "VI-A and Appendix D",
+        "total variation of Laplace noise: 1 − e^(−ε/2)",
+        "laplace(scale).loss.total_variation",
+        lambda effort: [laplace(scale=1 / e).loss.total_variation() for e in FACTORS],
+        lambda effort: [1 - math.exp(-e / 2) for e in FACTORS],
+        agrees(9),
+    ),
+    Item(
+        GI,
+        "VI-B, (16), Appendix E (51)",
+        "total variation of Gaussian noise: 2Φ(μ/2) − 1",
+        "gaussian(scale).loss.total_variation",
+        lambda effort: [gaussian(scale=1 / mu).loss.total_variation() for mu in FACTORS],
+        lambda effort: [2 * float(ndtr(mu / 2)) - 1 for mu in FACTORS],
+        agrees(9),
+    ),
+    Item(
+        GI,
+        "VI-C and Appendix F1",
+        "total variation of staircase noise, 21 settings with γ on both sides of ½",
+        "staircase(epsilon, gamma).loss.total_variation",
+        lambda effort: [staircase(epsilon=e, gamma=g).loss.total_variation() for e, g in STAIRCASES],
+        lambda effort: [printed.staircase_variation(e, g) for e, g in STAIRCASES],
+        agrees(9),
+    ),
+    Item(
+        GI,
+        "VI-C and Appendix F2: the region",
+        "staircase noise has exactly the region of its triple, once and five times: δ(ε/2) in 21 settings",
+        "(k * staircase(...).loss).delta",
+        staircase_region,
+        triple_region,
+        agrees(9),
+    ),
+    Item(
+        GI,
+        "VI-C: γ = ½",
+        "its total variation is the largest that ε allows",
+        "staircase(epsilon, gamma=.5).total_variation",
+        lambda effort: [staircase(epsilon=e, gamma=0.5).total_variation for e in FACTORS],
+        lambda effort: [math.tanh(e / 2) for e in FACTORS],
+        agrees(9),
+    ),
+    Item(
+        GI,
+        "VI-C: γ = 0.0139",
+        "is the mechanism of Figure 4: α of its triple",
+        "staircase(epsilon=1, gamma=.0139).total_variation",
+        lambda effort: printed.silent((1.0, 0.0, staircase(epsilon=1, gamma=0.0139).total_variation)),
+        number(0.3),
+        within(5e-4),
+    ),
+    Item(
+        GI,
+        "Appendix F1: area on (−γ, γ]",
+        "total variation at γ = 0.2, ε = 1, from the two areas as they are printed",
+        "staircase(epsilon=1, gamma=.2).total_variation",
+        lambda effort: staircase(epsilon=1, gamma=0.2).total_variation,
+        lambda effort: float(density(1.0, 0.2, np.zeros(1))[0]) * (math.exp(-1) + 0.4 * (1 - math.e)),
+        wrong("the second area has 1 − e^(−ε), not 1 − e^ε, which is negative"),
+    ),
+    Item(
+        GI,
+        "Equation (17)",
+        "δ(1) of a Gaussian with μ = 1",
+        "gaussian(scale=1).loss.delta",
+        lambda effort: gaussian(scale=1).loss.delta(1.0),
+        lambda effort: float(ndtr(-0.5) - math.e * ndtr(1.0 - 0.5)),
+        wrong("the second argument is −ε/μ − μ/2, without a second minus before ε"),
+    ),
+    Item(
+        GI,
+        "Equation (18)",
+        "total variation of a step used at ε = 1 with μ = 1",
+        "gaussian(scale=1).loss.total_variation",
+        lambda effort: gaussian(scale=1).loss.total_variation(),
+        lambda effort: float(ndtr(0.5) - math.e * ndtr(-0.5)),
+        wrong("e^ε is 1 at ε = 0"),
+    ),
+    _shift_item(6, 0.2),
+    _shift_item(7, 0.8),
+)

@@ -1,0 +1,158 @@
+"""Run items one by one, and write down what came out: as data, and as the table of a page in Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from tightrope.errors import InputError
+from tightrope.papers.aac import bayesian, minimax
+from tightrope.papers.aac import contraction as e_gamma
+from tightrope.papers.gdgk import bounds
+from tightrope.papers.gi import asymptotics, composition, local_model, mechanisms, regions, training
+from tightrope.papers.gi import contraction as kl
+from tightrope.papers.gi_v1 import divergences
+from tightrope.papers.gi_v1 import divergences as outputs
+from tightrope.papers.item import Effort, Finding, Item, Values
+from tightrope.papers.km import couplings, rules
+from tightrope.papers.km import divergences as between_laws
+
+WORDS = ("agrees", "sharper", "wrong", "not")
+"""How verdicts begin; "wrong" is the paper."""
+Finished = Callable[[Item], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An item with what came out, and its pictures as SVG."""
+
+    item: Item
+    finding: Finding
+    pictures: tuple[str, ...] = ()
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The result as plain data: one number as such, several as a list."""
+        return {
+            "paper": self.item.paper,
+            "item": self.item.item,
+            "statement": self.item.statement,
+            "verdict": self.finding.verdict,
+            "ours": plain(self.finding.ours),
+            "printed": plain(self.finding.printed),
+            "call": self.item.call,
+        }
+
+
+def run(
+    items: Iterable[Item], effort: Effort, *, pictures: bool = False, finished: Finished = lambda item: None
+) -> list[Result]:
+    """Compute every item, and draw those that have pictures if asked; ``finished`` is told of each."""
+    results = []
+    for item in items:
+        results.append(Result(item, item.compute(effort), drawn(item, effort) if pictures else ()))
+        finished(item)
+    return results
+
+
+def drawn(item: Item, effort: Effort) -> tuple[str, ...]:
+    """The pictures of an item."""
+    from tightrope.reporting.charts.panels import svg
+
+    return () if item.draw is None else tuple(svg(picture) for picture in item.draw(effort))
+
+
+def plain(values: Values) -> float | list[float]:
+    """One value as a number, several as a list.
+
+    >>> plain((1.0,)), plain((1.0, 2.0))
+    (1.0, [1.0, 2.0])
+    """
+    return values[0] if len(values) == 1 else list(values)
+
+
+def counted(results: Iterable[Result]) -> dict[str, int]:
+    """How many verdicts begin with each word."""
+    found = Counter(result.finding.word for result in results)
+    return {word: found[word] for word in WORDS if found[word]}
+
+
+def words(results: Iterable[Result]) -> dict[str, dict[str, str]]:
+    """The first word of each verdict, by paper and item."""
+    found: dict[str, dict[str, str]] = {}
+    for result in results:
+        found.setdefault(result.item.paper, {})[result.item.item] = result.finding.word
+    return found
+
+
+def page_in_markdown(items: Iterable[Item], verdicts: Mapping[str, Mapping[str, str]]) -> str:
+    """The page docs/papers.md: what it is, how it is made, and a row for each item."""
+    return INTRODUCTION + "\n".join([TABLE_HEAD, *(_line(one, verdicts[one.paper][one.item]) for one in items)]) + "\n"
+
+
+INTRODUCTION = """# The papers, statement by statement
+
+`tightrope reproduce --out papers.html` runs every theorem, example, figure and table of the five papers below: our
+number from a public call, the paper's from its text or from its formula, and the verdict from comparing the two. What a
+paper states without numbers is tried on a thousand random instances. `--only GDGK,KM` takes some papers, `--coarse`
+fewer instances, and `--json` prints one object,
+`{"items": [{"paper", "item", "statement", "verdict", "ours", "printed", "call"}]}`.
+
+Verdicts: *agrees*; *sharper*, where our bound is the better one; *the paper is wrong*, where what is printed is not
+what comes out (the verdict itself says why); *not reproduced*.
+
+| short name | paper |
+|---|---|
+| GDGK | Geng, Ding, Guo, Kumar: Tight Analysis of Privacy and Utility Tradeoff in Approximate Differential Privacy |
+| GI | Ghazi, Issa: Total Variation Meets Differential Privacy |
+| GI-v1 | the same, first version |
+| AAC | Asoodeh, Aliakbarpour, Calmon: Local Differential Privacy Is Equivalent to Contraction of E_γ-Divergence |
+| KM | Kawamoto, Murakami: Local Distribution Obfuscation via Probability Coupling |
+
+The table is written by `scripts/papers.py`.
+
+"""
+TABLE_HEAD = "| paper | item | what is compared | call | verdict |\n|---|---|---|---|---|"
+
+
+def _line(item: Item, verdict: str) -> str:
+    cells = (item.paper, item.item, item.statement, f"`{item.call}`", SAID.get(verdict, verdict))
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+SAID = {"wrong": "the paper is wrong", "not": "not reproduced"}
+"""Verdicts in a table, where the word alone would mislead."""
+
+# All items of all papers, in the order of the papers.
+
+TITLES = {
+    "GDGK": "Geng, Ding, Guo, Kumar: Tight Analysis of Privacy and Utility Tradeoff in Approximate DP",
+    "GI": "Ghazi, Issa: Total Variation Meets Differential Privacy",
+    "GI-v1": "Ghazi, Issa: Total Variation Meets Differential Privacy, first version",
+    "AAC": "Asoodeh, Aliakbarpour, Calmon: Local Differential Privacy Is Equivalent to Contraction of E_γ-Divergence",
+    "KM": "Kawamoto, Murakami: Local Distribution Obfuscation via Probability Coupling",
+}
+_ROOMS = (
+    (bounds, bounds, bounds),
+    (regions, composition, mechanisms, asymptotics, training, local_model, kl),
+    (outputs, divergences),
+    (e_gamma, minimax, bayesian, minimax),
+    (between_laws, couplings, rules),
+)
+ITEMS: dict[str, tuple[Item, ...]] = {
+    paper: tuple(item for room in rooms for item in room.items) for paper, rooms in zip(TITLES, _ROOMS, strict=True)
+}
+
+
+def items(papers: Iterable[str] | None = None) -> tuple[Item, ...]:
+    """The items of some papers, or of all; raises ``InputError`` for a paper that is none of ``TITLES``.
+
+    >>> {item.paper for item in items(["GDGK"])}, len(items()) > 139
+    ({'GDGK'}, True)
+    """
+    chosen = list(TITLES) if papers is None else list(papers)
+    for paper in chosen:
+        if paper not in ITEMS:
+            raise InputError("only", paper, f"some of {', '.join(ITEMS)}", "separate several by commas: GDGK,KM")
+    return tuple(item for paper in ITEMS if paper in chosen for item in ITEMS[paper])

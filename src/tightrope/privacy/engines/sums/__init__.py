@@ -1,1 +1,0 @@
-"""Sums of positive terms alone: recurrences and enumeration; know no transform and no contour."""

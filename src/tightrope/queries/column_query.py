@@ -1,0 +1,123 @@
+"""Questions about a column's values, each clamped to a range that is declared: it bounds what one row can change."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from tightrope.documents.escaping import printable
+from tightrope.errors import PlanError
+from tightrope.numerics.checks import finite
+from tightrope.queries.options import Asked, Asking, asking, unwrapped
+from tightrope.queries.query import Question
+from tightrope.tables import Expression
+from tightrope.tables.expressions.expression import Term, facts_of, term_of
+from tightrope.tables.expressions.tree import NUMBERS, Tree
+from tightrope.tables.schema import Schema
+
+PUBLIC = "say between = (lowest, highest), from what is publicly known and not from the data"
+
+
+@dataclass(frozen=True, slots=True)
+class OfColumn(Question, ABC):
+    """A statistic of the values of ``column``, clamped to ``between``.
+
+    A column's name, or an expression, also as text; ``limits`` None: the range that the expression has by itself.
+    """
+
+    column: Term
+    limits: tuple[float, float] | None
+
+    entries: ClassVar[tuple[str, ...]] = ("column", "between")
+
+    def __str__(self) -> str:
+        ends = self.limits
+        between = "" if ends is None else f" between {shown_end(ends[0])} and {shown_end(ends[1])}"
+        return f"{self.what} of {printable(str(self.column))}{between}{self.asked.groups}"
+
+    @property
+    def what(self) -> str:
+        """The statistic in words."""
+        return self.kind
+
+    @property
+    def between(self) -> tuple[float, float]:
+        """The range. Raises ``PlanError`` where it is not known yet."""
+        if self.limits is None:
+            raise PlanError("between", None, "a pair of numbers", PUBLIC)
+        return self.limits
+
+    @property
+    def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
+        """The column, clamped to ``between``."""
+        return ((self.column, self.between),)
+
+    def settled(self, schema: Schema, where: Term | None = None) -> Self:
+        """The range of an expression is known from its parts."""
+        asked, term = self.asked.settled(schema, where), term_of(self.column, schema)
+        return replace(self, asked=asked, column=term, limits=self.limits or _derived(term, schema))
+
+    @classmethod
+    def of(cls, column: object, between: object, asked: Asking) -> Self:
+        """The question, checked; raises ``PlanError`` naming what is wrong."""
+        term = column_term("column", column)
+        return cls(Asked.of(cls.kind, str(term), **asked), term, declared(term, between))
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+        """The column and its range, besides what every question has."""
+        return cls.of(entry.get("column"), entry.get("between"), asking(entry))
+
+
+def declared(term: Term, between: object) -> tuple[float, float] | None:
+    """The declared range; None where it is left out and may follow from the expression. Raises ``PlanError``."""
+    return None if between is None and _may_be_known(term) else value_range("between", between)
+
+
+def _may_be_known(term: Term) -> bool:
+    """Whether it looks like an expression: the range of a column is never known."""
+    return isinstance(term, Tree) or not term.isidentifier()
+
+
+def _derived(term: Term, schema: Schema) -> tuple[float, float]:
+    """The range of an expression's values; raises ``PlanError`` where it has none that a sum can be bounded by."""
+    facts = facts_of(term, schema)
+    found = facts.lower, facts.upper
+    if facts.kind not in (*NUMBERS, "boolean") or not (all(map(math.isfinite, found)) and found[0] < found[1]):
+        remedy = f"{PUBLIC}; or clip(..., lowest, highest)"
+        raise PlanError("between", None, f"given, for {printable(str(term))} has no range of its own", remedy)
+    return found
+
+
+def column_term(name: str, column: object) -> Term:
+    """A column's name, or an expression; raises ``PlanError``, which calls it ``name``, for anything else."""
+    if not (isinstance(column, (str, Expression)) and str(column)):
+        expected = "the name of a column or an expression"
+        raise PlanError(name, column, expected, "it is needed, for example 'income'")
+    return unwrapped(column)
+
+
+def shown_end(number: float) -> str:
+    """The number as it was asked for, every digit of it.
+
+    >>> shown_end(1234567.0), shown_end(-0.0), shown_end(0.1)
+    ('1234567', '0', '0.1')
+    """
+    return str(int(number)) if number.is_integer() and abs(number) < _LONG else repr(number)
+
+
+_LONG = 1e15
+"""From here on a float is shown with its power of ten."""
+
+
+def value_range(name: str, between: object) -> tuple[float, float]:
+    """A declared range; raises ``PlanError``, which calls it ``name``, for anything else."""
+    if not isinstance(between, (tuple, list)) or len(between) != 2:
+        raise PlanError(name, between, "a pair of numbers", PUBLIC)
+    low, high = finite(f"{name}[0]", between[0], PUBLIC), finite(f"{name}[1]", between[1], PUBLIC)
+    if not low < high:
+        raise PlanError(name, between, "a pair (lowest, highest) with lowest < highest", PUBLIC)
+    return low, high

@@ -1,0 +1,147 @@
+"""How the values of a column are spread: the number of rows between edges that are declared."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Self, Unpack, final
+
+from tightrope.documents.escaping import printable
+from tightrope.errors import InputError, PlanError
+from tightrope.numerics.checks import positive
+from tightrope.queries.column_query import column_term, value_range
+from tightrope.queries.count import NOT_CLIPPED, RowCounting
+from tightrope.queries.options import Asked, Asking, Given, asking, spelled_out
+from tightrope.tables.expressions.conditions import MOST_EDGES, Cut, cut
+from tightrope.tables.expressions.expression import Term, term_of
+from tightrope.tables.expressions.leaves import Column, Value, instant, literal
+from tightrope.tables.schema import Schema
+
+Edges = tuple[Value, ...]
+RISING = "say edges=[0, 18, 65], from what is publicly known; the last part has no end"
+WIDTH = "say width=10, between=(0, 100), from what is publicly known"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Histogram(RowCounting):
+    """The number of rows between one edge and the next: the last of its keys is the edge where a part begins."""
+
+    column: Term
+    begin: Edges
+
+    kind = "histogram"
+    meaning = "How many records there are"
+    additive = True
+    notes = (
+        "each part is named by the edge where it begins and ends before the next one; the last part has no end; None "
+        "are missing values and those below the first edge",
+        NOT_CLIPPED,
+    )
+    entries = ("column", "edges", "width", "between")
+
+    def __str__(self) -> str:
+        ends = f"from {self.begin[0]} to {self.begin[-1]} and beyond"
+        others = replace(self.asked, by=self.by[:-1], terms=self.asked.terms[:-1]).groups
+        return f"histogram of {printable(str(self.column))} in {len(self.begin):,} parts {ends}{others}"
+
+    @classmethod
+    def of(cls, column: object, edges: Edges, asked: Asking) -> Self:
+        """The question, checked; raises ``PlanError`` naming what is wrong."""
+        term = column_term("column", column)
+        found = Asked.of(cls.kind, str(term), **asked)
+        if str(term) in found.by:
+            raise PlanError(
+                "by", str(term), "another column than that of the histogram", "its parts are groups already"
+            )
+        keys = None if found.keys is None else _with_parts(found.keys, edges)
+        grouped = replace(found, by=(*found.by, str(term)), terms=(*found.terms, term), keys=keys)
+        return cls(grouped, term, edges)
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+        """The column and its edges, or the width of parts and the range they cover."""
+        edges = edges_of(entry.get("edges"), entry.get("width"), entry.get("between"))
+        return cls.of(entry.get("column"), edges, asking(entry))
+
+    @property
+    def edges(self) -> tuple[bool | int | float | str, ...]:
+        """As they were given."""
+        return tuple(edge.value for edge in self.begin)
+
+    def settled(self, schema: Schema, where: Term | None = None) -> Self:
+        """Grouped by the edge below each value, after all other groups."""
+        if isinstance(self.asked.terms[-1], Cut):
+            return replace(self, asked=self.asked.settled(schema, where))
+        term = term_of(self.column, schema)
+        parts = cut(Column(term) if isinstance(term, str) else term, self.begin)
+        asked = replace(self.asked, terms=(*self.asked.terms[:-1], parts))
+        return replace(self, asked=asked.settled(schema, where), column=term)
+
+
+@spelled_out
+def histogram(
+    column: Given,
+    *,
+    edges: Sequence[object] | None = None,
+    width: float | None = None,
+    between: tuple[float, float] | None = None,
+    **asked: Unpack[Asking],
+) -> Histogram:
+    """How many rows lie between one edge and the next: rising ``edges``, or one ``width`` all over ``between``.
+
+    The key of a part is the edge where it begins; the last part has no end, and missing values and those below the
+    first edge are the group ``None``. Every part is shown, unless ``by`` has groups to be discovered: then its parts
+    are, too. A row is in one part, so that all of them cost what one count costs. The other keywords are those of
+    ``count``. Raises ``PlanError`` naming what is wrong.
+
+    >>> str(histogram("age", width=10, between=(0, 100)))
+    'histogram of age in 11 parts from 0 to 100 and beyond'
+    """
+    return Histogram.of(column, edges_of(edges, width, between), asked)
+
+
+def edges_of(edges: object, width: object, between: object) -> Edges:
+    """The edges, given or counted off; raises ``PlanError`` where they are neither or do not rise."""
+    if (edges is None) == (width is None):
+        raise PlanError("edges", edges, "given, or else width and between", f"{RISING}; or {WIDTH}")
+    if edges is None:
+        return _counted_off(width, between)
+    if between is not None or not isinstance(edges, (list, tuple, range)):
+        raise PlanError("edges", _typed(edges), "a list of rising numbers or days, without between", RISING)
+    try:
+        return cut(Column("x"), [literal(edge) for edge in edges]).edges
+    except InputError as error:
+        raise PlanError("edges", _typed(edges), error.expected, RISING) from None
+
+
+def _typed(edges: object) -> object:
+    """What was typed, if it is short and plain: a column of a frame is data, and is not shown."""
+    plain = edges if isinstance(edges, (list, tuple, range)) else [edges]
+    short = len(plain) <= MOST_SHOWN and all(isinstance(edge, str | int | float | None) for edge in plain)
+    return edges if short and len(repr(edges)) <= MOST_LETTERS else f"{type(edges).__name__} of {len(plain):,}"
+
+
+MOST_SHOWN, MOST_LETTERS = 20, 200
+"""So much of wrong edges is shown at most."""
+
+
+def _counted_off(width: object, between: object) -> Edges:
+    """low, low + width, … up to high, in decimals: 0.1 is one tenth."""
+    (low, high), step = value_range("between", between), positive("width", width, WIDTH)
+    if not (high - low) / step < MOST_EDGES:
+        raise PlanError("width", width, f"such that there are fewer than {MOST_EDGES:,} parts", "take wider parts")
+    first, by = Decimal(repr(low)), Decimal(repr(float(step)))
+    exact = [first + number * by for number in range(math.floor((Decimal(repr(high)) - first) / by) + 1)]
+    whole = all(edge == edge.to_integral_value() for edge in exact)
+    return tuple(literal(int(edge) if whole else float(edge)) for edge in exact)
+
+
+def _with_parts(keys: tuple[tuple[object, ...], ...], edges: Edges) -> tuple[tuple[object, ...], ...]:
+    """Every part of every group that is listed."""
+    days = edges[0].kind == "text"
+    parts = (None, *(instant(str(edge.value), "date") if days else edge.value for edge in edges))
+    return tuple((*key, part) for key, part in itertools.product(keys, parts))

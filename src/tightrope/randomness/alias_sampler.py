@@ -1,0 +1,191 @@
+"""Exact choice among outcomes with integer weights that add up to 2¹²⁸. No float decides an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InputError
+from tightrope.randomness.bits import Source, Words
+from tightrope.randomness.integers import Indices, Wide
+from tightrope.randomness.loops import Loop, choose, compiled
+
+# Alias tables on whole numbers: columns of equal capacity, each shared by at most two outcomes.
+#
+# Walker's method, laid out by Vose's rule in closed form. There are n = 2^b columns of capacity C = 2^(128−b); column
+# i belongs to outcome i. *Light* outcomes (weight ≤ C) leave room, *heavy* ones overflow, and both sums are equal. In
+# order of their numbers, the heavy ones pour their excess into the rooms: with D the running sums of the rooms and E
+# those of the excesses,
+#
+# * light outcome k keeps its weight, and the rest of its column goes to the first heavy m with E_m > D_{k−1}; * heavy
+# m keeps C − (D_k − E_m) for the first k with D_k ≥ E_m: what it poured too much is made good by heavy m + 1.
+#
+# (The pouring heavy m fills the last room it started on completely, so it takes D_k − E_m < C out of its own column.)
+# Everything is subtraction, running sums and searching, so a table of millions is built by a few array operations.
+# ``docs/proofs/exact-sampling.md``.
+
+ALIAS_BITS = 128
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Column c holds outcome c below its edge and outcome ``other[c]`` from its edge on, shape [2^bits] each.
+
+    A uniform 128-bit number lies in the column of its first ``bits`` bits; the edges are 128-bit numbers, too. A full
+    column has its edge at its beginning and is its own other: no edge is ever 2¹²⁸.
+    """
+
+    bits: int
+    edges: Wide
+    other: NDArray[np.int32]
+
+    def weights(self, size: int) -> list[int]:
+        """The weight of each of ``size`` outcomes, added up from the columns in whole numbers: the inverse of ``lay``.
+
+        Raises ``IndexError`` where a column names an outcome beyond them.
+        """
+        capacity, totals = 1 << (ALIAS_BITS - self.bits), [0] * size
+        ends = zip(self.edges.high.tolist(), self.edges.low.tolist(), self.other.tolist(), strict=True)
+        for column, (high, low, other) in enumerate(ends):
+            own = (high << 64) + low - column * capacity
+            totals[other] += capacity - own
+            if own:
+                totals[column] += own
+        return totals
+
+
+def lay(weights: Wide) -> Columns:
+    """The table for weights that add up to 2¹²⁸ (the caller has checked that).
+
+    >>> lay(Wide.of([3 << 126, 1 << 126])).weights(2) == [3 << 126, 1 << 126]
+    True
+    """
+    bits = max(1, (len(weights) - 1).bit_length())
+    size, room = 1 << bits, 1 << (ALIAS_BITS - bits)
+    kept = Wide(*(np.concatenate([part, np.zeros(size - len(part), np.uint64)]) for part in _parts(weights)))
+    other, overflows = np.arange(size), Wide.full(size, room).less(kept)
+    light, heavy = np.flatnonzero(~overflows), np.flatnonzero(overflows)
+    if len(heavy):
+        rooms = (Wide.full(len(light), room) - kept[light]).running()
+        excesses = (kept[heavy] - Wide.full(len(heavy), room)).running()
+        other[light] = heavy[_pourers(rooms, excesses)]
+        kept.high[heavy], kept.low[heavy] = _parts(_left(rooms, excesses, room))
+        other[heavy[:-1]] = heavy[1:]
+    return _placed(bits, kept, Wide.full(size, room), other)
+
+
+def sure(outcome: int) -> Columns:
+    """The table of an outcome of weight 2¹²⁸: two columns that it fills."""
+    edges = Wide(np.array([0, 1 << 63], dtype=np.uint64), np.zeros(2, dtype=np.uint64))
+    return Columns(1, edges, np.full(2, outcome, dtype=np.int32))
+
+
+def _parts(numbers: Wide) -> tuple[Words, Words]:
+    return numbers.high, numbers.low
+
+
+def _pourers(rooms: Wide, excesses: Wide) -> Indices:
+    """For each room, the first heavy whose running excess is above what the rooms before it took."""
+    before = Wide(*(np.concatenate([np.zeros(1, np.uint64), part[:-1]]) for part in _parts(rooms)))
+    found = _first_above(excesses, before)
+    return np.minimum(found, len(excesses) - 1)  # rooms of no size at the very end: they are full
+
+
+def _first_above(ascending: Wide, wanted: Wide) -> Indices:
+    """Index of the first number above each of ``wanted``: the rank of wanted + 1."""
+    carry = (wanted.low == np.uint64(2**64 - 1)).astype(np.uint64)
+    return ascending.ranks(Wide(wanted.high + carry, wanted.low + np.uint64(1)))
+
+
+def _left(rooms: Wide, excesses: Wide, room: int) -> Wide:
+    """What each heavy keeps of its own column."""
+    return Wide.full(len(excesses), room) - (rooms[rooms.ranks(excesses)] - excesses)
+
+
+def _placed(bits: int, kept: Wide, capacity: Wide, other: Indices) -> Columns:
+    """Edges in the line of 128-bit numbers."""
+    numbers = np.arange(len(other))
+    full = ~kept.less(capacity)
+    other[full] = numbers[full]
+    high = np.where(full, np.uint64(0), kept.high) + (numbers.astype(np.uint64) << np.uint64(64 - bits))
+    return Columns(bits, Wide(high, np.where(full, np.uint64(0), kept.low)), other.astype(np.int32))
+
+
+BITS = ALIAS_BITS
+TOTAL = 1 << BITS
+"""What the weights add up to."""
+
+WORDS_AT_ONCE = 1 << 15
+"""Words handled at once: they stay in the cache."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Outcome ``first`` + i has probability weights[i] / 2¹²⁸.
+
+    A uniform 128-bit number u = (high word, low word) lies in a column of an alias table, below its edge or not. The
+    high word decides unless it equals the high word of the edge (probability at most 2^(b−64) for 2^b columns); only
+    then is the low word drawn. So a draw takes one word.
+    """
+
+    columns: Columns
+    first: int = 0
+
+    @classmethod
+    def of(cls, weights: Sequence[int], first: int = 0) -> Self:
+        """From one weight an outcome; raises ``InputError`` unless they are ≥ 0 and add up to 2¹²⁸.
+
+        >>> from tightrope.randomness.bits import InsecureSeeded
+        >>> Choice.of([2**127, 2**127]).draw(4, InsecureSeeded(7)).shape
+        (4,)
+        """
+        if not weights or sum(weights) != TOTAL or min(weights) < 0:
+            raise InputError("weights", weights, "whole numbers >= 0 that add up to 2^128")
+        if max(weights) == TOTAL:
+            return cls(sure(weights.index(TOTAL)), first)
+        return cls(lay(Wide.of(weights)), first)
+
+    def draw(self, size: int, randomness: Source) -> NDArray[np.int64]:
+        """``size`` independent outcomes, shape [size]."""
+        out, loop = np.empty(size, dtype=np.int64), compiled(choose, size)
+        for start in range(0, size, WORDS_AT_ONCE):
+            self.fill(out[start : start + WORDS_AT_ONCE], randomness, loop)
+        return out
+
+    def fill(self, out: NDArray[np.int64], randomness: Source, loop: Loop | None = None) -> None:
+        """Overwrite ``out``, of any small size, with independent outcomes; ``loop`` is the compiled ``choose``."""
+        words = randomness.words(len(out))
+        shift = np.uint64(64 - self.columns.bits)
+        edges, other = self.columns.edges.high, self.columns.other
+        if loop is None or not words.flags.writeable:  # read-only words would be compiled for anew
+            ties = _choose(words, edges, other, shift, self.first, out)
+        else:
+            ties = loop(words, edges, other, shift, self.first, out)
+        if ties:
+            self._settle(out, words, randomness)
+
+    def _settle(self, out: NDArray[np.int64], words: Words, randomness: Source) -> None:
+        """Where the high word is that of the edge, the low word decides."""
+        column = _column(words, self.columns.bits)
+        tied = np.flatnonzero(words == self.columns.edges.high[column])
+        column = column[tied]
+        own = randomness.words(len(tied)) < self.columns.edges.low[column]
+        out[tied] = self.first + np.where(own, column, self.columns.other[column])
+
+
+def _column(words: Words, bits: int) -> NDArray[np.int64]:
+    return (words >> np.uint64(64 - bits)).astype(np.int64)
+
+
+def _choose(
+    words: Words, edges: Words, other: NDArray[np.int32], shift: np.uint64, first: int, out: NDArray[np.int64]
+) -> int:
+    """The numpy twin of ``loops.choose``."""
+    column = (words >> shift).astype(np.int64)
+    edge = edges[column]
+    np.add(np.where(words < edge, column, other[column]), first, out=out)
+    return int(np.count_nonzero(words == edge))

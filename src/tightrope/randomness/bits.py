@@ -1,0 +1,132 @@
+"""Where random bits come from: uniform 64-bit words.
+
+Production code uses :class:`OperatingSystem` or, by default, ``stream.Stream``, which takes its keys from there. A seed
+is accepted only by an object whose name says that it is insecure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from numbers import Integral
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InputError
+
+# How many words or numbers are asked for: whole numbers only. (This folder does not know ``numerics``.)
+
+
+def count(name: str, value: object, at_least: int = 0) -> int:
+    """``value`` as an int; raises ``InputError`` unless it is a whole number ≥ ``at_least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not int(value) >= at_least:
+        raise InputError(name, value, f"a whole number >= {at_least}")
+    return int(value)
+
+
+Words = NDArray[np.uint64]
+
+BYTES_AT_ONCE = 1 << 20
+"""Bytes asked of the operating system in one call."""
+
+
+class Source(ABC):
+    """A stream of independent, uniform 64-bit words. It is made where it is used: it cannot be copied or sent."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        """No copies, no pickles: a copy of a stream with a state repeats its words, in another process unseen."""
+        raise InputError("copy", type(self).__name__, "left alone", "make a source in the process that draws from it")
+
+    @abstractmethod
+    def words(self, n: int) -> Words:
+        """The next ``n`` words, shape [n]."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingSystem(Source):
+    """The operating system's cryptographic generator (``os.urandom``) for every word.
+
+    >>> OperatingSystem().words(3).shape
+    (3,)
+    """
+
+    def words(self, n: int) -> Words:
+        """The next ``n`` words, shape [n]; read-only."""
+        size = 8 * n
+        parts = [os.urandom(min(BYTES_AT_ONCE, size - start)) for start in range(0, size, BYTES_AT_ONCE)]
+        return np.frombuffer(b"".join(parts), dtype=np.uint64)
+
+
+class InsecureSeeded(Source):
+    """A repeatable stream, **for tests only**: whoever knows the seed can subtract the noise.
+
+    Call number c gives the first 8n bytes of SHAKE-256(seed, c), the same on every machine.
+
+    >>> [int(w) % 1000 for w in InsecureSeeded(1).words(3)] == [int(w) % 1000 for w in InsecureSeeded(1).words(3)]
+    True
+    """
+
+    __slots__ = ("_calls", "_seed")
+
+    def __init__(self, seed: int) -> None:
+        self._seed = str(count("seed", seed)).encode()
+        self._calls = 0
+
+    def words(self, n: int) -> Words:
+        """The next ``n`` words, shape [n]."""
+        self._calls += 1
+        stream = hashlib.shake_256(self._seed + b"/" + str(self._calls).encode())
+        return np.frombuffer(stream.digest(8 * n), dtype="<u8").astype(np.uint64)
+
+
+# Many random words a second: AES-256 in counter mode, under keys of the operating system that live for one call.
+
+FEWEST_WORDS = 512
+"""Requests below this many words go to the operating system: keying costs as much as it gives."""
+PER_KEY = 1 << 23
+"""Words under one key (64 MiB): far below the birthday bound of 2⁶⁴ blocks, where a missing repetition would show."""
+KEY, COUNTER = 32, 16
+"""Bytes of an AES-256 key and of the first counter."""
+ZEROS = bytes(1 << 18)
+"""What is encrypted; the encryption of zeros is the key stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream(Source):
+    """The default source: the key stream of AES-256-CTR, keyed afresh by ``os.urandom`` in every call.
+
+    Nothing is kept between calls. So a forked process, a restored snapshot or a second thread cannot repeat words,
+    and no later break-in finds the key of an earlier call (the library that held it frees its memory; it is not wiped).
+    Predicting a word means breaking AES-256 or the operating system's generator. No error is retried: without
+    randomness nothing is drawn.
+
+    >>> Stream().words(1000).shape
+    (1000,)
+    """
+
+    def words(self, n: int) -> Words:
+        """The next ``n`` words, shape [n]; read-only where there are few."""
+        if n < FEWEST_WORDS:
+            return OperatingSystem().words(n)
+        out = np.empty(n, dtype=np.uint64)
+        for start in range(0, n, PER_KEY):
+            _fill(out[start : start + PER_KEY])
+        return out
+
+
+def _fill(out: Words) -> None:
+    """Overwrite ``out`` with one key's stream."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    secret = os.urandom(KEY + COUNTER)
+    encryptor = Cipher(algorithms.AES(secret[:KEY]), modes.CTR(secret[KEY:])).encryptor()
+    target, zeros = out.data.cast("B"), memoryview(ZEROS)
+    for start in range(0, len(target), len(zeros)):
+        part = target[start : start + len(zeros)]
+        encryptor.update_into(zeros[: len(part)], part)

@@ -1,1 +1,0 @@
-"""Kinds of questions that are answered from several noisy numbers: ratios, moments, the largest; knows no session."""

@@ -1,1 +1,0 @@
-"""Plans as files: read as a frozen document, or written for a table; decide nothing."""

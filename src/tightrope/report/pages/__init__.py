@@ -1,1 +1,0 @@
-"""The pages: models, templates, tables; know nothing but documents."""

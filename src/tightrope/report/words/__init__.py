@@ -1,1 +1,0 @@
-"""Documents read with patience, numbers and sentences for people; know neither HTML nor pictures."""

@@ -1,0 +1,300 @@
+"""Axes: from numbers to percentages of a chart's width or height, and the round numbers to write beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tightrope.documents.numbers import HUNDRED, PER_LINE, Guesses, fixed, percent, power_of_ten, significant
+from tightrope.reporting.wording.answers import Answer, Row, shown
+from tightrope.reporting.wording.document import Json, as_number, number
+from tightrope.reporting.wording.promise import Point, catches, curve, profile
+
+SMALLEST_ROOM = 1e-290  # below it, floats are too coarse for ticks
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A round number on an axis: where it stands, in percent, and how it is written."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A linear axis from ``low`` to ``high``, low < high."""
+
+    low: float
+    high: float
+
+    def at(self, value: float) -> float:
+        """Where ``value`` stands, in percent of the axis, held inside it.
+
+        >>> Scale(0, 4).at(1), Scale(0, 4).at(9)
+        (25.0, 100.0)
+        """
+        return min(max(100 * (value - self.low) / (self.high - self.low), 0.0), 100.0)
+
+    def ticks(self, count: int) -> list[Tick]:
+        """At most ``count`` + 1 round numbers inside the axis.
+
+        >>> [tick.label for tick in Scale(0, 3100).ticks(4)]
+        ['0', '1,000', '2,000', '3,000']
+        """
+        step = round_step((self.high - self.low) / count)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+        return [Tick(self.at(i * step), _written(i * step, decimals)) for i in range(first, last + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class DecadeScale:
+    """A logarithmic axis between whole powers of ten, ``low`` < ``high`` being the exponents."""
+
+    low: int
+    high: int
+
+    def at(self, value: float) -> float:
+        """Where ``value`` > 0 stands, in percent of the axis, held inside it."""
+        return Scale(self.low, self.high).at(math.log10(value))
+
+    def ticks(self, count: int) -> list[Tick]:
+        """Powers of ten, evenly many apart."""
+        step = max(1, math.ceil((self.high - self.low) / count))
+        exponents = range(self.high, self.low - 1, -step)
+        return [Tick(Scale(self.low, self.high).at(e), power_of_ten(e)) for e in exponents]
+
+
+def round_step(least: float) -> float:
+    """The smallest of 1, 2, 5 · 10ⁿ that is not below ``least`` > 0.
+
+    >>> round_step(0.3), round_step(2), round_step(700)
+    (0.5, 2.0, 1000.0)
+    """
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= least * (1 - 1e-9))
+
+
+def scale_of(numbers: Sequence[float], margin: float = 0.04) -> Scale:
+    """An axis that holds all of ``numbers`` with a margin."""
+    low, high = min(numbers), max(numbers)
+    spare = next(room for room in ((high - low) * margin, abs(high) * 0.1, 1.0) if room >= SMALLEST_ROOM)
+    return Scale(low - spare, high + spare)
+
+
+def value_scale(answer: Answer) -> Scale | None:
+    """The axis of an answer's values: holds every value and most whiskers.
+
+    Whiskers longer than the spread of all values plus six typical half-widths are cut there, so that one
+    tiny group does not flatten the picture.
+    """
+    values = answer.values
+    if not values:
+        return None
+    low, high = min(values), max(values)
+    reach = (high - low) / 2 + 3 * (answer.typical_half_width or 0.0)
+    ends = [end for row in answer.rows if row.value is not None for end in (row.lower, row.upper) if end is not None]
+    shown = [min(max(end, low - reach), high + reach) for end in ends]
+    return (
+        _from_zero(scale_of([*values, *shown]), [*values, *shown]) if answer.additive else scale_of([*values, *shown])
+    )
+
+
+def _from_zero(scale: Scale, numbers: Sequence[float]) -> Scale:
+    return Scale(0.0, scale.high) if min(numbers) >= 0 else Scale(scale.low, max(scale.high, 0.0))
+
+
+def _written(value: float, decimals: int) -> str:
+    return fixed(value, decimals) if decimals <= 6 and abs(value) < 1e7 else significant(value, 3)
+
+
+# Dots with whiskers: where each value and its 95 % interval stand in a chart, in percent of its width or height.
+
+LIST_TICKS, HEIGHT_TICKS, WIDTH_TICKS = 4, 5, 7
+MANY_DOTS = 80
+NO_KEY_AT = 96.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A value and its interval on the value axis; ``cut_*``: the whisker goes on beyond the axis."""
+
+    at: float
+    lower: float
+    upper: float
+    cut_lower: bool
+    cut_upper: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListChart:
+    """One line a group, the values along the line. ``name``: of its grid; ``zero``: where stems start, None without."""
+
+    name: str
+    zero: float | None
+    ticks: list[Tick]
+    dots: list[Dot | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedDot:
+    """A dot over a numeric axis, with the text that a pointer shows; ``no_key``: the group without a key."""
+
+    along: float
+    dot: Dot
+    title: str
+    no_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AxisChart:
+    """Numeric groups along the width, the values along the height (percent from the bottom)."""
+
+    key_name: str
+    key_ticks: list[Tick]
+    value_ticks: list[Tick]
+    dots: list[PlacedDot]
+    radius: float
+
+
+def dot_of(row: Row, scale: Scale) -> Dot | None:
+    """The dot of one group; None where its value is withheld."""
+    if row.value is None:
+        return None
+    lower = row.value if row.lower is None else row.lower
+    upper = row.value if row.upper is None else row.upper
+    return Dot(scale.at(row.value), scale.at(lower), scale.at(upper), lower < scale.low, upper > scale.high)
+
+
+def list_chart(answer: Answer, name: str) -> ListChart | None:
+    """The chart of groups that are names; None where fewer than two values are published."""
+    scale = value_scale(answer)
+    if scale is None or len(answer.values) < 2:
+        return None
+    zero = scale.at(0.0) if answer.additive else None
+    return ListChart(name, zero, scale.ticks(LIST_TICKS), [dot_of(row, scale) for row in answer.rows])
+
+
+def axis_chart(answer: Answer) -> AxisChart | None:
+    """The chart of groups that are numbers; None where they are not, or no value is published."""
+    values = value_scale(answer)
+    if values is None or not answer.on_an_axis:
+        return None
+    numbers = [position for row in answer.rows if (position := as_number(row.keys[0])) is not None]
+    keys = _key_scale(numbers, any(row.keys[0] is None for row in answer.rows))
+    decimals = answer.decimals
+    dots = [placed for row in answer.rows if (placed := _placed(row, keys, values, decimals)) is not None]
+    return AxisChart(
+        key_name=answer.by[0],
+        key_ticks=_key_ticks(numbers, keys),
+        value_ticks=values.ticks(HEIGHT_TICKS),
+        dots=dots,
+        radius=4.5 if len(dots) <= MANY_DOTS else 2.5,
+    )
+
+
+def _key_scale(numbers: Sequence[float], with_no_key: bool) -> Scale:
+    """The key axis; the group without a key gets a place to the right of the largest."""
+    scale = scale_of(numbers)
+    return Scale(scale.low, scale.high + 0.1 * (scale.high - scale.low)) if with_no_key else scale
+
+
+def _key_ticks(numbers: Sequence[float], scale: Scale) -> list[Tick]:
+    """Round keys only, whole ones where all keys are; years without a thousands separator."""
+    whole = all(number.is_integer() for number in numbers)
+    found = [tick for tick in scale.ticks(WIDTH_TICKS) if not whole or "." not in tick.label]
+    plain = whole and max(abs(number) for number in numbers) < 10_000
+    inside = [tick for tick in found if tick.at <= scale.at(max(numbers)) + 2]
+    return [Tick(tick.at, tick.label.replace(",", "") if plain else tick.label) for tick in inside]
+
+
+def _placed(row: Row, keys: Scale, values: Scale, decimals: int) -> PlacedDot | None:
+    dot = dot_of(row, values)
+    if dot is None:
+        return None
+    key = as_number(row.keys[0])
+    along = NO_KEY_AT if key is None else keys.at(key)
+    said = shown(row, decimals)  # as in the table
+    return PlacedDot(along, dot, f"{row.labels[0]}: {said.value} ({said.lower} to {said.upper})", key is None)
+
+
+# The two curves of the privacy section, as polylines in a square of 100 by 100 (y grows downwards).
+
+DEEPEST_DECADE = -40
+TICK_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A polyline with its axes and the points that are marked on it (in percent from the left and the top)."""
+
+    line: str
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    marks: list[tuple[float, float]]
+
+
+def tradeoff(certificate: Json) -> Curve | None:
+    """True- against false-positive rate of the best attacker; None without any guarantee."""
+    points = curve(certificate)
+    if not points:
+        return None
+    ticks = [Tick(100 * share, percent(share)) for share in TICK_SHARES]
+    marks = [(100 * c.false_positive_rate, 100 - 100 * c.true_positive_rate) for c in catches(certificate)]
+    return Curve(_line([(100 * x, 100 - 100 * y) for x, y in points]), ticks, ticks, marks)
+
+
+def privacy_profile(certificate: Json) -> Curve | None:
+    """δ(ε) over a logarithmic axis, the stated guarantee marked; None with fewer than two points."""
+    points = [(epsilon, delta) for epsilon, delta in profile(certificate) if delta >= 10.0**DEEPEST_DECADE]
+    if len(points) < 2 or points[0][0] == points[-1][0]:
+        return None
+    epsilons, deltas = _axes(points)
+    placed = [(epsilons.at(x), 100 - deltas.at(y)) for x, y in points]
+    stated = number(certificate, "epsilon"), number(certificate, "delta")
+    return Curve(_line(placed), epsilons.ticks(5), deltas.ticks(6), _mark(stated, epsilons, deltas))
+
+
+def _axes(points: Sequence[Point]) -> tuple[Scale, DecadeScale]:
+    smallest = math.floor(math.log10(min(delta for _, delta in points)) + 1e-9)
+    return Scale(0.0, max(epsilon for epsilon, _ in points)), DecadeScale(min(smallest, -1), 0)
+
+
+def _mark(stated: tuple[float | None, float | None], x: Scale, y: DecadeScale) -> list[tuple[float, float]]:
+    epsilon, delta = stated
+    if epsilon is None or delta is None or delta < 10.0**y.low or not 0 <= epsilon <= x.high:
+        return []
+    return [(x.at(epsilon), 100 - y.at(delta))]
+
+
+def _line(points: Sequence[Point]) -> str:
+    return " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
+
+
+# The picture of 100 guesses for a page: a path a kind, a point a guess, in a box of 250 × 40.
+
+KINDS = {"●": "coin-right", "◆": "more-right", "○": "wrong"}
+"""Classes of the three kinds of guesses, by their signs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """The guesses of one kind: what it is called, where its points stand, and what the legend says."""
+
+    kind: str
+    path: str
+    said: str
+
+
+def hundred(guesses: Guesses) -> list[Dots]:
+    """Every kind that there is, in the order of the text: line by line.
+
+    >>> [(dots.kind, dots.path.count("h0")) for dots in hundred(Guesses(24))]
+    [('coin-right', 50), ('more-right', 24), ('wrong', 26)]
+    """
+    places = iter(f"M{10 * (at % PER_LINE) + 5} {10 * (at // PER_LINE) + 5}h0" for at in range(HUNDRED))
+    return [
+        Dots(KINDS[sign], "".join(next(places) for _ in range(count)), said) for sign, said, count in guesses.legend
+    ]

@@ -1,0 +1,226 @@
+"""The pages of an account and of a training run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tightrope.documents.account import Account, Attack, Gained, TrainingAccount
+from tightrope.documents.escaping import printable
+from tightrope.documents.numbers import DOWN, UP, percent, significant, times
+from tightrope.reporting.charts import page_charts
+from tightrope.reporting.pages.blocks import (
+    CSV,
+    Attached,
+    Card,
+    Curves,
+    DocumentPage,
+    Section,
+    Table,
+    document_file,
+    file_of,
+)
+from tightrope.reporting.pages.release_page import catch_line
+from tightrope.reporting.wording import accounts, method, promise
+
+# What the best attacker can do, from a stated triple, further points (ε, δ) and rates that a document states.
+
+Points = Sequence[tuple[float, float]]
+LARGEST = 1e300
+"""Beyond it, no number is drawn."""
+
+
+def attack_section(
+    stated: tuple[float, float], total_variation: float, points: Points, rates: Sequence[Attack]
+) -> Section:
+    """Both curves, from bounds alone, and the table of rates, those that the document states among them."""
+    certificate = _certificate(stated, total_variation, points, rates)
+    found = {catch.false_positive_rate: catch for catch in promise.catches(certificate)}
+    own = {one.false_positive_rate: promise.Catch(one.false_positive_rate, one.true_positive_rate) for one in rates}
+    lines = [catch for _, catch in sorted({**found, **_positive(own)}.items())]
+    view = Curves(
+        page_charts.tradeoff(certificate), page_charts.privacy_profile(certificate), [catch_line(one) for one in lines]
+    )
+    return Section(
+        "attacker", "What an attacker gains", ("Every number here is an upper bound, for every attacker.",), curves=view
+    )
+
+
+def _positive(rates: dict[float, promise.Catch]) -> dict[float, promise.Catch]:
+    return {rate: catch for rate, catch in rates.items() if rate > 0}
+
+
+def _certificate(stated: tuple[float, float], eta: float, points: Points, rates: Sequence[Attack]) -> dict[str, Any]:
+    """As the pictures read one; what is endless is left out."""
+    every = sorted({(0.0, eta), *[(e, d) for e, d in (*points, stated) if 0 <= e <= LARGEST]})
+    certificate: dict[str, Any] = {
+        "total_variation": eta,
+        "profile": {"epsilon": [e for e, _ in every], "delta": [d for _, d in every]},
+        "tradeoff": {
+            "false_positive_rate": [one.false_positive_rate for one in rates],
+            "true_positive_rate": [one.true_positive_rate for one in rates],
+        },
+    }
+    return certificate | ({"epsilon": stated[0], "delta": stated[1]} if stated[0] <= LARGEST else {})
+
+
+def curve_file(points: Points) -> tuple[Attached, ...]:
+    """The points of the curve, where there are some beside the document."""
+    if not points:
+        return ()
+    lines = "".join(f"{epsilon!r},{delta!r}\r\n" for epsilon, delta in points)
+    return (
+        file_of("curve.csv", "the points of the curves, which are no part of it", CSV, f"epsilon,delta\r\n{lines}"),
+    )
+
+
+ACCOUNT_VERIFIED = (
+    "Each ε, δ and rate that the document states is confirmed, refuted, or left open: some steps have no closed "
+    "profile there, and come out as “not confirmed”."
+)
+ACCOUNT_LIMITS = (
+    (
+        "Parameters must be fixed beforehand.",
+        "Who chooses them after seeing an output needs a filter, and another account.",
+    ),
+    (
+        "The steps must be what they say.",
+        "That noise is drawn as stated, and how far one record moves what it is added to, is not seen here.",
+    ),
+    (
+        "What is true of everyone stays true of you.",
+        "Results about a group can tell something about its members, in the data or not.",
+    ),
+    ("It speaks of these steps alone.", "Whatever else is computed from the same data adds to it."),
+)
+FRESH = ("Batches must be drawn afresh.", "Data that are shuffled once and cut into batches are another mechanism.")
+
+
+def account_view(document: Account, points: Points, tables: Sequence[Table]) -> DocumentPage:
+    """Everything the page of an account shows."""
+    runs = sum(step.count for step in document.steps)
+    first = [row.delta for row in document.epsilon_at_delta[:1]]
+    steps = Table(
+        "Each line is a step of the account",
+        _headed(accounts.STEP_COLUMNS),
+        [accounts.step_line(s) for s in document.steps],
+        4,
+    )
+    return DocumentPage(
+        kind="Privacy account",
+        title="What one step costs" if runs == 1 else f"What {runs:,} steps cost together",
+        explained=document.explained,
+        cards=_cards(document.stated, document, first[0] if first else None),
+        sections=(
+            Section("steps", "The steps", tables=(steps,)),
+            Section("bounds", "What they add up to", (SAFE,), _facts(document), _brackets(document)),
+            _attack(document, document.stated, points),
+            *([Section("further", "Beside it", tables=tuple(tables))] if tables else []),
+        ),
+        method=method.Method.of([method.INPUTS, method.PROFILE, method.ATTACKER, method.STEPS]),
+        attached=(document_file(document, "account.json", "the account"), *curve_file(points)),
+        verified=ACCOUNT_VERIFIED,
+        limits=ACCOUNT_LIMITS,
+    )
+
+
+SAFE = "What stands first is safe to state; the truth lies in the bracket."
+
+
+def training_view(document: TrainingAccount, points: Points, tables: Sequence[Table]) -> DocumentPage:
+    """Everything the page of a training run shows."""
+    ways = Table(
+        "Other ways to account for the same steps",
+        _headed(accounts.WAY_COLUMNS),
+        [accounts.way_line(way) for way in document.comparison],
+        2,
+    )
+    batches = method.POISSON if document.sampling == "poisson" else method.SUBSET
+    return DocumentPage(
+        kind="Training account",
+        title=f"DP-SGD, {document.steps:,} step{'' if document.steps == 1 else 's'}",
+        explained=document.explained,
+        cards=_cards(document.stated, document, document.delta),
+        sections=(
+            Section("run", "The run", (SAFE,), (*_run(document), *_facts(document))),
+            _attack(document, document.stated, points),
+            *(
+                [Section("ways", "The same steps, accounted for otherwise", tables=(ways,))]
+                if document.comparison
+                else []
+            ),
+            *([Section("further", "Beside it", tables=tuple(tables))] if tables else []),
+        ),
+        method=method.Method.of([method.INPUTS, batches, method.PROFILE, method.ATTACKER, method.STEPS]),
+        attached=(document_file(document, "training-account.json", "the account"), *curve_file(points)),
+        verified=ACCOUNT_VERIFIED,
+        limits=(FRESH, *ACCOUNT_LIMITS),
+    )
+
+
+def _headed(columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name[:1].upper() + name[1:] for name in columns)
+
+
+def _cards(stated: tuple[float, float], document: Gained, delta: float | None) -> tuple[Card, ...]:
+    epsilon, at = stated
+    unbounded = epsilon == float("inf")
+    shown = Card(
+        "Privacy loss",
+        "ε",
+        "∞" if unbounded else significant(epsilon, 3, UP),
+        f"No bound at δ = {significant(delta, 2)}."
+        if unbounded and delta
+        else f"At δ = {significant(at, 2, UP)}: chances differ by a factor of at most {times(epsilon)}, but for δ.",
+    )
+    eta = Card(
+        "Total variation",
+        "η",
+        significant(document.total_variation, 3, UP),
+        "How far the two laws are apart, from 0 (not at all) to 1.",
+    )
+    return (
+        shown,
+        eta,
+        Card(
+            "Attack success",
+            "",
+            percent(document.attack_success, UP),
+            "Of guesses from an even chance that are right, at most.",
+        ),
+    )
+
+
+def _facts(document: Gained) -> tuple[tuple[str, str], ...]:
+    return (
+        ("Total variation", significant(document.total_variation, 6, UP)),
+        ("Neighbours", document.neighbours),
+        ("Engine", printable(document.engine)),
+    )
+
+
+def _brackets(document: Account) -> tuple[Table, ...]:
+    epsilons = [accounts.bound_line(row.delta, row.epsilon, row) for row in document.epsilon_at_delta]
+    deltas = [accounts.bound_line(row.epsilon, row.delta, row) for row in document.delta_at_epsilon]
+    found = (
+        Table("ε at δ", ("δ", "ε, at most", "The truth lies in", "Relative width"), epsilons, 0),
+        Table("δ at ε", ("ε", "δ, at most", "The truth lies in", "Relative width"), deltas, 0),
+    )
+    return tuple(table for table in found if table.rows)
+
+
+def _attack(document: Gained, stated: tuple[float, float], points: Points) -> Section:
+    return attack_section(stated, document.total_variation, points, document.attack)
+
+
+def _run(document: TrainingAccount) -> tuple[tuple[str, str], ...]:
+    bracket = f"{accounts.digits(document.lower, 12, DOWN)} … {accounts.digits(document.upper, 12, UP)}"
+    return (
+        (f"ε at δ = {document.delta:g}", accounts.digits(document.epsilon, 6, UP)),
+        ("The truth lies in", bracket),
+        ("Noise multiplier", significant(document.noise_multiplier, 10)),
+        ("Batches", f"{document.batch:,} of {document.examples:,} examples ({document.sampling})"),
+        ("Chance to be in a batch", percent(document.sampling_rate, UP)),
+        ("Steps", f"{document.steps:,}"),
+        ("One person", accounts.WHO[document.sampling]),
+    )

@@ -1,0 +1,144 @@
+"""The page of a coupling: which group a value is from does not show; how far values move for that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tightrope.documents.coupling import CategoriesPart, CellsPart, CouplingDocument, GroupPart
+from tightrope.documents.escaping import printable
+from tightrope.documents.numbers import UP, percent, significant
+from tightrope.reporting.pages.account_page import Points, attack_section
+from tightrope.reporting.pages.blocks import Card, DocumentPage, Section, Table, document_file
+from tightrope.reporting.wording import method
+
+MOST_POINTS, MOST_GROUPS = 25, 6
+"""Laws of more points and groups are no table that anybody reads."""
+COUPLING_VERIFIED = (
+    "For every group it sums the law of what is written, in fractions, and compares it with the target; whether "
+    "values really have the laws in the document it cannot know."
+)
+COUPLING_LIMITS = (
+    ("It hides the group, not the person.", "Who wrote a value, and what is rare about it, may still show."),
+    (
+        "Values must have the laws that it was made for.",
+        "Where they do not, the group shows by as much as the laws are off.",
+    ),
+    ("One value, one draw.", "Releasing a value again tells more; the mechanism must give the same output for it."),
+    ("What is true of everyone stays true of you.", "The common law can tell something about all groups together."),
+)
+
+
+def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[Table]) -> DocumentPage:
+    """Everything the page of a coupling shows."""
+    learned = document.origin.learning
+    left = () if learned is None else tuple((one.epsilon, one.delta) for one in learned.left)
+    eta = None if learned is None else min(one.total_variation for one in learned.left)
+    attack = () if eta is None else (attack_section(left[0], eta, [*left[1:], *points], ()),)
+    return DocumentPage(
+        kind="Coupling",
+        title=f"Values that do not tell “{printable(document.group.column)}”",
+        explained=document.explained,
+        cards=_cards(document),
+        sections=(
+            Section(
+                "secrecy",
+                "Who may see this",
+                (f"This page, like the file, is {document.origin.secrecy}.",),
+                _facts(document),
+            ),
+            Section(
+                "groups",
+                "How far values move",
+                (UNITS_OF[document.objective],),
+                tables=(_groups(document), *tables, *_laws(document)),
+            ),
+            *attack,
+        ),
+        method=method.Method.of([method.COUPLED, method.WHAT_IS_LEFT]),
+        attached=(document_file(document, "mechanism.json", "every weight that is drawn from"),),
+        verified=COUPLING_VERIFIED,
+        limits=COUPLING_LIMITS,
+        secret=document.origin.kind == "table",
+    )
+
+
+LAWS = {"table": "those of the table", "public": "given", "private": "learned with noise"}
+UNITS_OF = {
+    "expected": "The average distance over a group is as small as it can be.",
+    "worst": "The largest distance in a group is as small as it can be.",
+}
+
+
+def _cards(document: CouplingDocument) -> tuple[Card, ...]:
+    places = _size(document.support)
+    largest = max((group.loss for group in document.groups), default=0.0)
+    return (
+        Card("Groups", "", f"{len(document.groups):,}", "All of them come out with one law."),
+        Card("Points", "", f"{places:,}", f"Distances: {printable(document.support.metric)}."),
+        Card(
+            "Distance",
+            "",
+            significant(largest, 3, UP),
+            "In the group that moves furthest: " + ("on average." if document.objective == "expected" else "at most."),
+        ),
+    )
+
+
+def _size(support: CategoriesPart | CellsPart) -> int:
+    if isinstance(support, CategoriesPart):
+        return len(support.names)
+    places = 1
+    for axis in support.axes:
+        places *= axis.cells
+    return places
+
+
+def _facts(document: CouplingDocument) -> tuple[tuple[str, str], ...]:
+    support, learned = document.support, document.origin.learning
+    columns = [support.column] if isinstance(support, CategoriesPart) else [axis.column for axis in support.axes]
+    found = [
+        ("Values", ", ".join(map(printable, columns))),
+        ("Group", printable(document.group.column)),
+        ("Target", printable(document.origin.target)),
+        ("Laws", LAWS[document.origin.kind]),
+    ]
+    if learned is not None:
+        found += [
+            ("ε spent on learning", significant(learned.epsilon, 6, UP)),
+            ("One person", printable(learned.person)),
+            ("Confidence", percent(learned.confidence)),
+        ]
+    return tuple(found)
+
+
+def _groups(document: CouplingDocument) -> Table:
+    rows = [
+        [printable(name), significant(group.loss, 4, UP), f"{len(group.tables):,}"]
+        for name, group in zip(document.group.names, document.groups, strict=True)
+    ]
+    loss = "Moves on average" if document.objective == "expected" else "Moves at most"
+    return Table("Each group", (printable(document.group.column), loss, "Tables that are drawn from"), rows)
+
+
+def _laws(document: CouplingDocument) -> tuple[Table, ...]:
+    """The groups' laws beside their common target, where that is short."""
+    support = document.support
+    if (
+        not isinstance(support, CategoriesPart)
+        or len(support.names) > MOST_POINTS
+        or len(document.groups) > MOST_GROUPS
+    ):
+        return ()
+    columns = [_shares(group) for group in document.groups] + [_parts(document.target)]
+    rows = [[printable(name), *parts] for name, *parts in zip(support.names, *columns, strict=True)]
+    heads = (printable(support.column), *map(printable, document.group.names), "After")
+    return (Table("Shares of each group before, and of all after", heads, rows),)
+
+
+def _shares(group: GroupPart) -> list[str]:
+    return _parts(group.law)
+
+
+def _parts(masses: Sequence[str]) -> list[str]:
+    wholes = [int(mass, 16) for mass in masses]
+    return [percent(mass / sum(wholes)) for mass in wholes]

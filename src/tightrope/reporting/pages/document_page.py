@@ -1,0 +1,229 @@
+"""The pages: one HTML file each that needs nothing beside itself; the script in it sorts tables, and may be missing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from tightrope.documents.account import Account, TrainingAccount
+from tightrope.documents.coupling import CouplingDocument
+from tightrope.documents.escaping import printable_lines
+from tightrope.documents.noise import NoiseDocument
+from tightrope.documents.study import FindingsDocument, StudyDocument
+from tightrope.errors import InputError, MissingExtraError
+from tightrope.reporting.pages.account_page import Points, account_view, training_view
+from tightrope.reporting.pages.blocks import DocumentPage, Table
+from tightrope.reporting.pages.coupling_page import coupling_view
+from tightrope.reporting.pages.noise_page import noise_view
+from tightrope.reporting.pages.release_page import page_view
+from tightrope.reporting.pages.study_page import plan_view, study_view
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from tightrope.documents.release import ReleaseResult
+
+# What may run and be loaded in a page: its own script and its own style, word for word, and nothing else.
+
+
+def policy(style: str, script: str) -> str:
+    """A Content-Security-Policy that names both by their SHA-256: what a stranger's text smuggles in stays dead.
+
+    >>> policy("p { color: red }", "alert(1)").split("; ")[0]
+    "default-src 'none'"
+    """
+    allowed = (f"style-src {_named(style)}", f"script-src {_named(script)}")
+    return "; ".join(("default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"))
+
+
+def _named(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+TEMPLATE, STUDY, DOCUMENT = "report.html.j2", "study.html.j2", "document.html.j2"
+
+
+def html(document: ReleaseResult | Mapping[str, object]) -> str:
+    """The report of a release as one self-contained HTML page.
+
+    ``document`` is the result of a release, or the JSON object that ``tightrope release --json`` prints: there any
+    field may be missing or null, unknown ones are ignored, and every text in it is escaped. The same
+    document gives the same bytes. Raises InputError where ``document`` is neither, MissingExtraError without jinja2.
+
+    >>> "right at most 65 % of the time" in html({"certificate": {"total_variation": 0.3}})
+    True
+    """
+    data = document if isinstance(document, Mapping) else _result(document)
+    return environment().get_template(TEMPLATE).render(page=page_view(data))
+
+
+def _result(document: object) -> Mapping[str, object]:
+    from tightrope.documents.document import plain
+    from tightrope.documents.release import ReleaseResult
+
+    if isinstance(document, ReleaseResult):
+        return plain(document)
+    raise InputError("document", document, "a mapping", "pass json.loads() of what `tightrope release --json` prints")
+
+
+def study_html(document: FindingsDocument) -> str:
+    """The report of a study in which nobody was trusted, as one self-contained HTML page.
+
+    ``document`` is what ``Findings.document`` gives, or ``certificates.study.read_findings`` of what
+    ``tightrope local estimate --json`` prints. Every text in it is escaped; the same document gives the same bytes.
+    Raises ``InputError`` where it is none, ``MissingExtraError`` without jinja2.
+    """
+    if not isinstance(document, FindingsDocument):
+        remedy = "certificates.study.read_findings reads what `tightrope local estimate --json` prints"
+        raise InputError("document", type(document).__name__, "findings", remedy)
+    return environment().get_template(STUDY).render(page=study_view(document)).lstrip()
+
+
+def document_html(
+    document: Account | TrainingAccount | NoiseDocument | StudyDocument | CouplingDocument,
+    *,
+    curve: Sequence[tuple[float, float]] = (),
+    tables: Sequence[Table] = (),
+) -> str:
+    """One document as one self-contained HTML page: the promise in words, its numbers, curves, formulas, and itself.
+
+    ``document`` is an account, a training account, a noise, a study or a coupling (``tightrope.documents``);
+    ``curve`` holds further points (ε, δ), each of them a bound, for the curves of an attacker, and ``tables`` what else
+    is to be shown. Every text is escaped; the same arguments give the same bytes. Raises ``InputError`` for anything
+    else, ``MissingExtraError`` without jinja2.
+    """
+    view = _VIEWS.get(type(document))
+    if view is None:
+        remedy = "html takes the result of a release, study_html findings"
+        raise InputError("document", type(document).__name__, "an account, a noise, a study or a coupling", remedy)
+    return environment().get_template(DOCUMENT).render(page=view(document, curve, tables)).lstrip()
+
+
+_VIEWS: dict[type[Any], Callable[[Any, Points, Sequence[Table]], DocumentPage]] = {
+    Account: account_view,
+    TrainingAccount: training_view,
+    NoiseDocument: noise_view,
+    StudyDocument: plan_view,
+    CouplingDocument: coupling_view,
+}
+
+
+def environment() -> Environment:
+    """Templates of this package, everything escaped, an undefined name being an error."""
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError as missing:
+        raise MissingExtraError("jinja2", "release") from missing
+    environment = Environment(
+        autoescape=True,
+        loader=FunctionLoader(_source),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_seen,
+    )
+    environment.filters["at"] = _at
+    environment.globals |= _inside()
+    return environment
+
+
+def _inside() -> dict[str, str]:
+    """The style and the script as they stand in every page, and the policy that lets these two alone in."""
+    from markupsafe import Markup
+
+    style, script = _source("report.css"), _source("sort.js")
+    shown = {"style": Markup(style), "script": Markup(script)}  # noqa: S704 - files of this package
+    return {**shown, "policy": policy(style, script)}
+
+
+def _seen(value: object) -> object:
+    """What a template places: texts without letters that nobody sees, for a name of a column may turn a line around."""
+    return printable_lines(value) if type(value) is str else value
+
+
+def _source(name: str) -> str:
+    return (resources.files("tightrope.reporting") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _at(position: float) -> str:
+    """A position in a chart, to a hundredth of a percent.
+
+    >>> _at(33.3333), _at(50.0)
+    ('33.33%', '50%')
+    """
+    return f"{position:.2f}".rstrip("0").rstrip(".") + "%"
+
+
+# The page of the papers: every statement with our number, the paper's, the verdict and the pictures.
+
+PAPERS_TEMPLATE = "papers.html.j2"
+SHOWN = 4
+"""Numbers of a long row that are written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One statement as it is written."""
+
+    item: str
+    statement: str
+    word: str
+    verdict: str
+    ours: str
+    printed: str
+    call: str
+    pictures: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """One paper: its name, its title, its statements."""
+
+    name: str
+    title: str
+    cards: tuple[Card, ...]
+
+
+def papers_html(
+    results: Sequence[Mapping[str, Any]], pictures: Sequence[Sequence[str]], titles: Mapping[str, str]
+) -> str:
+    """One self-contained HTML page.
+
+    ``results``: what ``tightrope reproduce --json`` prints under "items"; ``pictures``: for each, its SVG elements, as
+    ``report.pictures.panels.svg`` writes them; ``titles``: of the papers by their short names. Texts are escaped, the
+    pictures are not. Raises ``MissingExtraError`` without jinja2.
+    """
+    cards = [(one["paper"], _card(one, drawn)) for one, drawn in zip(results, pictures, strict=True)]
+    papers = [
+        Paper(name, titles[name], tuple(card for _, card in group))
+        for name, group in groupby(cards, key=lambda pair: pair[0])
+    ]
+    counts = {word: sum(card.word == word for _, card in cards) for word in ("agrees", "sharper", "wrong", "not")}
+    return environment().get_template(PAPERS_TEMPLATE).render(papers=papers, counts=counts, total=len(cards)).lstrip()
+
+
+def _card(one: Mapping[str, Any], drawn: Sequence[str]) -> Card:
+    from markupsafe import Markup
+
+    word = one["verdict"].replace(":", " ").split()[0]
+    shapes = tuple(Markup(picture) for picture in drawn)  # noqa: S704 - drawn by us, all text in it as paths
+    ours, printed = written(one["ours"]), written(one["printed"])
+    return Card(one["item"], one["statement"], word, one["verdict"], ours, printed, one["call"], shapes)
+
+
+def written(values: float | Sequence[float]) -> str:
+    """One number, or the first few of many.
+
+    >>> written(0.46211715726), written([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    ('0.4621171573', '1, 2, 3, 4, … (6 values)')
+    """
+    if isinstance(values, (int, float)):
+        return f"{values:.10g}"
+    first = ", ".join(f"{value:.6g}" for value in values[:SHOWN])
+    return first if len(values) <= SHOWN else f"{first}, … ({len(values)} values)"

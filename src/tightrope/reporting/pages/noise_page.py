@@ -1,0 +1,129 @@
+"""The page of a noise: what it promises, what it costs, and why nothing costs much less."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tightrope.documents.document import TablePart
+from tightrope.documents.escaping import printable
+from tightrope.documents.noise import NoiseDocument
+from tightrope.documents.numbers import DOWN, MISSING, UP, significant
+from tightrope.reporting.pages.account_page import Points, attack_section, curve_file
+from tightrope.reporting.pages.blocks import Card, DocumentPage, Section, Table, document_file
+from tightrope.reporting.wording import method
+
+MOST_ERRORS = 24
+"""Errors whose probabilities are listed."""
+ALL = 1 << 128
+COSTS = {"absolute": "E|X|", "squared": "E X²"}
+WHY = {
+    "theorem": "The limit is a theorem.",
+    "dual": "The limit follows from multipliers in the certificate, by additions and multiplications alone.",
+    "single release": "The limit is that of a single answer, which several cannot undercut.",
+}
+NOISE_VERIFIED = (
+    "It sums δ at every ε that was asked for, for every shift, from the weights that are drawn from, and both errors "
+    "exactly; a limit with multipliers is proven again, that of several answers is not, and real-valued noise is not "
+    "confirmed."
+)
+NOISE_LIMITS = (
+    (
+        "How far a person moves an answer is not seen here.",
+        "Whoever computes the answer must bound it: the promise holds for that sensitivity.",
+    ),
+    (
+        "The limit speaks of what was asked for.",
+        "Noise with a weaker promise, or with another cost in mind, may be smaller.",
+    ),
+    (
+        "What is true of everyone stays true of you.",
+        "Statistics about a group can tell something about its members, in the data or not.",
+    ),
+    ("It speaks of these answers alone.", "Whatever else is published about the same people adds to it."),
+)
+
+
+def noise_view(document: NoiseDocument, points: Points, tables: Sequence[Table]) -> DocumentPage:
+    """Everything the page of a noise shows."""
+    own, answers = document.guarantee, document.releases
+    each = "one answer" if answers == 1 else f"each of {answers:,} answers"
+    laws = (*tables, *([_law(document.table)] if document.table is not None else []))
+    return DocumentPage(
+        kind="Noise certificate",
+        title=f"Noise for {each} that a person moves by at most {significant(document.sensitivity)}",
+        explained=document.explained,
+        cards=_cards(document),
+        sections=(
+            Section("promise", "What was asked for, and what is kept", tables=(_kept(document),)),
+            Section("errors", "What it costs", (WHY[document.argument.kind],), _costs(document)),
+            *([Section("laws", "The noise, and what it is compared with", tables=laws)] if laws else []),
+            attack_section((own.epsilon, own.delta), own.total_variation, points, ()),
+        ),
+        method=method.Method.of([method.INPUTS, method.PROFILE, method.ATTACKER, method.TABLE_OF_NOISE, method.LEAST]),
+        attached=(document_file(document, "noise-certificate.json", "the certificate"), *curve_file(points)),
+        verified=NOISE_VERIFIED,
+        limits=NOISE_LIMITS,
+    )
+
+
+def _cards(document: NoiseDocument) -> tuple[Card, ...]:
+    mean = Card(
+        "Error on average",
+        "E|X|",
+        significant(document.mean_absolute_error, 4, UP),
+        "How far the noise moves an answer, up or down.",
+    )
+    worst = MISSING if document.worst_error is None else significant(document.worst_error, 4, UP)
+    most = Card(
+        "Largest error",
+        "",
+        worst,
+        "There is no limit." if document.worst_error is None else "The noise never moves an answer by more.",
+    )
+    gap = (
+        "Nothing is proven to cost less."
+        if document.gap is None
+        else f"No noise with this promise is cheaper by more than {_share(document.gap)}."
+    )
+    cost = COSTS.get(document.cost, printable(document.cost))
+    return (mean, most, Card("Least possible cost", cost, significant(document.lower, 4, DOWN), gap))
+
+
+def _share(gap: float) -> str:
+    """A gap as a part of the least cost.
+
+    >>> _share(0.0), _share(0.0213)
+    ('nothing at all', '2.13 % of the least cost')
+    """
+    return f"{significant(100 * gap, 3, UP)} % of the least cost" if gap else "nothing at all"
+
+
+def _kept(document: NoiseDocument) -> Table:
+    rows = [
+        [significant(e, 6), significant(allowed, 6), significant(kept, 6, UP)] for e, allowed, kept in document.realised
+    ]
+    caption = "δ at each ε, of all answers together" if document.releases > 1 else "δ at each ε"
+    return Table(caption, ("ε", "δ, asked for", "δ, kept"), rows, 0)
+
+
+def _costs(document: NoiseDocument) -> tuple[tuple[str, str], ...]:
+    cost = COSTS.get(document.cost, printable(document.cost))
+    found = [
+        ("E|X|", significant(document.mean_absolute_error, 6, UP)),
+        ("√E X²", significant(math.sqrt(document.mean_squared_error), 6, UP)),
+        (f"{cost} of this noise", significant(document.upper, 9, UP)),
+        (f"{cost} of any noise, at least", significant(document.lower, 9, DOWN)),
+    ]
+    if document.shape_lower is not None:
+        found.append((f"{cost} of any noise of this shape, at least", significant(document.shape_lower, 9, DOWN)))
+    return (*found, ("Shape", printable(document.shape)), ("Answers", f"{document.releases:,}"))
+
+
+def _law(table: TablePart) -> Table:
+    """The probabilities of the smallest errors, as they are drawn."""
+    weights = [table.centre, *table.half[:MOST_ERRORS]]
+    longest = max(map(int, weights))
+    rows = [["0" if x == 0 else f"±{x}", significant(int(weight) / ALL, 6)] for x, weight in enumerate(weights)]
+    bars = tuple(100 * int(weight) / longest for weight in weights)
+    return Table("How likely the smallest errors are, up and down alike", ("Error", "Probability"), rows, bars=bars)

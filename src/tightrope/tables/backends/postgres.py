@@ -1,0 +1,388 @@
+"""PostgreSQL: one read-only transaction of ours, what a relation's columns are, and its rows as CSV, once.
+
+Nothing of the database's own has a place in what we ask: plain columns by name, no cast, no operator, no function but
+those of ``pg_catalog``; PostgreSQL writes each value down by its type's output function, and types whose output
+function is not built in are not read.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tightrope.documents.reader import hidden
+from tightrope.errors import EngineError, InputError, SchemaError, listed, nearest
+from tightrope.tables.backends.backend import Backend, Relation
+from tightrope.tables.engine_calls import guarded, load
+
+# PostgreSQL's types as ours: which Arrow type a column becomes, and what each written value means there.
+#
+# Every rule looks at one value. What the type cannot say is missing.
+
+Rule = Callable[[Any, Any], Any]
+"""A column of text and an Arrow type become a column of that type."""
+
+A_DAY = r"^\d{4}-\d\d-\d\d$"
+AN_INSTANT = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?$"
+IN_UTC, IN_HEX = "+00", "\\x"
+"""Days and instants of the years 1 to 9999, as PostgreSQL writes them; 'infinity' and 'BC' look otherwise."""
+WHOLE = r"^-?\d+(\.0*)?$"
+WIDEST_NUMERIC = 38
+NUMERIC = 1700
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The Arrow type of a column, by its name (``decimal`` has two numbers beside it), and the rule for its values.
+
+    Without a rule Arrow's reader of CSV takes PostgreSQL's spelling as it is.
+    """
+
+    arrow: str
+    rule: Rule | None = None
+    digits: tuple[int, int] | None = None
+
+    @property
+    def type(self) -> Any:
+        """The Arrow type."""
+        arrow = load("pyarrow")
+        if self.arrow == "decimal":
+            return arrow.decimal128(*(self.digits or (WIDEST_NUMERIC, 0)))
+        return arrow.timestamp("us", tz="UTC") if self.arrow == "instant" else arrow.type_for_alias(self.arrow)
+
+
+def form_of(oid: int, modifier: int) -> Form:
+    """The form of a type, by its number and modifier (that of a domain is its base type's).
+
+    >>> form_of(20, -1).arrow, form_of(NUMERIC, (10 << 16 | 2) + 4).digits, form_of(NUMERIC, -1).arrow
+    ('int64', (10, 2), 'double')
+    """
+    return _numeric(modifier) if oid == NUMERIC else _FORMS.get(oid, UNREAD)
+
+
+def _numeric(modifier: int) -> Form:
+    """Exact where digits are declared and fit; otherwise the nearest double."""
+    digits, places = (modifier - 4) >> 16, ((modifier - 4) & 0x7FF ^ 0x400) - 0x400
+    if modifier >= 4 and 0 <= places <= digits <= WIDEST_NUMERIC:
+        return Form("decimal", _decimals, (digits, places))
+    return Form("double", _doubles)
+
+
+def _text(column: Any, _: Any) -> Any:
+    return column
+
+
+def _padded(column: Any, _: Any) -> Any:
+    """Spaces at the end of a ``char(n)`` mean nothing, in PostgreSQL's comparisons neither."""
+    return load("pyarrow.compute").utf8_rtrim(column, characters=" ")
+
+
+def _decimals(column: Any, wanted: Any) -> Any:
+    """NaN is missing."""
+    return _where(_like(column, WHOLE.replace("0*", r"\d*")), column).cast(wanted)
+
+
+def _doubles(column: Any, wanted: Any) -> Any:
+    """The nearest double; beyond all doubles infinity. What is no whole number is none as a double either.
+
+    Two people with 3 and 2.99999999999999999999 would be one.
+    """
+    doubles = column.cast(wanted)
+    values = doubles.fill_null(0).to_numpy(zero_copy_only=False)
+    fraction = ~np.asarray(_like(column, WHOLE).fill_null(True))
+    stray = fraction & np.isfinite(values) & (np.floor(values) == values)
+    if not np.any(stray):
+        return doubles
+    aside = np.nextafter(values, np.where(values == 0, 1.0, 0.0))
+    return load("pyarrow").array(np.where(stray, aside, values), wanted, mask=np.asarray(column.is_null()))
+
+
+def _days(column: Any, wanted: Any) -> Any:
+    return _where(_like(column, A_DAY), column).cast(wanted)
+
+
+def _instants(column: Any, wanted: Any) -> Any:
+    return _where(_like(column, AN_INSTANT), column).cast(wanted)
+
+
+def _zoned(column: Any, wanted: Any) -> Any:
+    """Written in UTC, for that is our connection's zone; in any other zone a value is missing."""
+    compute, arrow = load("pyarrow.compute"), load("pyarrow")
+    bare = _where(compute.ends_with(column, IN_UTC), compute.utf8_slice_codeunits(column, 0, -len(IN_UTC)))
+    return _instants(bare, arrow.timestamp("us")).view(wanted)
+
+
+def _bytes(column: Any, wanted: Any) -> Any:
+    """Written in hexadecimal, for that is what our connection asks for."""
+    raw = [None if text is None or text[:2] != IN_HEX else bytes.fromhex(text[2:]) for text in column.to_pylist()]
+    return load("pyarrow").array(raw, wanted)
+
+
+def _like(column: Any, pattern: str) -> Any:
+    return load("pyarrow.compute").match_substring_regex(column, pattern)
+
+
+def _where(test: Any, column: Any) -> Any:
+    return load("pyarrow.compute").if_else(test, column, load("pyarrow").scalar(None, column.type))
+
+
+TEXT = Form("string", _text)
+UNREAD = Form("binary")
+"""Arrays, json, times of day, intervals, ranges, composites: neither a person, a key nor a value."""
+_FORMS = {
+    16: Form("bool"),
+    17: Form("binary", _bytes),
+    21: Form("int16"),
+    23: Form("int32"),
+    20: Form("int64"),
+    700: Form("float"),
+    701: Form("double"),
+    25: TEXT,
+    1043: TEXT,
+    1042: Form("string", _padded),
+    19: TEXT,
+    2950: TEXT,
+    1082: Form("date32", _days),
+    1114: Form("timestamp[us]", _instants),
+    1184: Form("instant", _zoned),
+}
+"""By the numbers that PostgreSQL has given its own types for good: bool, bytea, int2, int4, int8, float4, float8,
+text, varchar, char(n), name, uuid, date, timestamp, timestamptz. Bytes are for jobs; they are no key."""
+
+EXTRA = "postgres"
+SCHEMES = ("postgresql://", "postgres://")
+SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
+HIDDEN_URL = "postgresql://..."
+"""What an error repeats of a URL: where a password ends is not always where it seems to."""
+AN_URL = "a URL such as 'postgresql://role@host/database'"
+SETTINGS = {
+    "search_path": "pg_catalog, pg_temp",
+    "client_encoding": "UTF8",
+    "TimeZone": "UTC",
+    "DateStyle": "ISO, YMD",
+    "extra_float_digits": "3",
+    "bytea_output": "hex",
+    "row_security": "off",
+    "standard_conforming_strings": "on",
+    "idle_in_transaction_session_timeout": "0",
+    "lock_timeout": "60s",
+    "jit": "off",
+}
+"""Ours, whatever role and database have set. Without row security a query that it would filter fails: an answer for the
+rows that some role sees would be taken for one about all."""
+RELATIONS = {"r": "table", "p": "partitioned table", "v": "view", "m": "materialised view", "f": "foreign table"}
+TRIES, PAUSE = 40, 0.05
+"""How often a transaction is begun whose first words are cancelled, and the seconds between."""
+COPY_BLOCK = 1 << 22
+"""Bytes of rows that are handed over together, or one row where that is longer."""
+
+
+def checked(url: str, name: str = "source") -> str:
+    """The URL; ``InputError`` of ``name``, which does not repeat it, where it cannot be read or holds a password."""
+    conninfo = load("psycopg.conninfo", EXTRA)
+    try:
+        parts = conninfo.conninfo_to_dict(url)
+    except load("psycopg").Error:
+        parts = None
+    if parts is None:
+        raise InputError(name, HIDDEN_URL, AN_URL)
+    if any(parts.get(key) for key in SECRETS) or _is_torn(url):
+        remedy = "a password in a URL ends up in files and logs: set PGPASSWORD or use ~/.pgpass; @ in a name is %40"
+        raise InputError(name, HIDDEN_URL, "a URL without what may be a password", remedy)
+    return url
+
+
+def _is_torn(url: str) -> bool:
+    """Whether a password may end elsewhere than libpq thinks: at another @, or behind a slash. Names write %40."""
+    before, at, behind = url.partition("://")[2].partition("@")
+    return "@" in behind or (bool(at) and "/" in before)
+
+
+@contextmanager
+def transaction(url: str) -> Iterator[Any]:
+    """A connection in a read-only transaction that sees the database as it is at its first query, with our settings."""
+    psycopg = load("psycopg", EXTRA)
+    step = "connect to PostgreSQL (is it there, the role's name right, its password in PGPASSWORD or ~/.pgpass?)"
+    connection = guarded(step, lambda: psycopg.connect(url, autocommit=True, prepare_threshold=None))
+    try:
+        guarded("begin a read-only transaction", lambda: _begin(connection))
+        yield connection
+    finally:
+        guarded("leave PostgreSQL", connection.close)
+
+
+def _begin(connection: Any) -> None:
+    _unhurried(connection)
+    for name, value in SETTINGS.items():
+        _set(connection, name, value)
+
+
+def _unhurried(connection: Any) -> None:
+    """A transaction without a limit of time; tried again where the role's own limit is shorter than this takes."""
+    for _ in range(TRIES - 1):
+        with suppress(load("psycopg").errors.QueryCanceled):
+            _opened(connection)
+            return
+        connection.rollback()
+        time.sleep(PAUSE)
+    _opened(connection)
+
+
+def _opened(connection: Any) -> None:
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    _set(connection, "statement_timeout", "0")
+
+
+def _set(connection: Any, name: str, value: str) -> None:
+    connection.execute("SELECT pg_catalog.set_config(%s, %s, true)", (name, value))
+
+
+def columns(connection: Any, relation: Relation, only: Sequence[str] | None = None) -> dict[str, Form]:
+    """The columns of a relation that we may read, or those named, and their forms. Reads no row.
+
+    From here to the end of the transaction the relation cannot be changed into another one.
+    """
+    names = guarded("find the table's columns", lambda: _readable(connection, relation)) if only is None else only
+    if not names:
+        _refuse(connection, relation)
+    guarded("find the table", lambda: _refuse_filtered(connection, relation))
+    empty = load("psycopg.sql").SQL("{} LIMIT 0").format(_select(relation, names))
+    found = guarded("read the table's schema", lambda: connection.execute(empty).pgresult)
+    types = [(found.ftype(place), found.fmod(place)) for place in range(found.nfields)]
+    ours = guarded("read the table's types", lambda: _text_types(connection, [oid for oid, _ in types]))
+    forms = (TEXT if oid in ours else form_of(oid, modifier) for oid, modifier in types)
+    return dict(zip(names, forms, strict=True))
+
+
+def copied(connection: Any, relation: Relation, names: Sequence[str]) -> Iterator[tuple[bytes, int]]:
+    """All rows as PostgreSQL writes CSV, in blocks of whole records in UTF-8, and how many records each holds.
+
+    Raises ``EngineError`` where PostgreSQL says at the end that it sent another number of rows.
+    """
+    codec = guarded("find the database's encoding", lambda: _unconverted(connection))
+    text = load("psycopg.sql").SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(_select(relation, names))
+    query = guarded("name the columns", lambda: text.as_string(connection).encode(codec))
+    came = 0
+    with connection.cursor() as cursor, _copying(cursor, query) as reader:
+        while rows := guarded("read the rows", lambda: _block(reader)):
+            came += len(rows)
+            yield _in_utf8(b"".join(rows), codec), len(rows)
+        if cursor.rowcount != came:
+            raise EngineError("PostgreSQL sent another number of rows than it says; nothing was answered")
+
+
+def _unconverted(connection: Any) -> str:
+    """From here on text comes as it is stored: one letter that PostgreSQL cannot convert would stop all rows."""
+    stored = connection.info.parameter_status("server_encoding")
+    _set(connection, "client_encoding", stored)
+    return "utf-8" if stored == "SQL_ASCII" else str(connection.info.encoding)  # the first is any bytes
+
+
+@contextmanager
+def _copying(cursor: Any, query: Any) -> Iterator[Any]:
+    """What gives the rows; PostgreSQL is told to stop where not all of them are wanted."""
+    copy = cursor.copy(query)
+    reader = guarded("read the rows", copy.__enter__)
+    try:
+        yield reader
+    finally:
+        guarded("stop reading the rows", lambda: copy.__exit__(None, None, None))
+
+
+def _block(reader: Any) -> list[bytes]:
+    """The next rows, each a message of its own; none at the end."""
+    rows: list[bytes] = []
+    size = 0
+    while size < COPY_BLOCK and (row := reader.read()):
+        rows.append(bytes(row))
+        size += len(row)
+    return rows
+
+
+def _in_utf8(block: bytes, codec: str) -> bytes:
+    """Bytes that are no letter become such as are none in UTF-8 either: the field will be missing."""
+    return block if codec == "utf-8" else block.decode(codec, "surrogateescape").encode("utf-8", "surrogatepass")
+
+
+def _select(relation: Relation, names: Sequence[str]) -> Any:
+    sql = load("psycopg.sql")
+    chosen = sql.SQL(", ").join(sql.Identifier(name) for name in names)
+    return sql.SQL("SELECT {} FROM {}").format(chosen, sql.Identifier(relation.schema, relation.name))
+
+
+def _readable(connection: Any, relation: Relation) -> tuple[str, ...]:
+    query = """
+        SELECT a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+        JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = %s AND c.relname = %s AND c.relkind = ANY(%s) AND a.attnum > 0 AND NOT a.attisdropped
+            AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+        ORDER BY a.attnum
+    """
+    return tuple(name for (name,) in connection.execute(query, (relation.schema, relation.name, list(RELATIONS))))
+
+
+def _refuse(connection: Any, relation: Relation) -> None:
+    """There is no such relation, or no column of it may be read."""
+    query = """
+        SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind = ANY(%s) AND n.nspname <> ALL('{pg_catalog,information_schema,pg_toast}')
+            AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
+        ORDER BY 1, 2
+    """
+    found = guarded("list the tables", lambda: connection.execute(query, (list(RELATIONS),)).fetchall())
+    names = tuple(str(Relation(*row)) for row in found)
+    expected = f"one of those that the role may read, {listed(names)}"
+    raise SchemaError("table", str(relation), expected, nearest(relation, names))
+
+
+def _refuse_filtered(connection: Any, relation: Relation) -> None:
+    """Row security would refuse the rows anyhow (see ``SETTINGS``), in words of its own."""
+    query = """
+        SELECT row_security_active(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = %s AND c.relname = %s
+    """
+    found = connection.execute(query, (relation.schema, relation.name)).fetchall()
+    if found == [(True,)]:
+        remedy = "use a role with BYPASSRLS, or a view that says which rows are the table"
+        raise InputError("table", str(relation), "one whose rows no row-level policy hides from the role", remedy)
+
+
+def _text_types(connection: Any, oids: Sequence[int]) -> set[int]:
+    """Types that are text for us: enums, and those that are written down by PostgreSQL's own function for text."""
+    query = """
+        SELECT t.oid FROM pg_type t JOIN pg_proc p ON p.oid = t.typoutput
+        WHERE t.oid = ANY(%s::oid[]) AND t.oid >= 16384
+            AND (t.typtype = 'e' OR (p.prolang = 12 AND p.prosrc = 'textout'))
+    """
+    return {oid for (oid,) in connection.execute(query, (list(oids),))}
+
+
+POSTGRES = Backend("postgres", instead="open_source('postgresql://role@host/database', table='schema.table')")
+"""Only for ibis tables on PostgreSQL, which are refused: their operators and casts are looked up in the database."""
+
+# Where a table or a ledger is said to be: no address holds a password, and no error repeats one that might.
+
+_SECRET = re.compile(r":[^@]*@|[?&;][^=]*(password|passwd|pwd|secret|token|key|sig|signature)=", re.IGNORECASE)
+"""What stands before the host with a colon, or a parameter that is called like a secret."""
+
+
+def checked_address(address: str, name: str = "source") -> str:
+    """The path or URL; ``InputError``, which shows its scheme alone, where it may hold a password.
+
+    The libraries that open it may write it into their logs.
+
+    >>> checked("s3://clinic/visits")
+    's3://clinic/visits'
+    """
+    if address.startswith(SCHEMES):
+        return checked(address, name)
+    if "://" in address and _SECRET.search(address.partition("://")[2]):
+        remedy = "a password in a URL ends up in files and logs: say it where Spark is configured"
+        raise InputError(name, hidden(address), "a URL without what may be a password", remedy)
+    return address

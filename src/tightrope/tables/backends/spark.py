@@ -1,0 +1,256 @@
+"""Spark: results without pandas, cached rows in place of temporary tables, and jobs that its workers do."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tightrope.errors import EngineError, InputError
+from tightrope.tables.backends.backend import Backend, sql
+from tightrope.tables.engine_calls import guarded, load
+from tightrope.tables.files import Folding, Totals, Writing, portions, record_batch
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+EXTRA = "spark"
+_TYPES = {
+    "int8": ("ByteType", "int8"),
+    "int16": ("ShortType", "int16"),
+    "int32": ("IntegerType", "int32"),
+    "int64": ("LongType", "int64"),
+    "uint8": ("ShortType", "int16"),
+    "uint16": ("IntegerType", "int32"),
+    "uint32": ("LongType", "int64"),
+    "uint64": ("LongType", "int64"),
+    "string": ("StringType", "string"),
+}
+"""Spark's type and its Arrow form, for Arrow types of results: Spark has no unsigned numbers. All others are binary."""
+_BINARY = ("BinaryType", "binary")
+
+
+def fetched(backend: Any, rows: ir.Table) -> Any:
+    """The rows as an Arrow table; not by ibis, whose way leads through pandas, where decimals fail."""
+    return backend.raw_sql(sql(backend, rows)).toArrow().cast(rows.schema().to_pyarrow())
+
+
+@contextmanager
+def cached(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
+    """Spark has no temporary tables: a view of cached rows. What is lost may be computed again: the same, no noise."""
+    name = f"tightrope_{uuid.uuid4().hex}"
+    frame = guarded(step, lambda: backend.raw_sql(sql(backend, rows)).cache())
+    try:
+        guarded(step, lambda: frame.createOrReplaceTempView(name))
+        yield guarded(step, lambda: backend.table(name))
+    finally:
+        guarded("drop a temporary table", lambda: frame.sparkSession.catalog.dropTempView(name))
+        guarded("drop a temporary table", frame.unpersist)
+
+
+@contextmanager
+def held(backend: Any, rows: ir.Table, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
+    """The rows as they are now, and a session of ours in which no function or setting of the user's has a place.
+
+    They are computed once and their origin is forgotten (a local checkpoint): rows that are lost with a worker are an
+    error, where cached ones would be computed again, perhaps otherwise. Speculation is refused, for two tries of a task
+    may keep different rows. At the end the rows must have the fingerprint that they had in the beginning.
+    """
+    frame = _frame(backend, rows)
+    _refuse_speculation(frame.sparkSession)
+    second = _second(frame.sparkSession)
+    kept = guarded("hold the rows", lambda: _binary(frame).localCheckpoint(eager=True))
+    first = _fingerprint(kept)
+    name = f"tightrope_{uuid.uuid4().hex}"
+    guarded("name the rows", lambda: kept.createGlobalTempView(name))
+    try:
+        ours = guarded("open a session of our own", lambda: _session(second, name))
+        yield ours, guarded("find the rows", lambda: within(told_apart(ours.table(name), kept), longest))
+        if _fingerprint(kept) != first:
+            raise EngineError("Spark gave other rows at the second look than at the first; nothing was answered")
+    finally:
+        guarded("drop a temporary table", lambda: frame.sparkSession.catalog.dropGlobalTempView(name))
+
+
+def _second(session: Any) -> Any:
+    """A session beside the user's: functions, settings and views of its own, and the same workers.
+
+    Raises ``InputError`` where there is none (older Spark Connect): the user's functions and settings would decide.
+    """
+
+    def opened() -> Any:
+        try:
+            return session.newSession()
+        except (AttributeError, NotImplementedError):
+            return None
+
+    second = guarded("open a session of our own", opened)
+    if second is None:
+        expected = "a frame of a Spark session that can open a second one (newSession)"
+        raise InputError("source", type(session), expected, "use a classic session, or write the rows to Parquet parts")
+    return second
+
+
+def _session(ours: Any, name: str) -> Any:
+    """The held rows, seen from a session of ours; what overflows there is an error, whatever the cluster prefers."""
+    ours.conf.set("spark.sql.ansi.enabled", "true")
+    ours.table(f"global_temp.{name}").createOrReplaceTempView(name)
+    backend = load("ibis").pyspark.connect(ours)
+    backend._register_in_memory_table = partial(_registered, ours)
+    return backend
+
+
+def _registered(session: Any, table: Any) -> None:
+    """A table in memory under its name; not by ibis, whose way leads through pandas: no decimals, no NULL in integers.
+
+    The hook is not public: ibis is held below 13.
+    """
+    rows = table.data.to_pyarrow(table.schema)
+    session.createDataFrame(rows).createOrReplaceTempView(table.name)
+
+
+def told_apart(table: ir.Table, frame: Any) -> ir.Table:
+    """The table with instants as instants: ibis takes Spark's two kinds of timestamp for times without a zone."""
+    types = load("pyspark.sql.types", EXTRA)
+    instants = {field.name for field in frame.schema if isinstance(field.dataType, types.TimestampType)}
+    kinds = {name: kind.copy(timezone="UTC") if name in instants else kind for name, kind in table.schema().items()}
+    return table.op().copy(schema=load("ibis").schema(kinds)).to_expr()
+
+
+def within(table: ir.Table, longest: int | None) -> ir.Table:
+    """The table without texts of more bytes than this: they are missing. Spark keeps the length of each beside it."""
+    if longest is None:
+        return table
+    ibis = load("ibis")
+    bytes_of = ibis.udf.scalar.builtin(octet_length)
+    fitting = {
+        name: ibis.ifelse(bytes_of(table[name]) <= longest, table[name], None)
+        for name, kind in table.schema().items()
+        if kind.is_string()
+    }
+    return table.mutate(**fitting)
+
+
+def octet_length(text: str) -> int:
+    """Spark's function of this name, said in Python: the bytes of a text in UTF-8."""
+    return len(text.encode())
+
+
+def _binary(frame: Any) -> Any:
+    """The rows with text that is compared byte by byte: under a collation one person's spelling is another's."""
+    types, functions = load("pyspark.sql.types", EXTRA), load("pyspark.sql.functions", EXTRA)
+    text = types.StringType()
+    collated = [
+        field.name for field in frame.schema if isinstance(field.dataType, types.StringType) and field.dataType != text
+    ]
+    binary = {name: functions.collate(frame[_quoted(name)], "UTF8_BINARY") for name in collated}
+    return frame.withColumns(binary) if binary else frame
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _fingerprint(frame: Any) -> tuple[int, int]:
+    """How many rows there are, and the sum of their hashes: the same in every order of rows."""
+    functions = load("pyspark.sql.functions", EXTRA)
+    hashes = functions.xxhash64(*(frame[_quoted(name)] for name in frame.columns))
+    sums = frame.select(hashes.cast("decimal(38, 0)").alias("hash")).agg({"*": "count", "hash": "sum"})
+    count, total = guarded("take a fingerprint of the rows", lambda: tuple(sums.first()))
+    return int(count), int(total or 0)
+
+
+def write(backend: Any, rows: ir.Table, job: Writing, destination: str) -> int:
+    """A folder of Parquet parts of what the job makes of the rows; how many there are, as they were written."""
+    frame = _frame(backend, rows)
+    session = frame.sparkSession
+    _refuse_speculation(session)
+    made = guarded("prepare the job", lambda: frame.mapInArrow(_writer(job), _schema(job, frame.schema)))
+    try:
+        guarded("write the Parquet parts", lambda: made.write.mode("error").parquet(destination))
+    except BaseException:  # an interruption, too
+        _remove_unfinished(Path(destination))
+        raise
+    return int(guarded("count what was written", lambda: session.read.parquet(destination).count()))
+
+
+def fold(backend: Any, rows: ir.Table, job: Folding) -> Totals:
+    """The sum of what the job makes of the rows: workers add up theirs, Spark adds up what they send."""
+    made = guarded("prepare the job", lambda: _frame(backend, rows).mapInArrow(_folder(job), "place long, total long"))
+    sums = made.groupBy("place").sum("total")
+    places, totals = guarded("add up the rows", lambda: [column.to_numpy() for column in sums.toArrow().columns])
+    out = np.zeros(job.length, dtype=np.int64)
+    out[places] = totals
+    return out
+
+
+def _frame(backend: Any, rows: ir.Table) -> Any:
+    """The rows as a Spark frame: a plan, not yet run."""
+    return guarded("prepare the rows", lambda: backend.raw_sql(sql(backend, rows)))
+
+
+def _refuse_speculation(session: Any) -> None:
+    """A speculative copy of a task would draw a second report for each of its rows."""
+    setting = guarded("read Spark's settings", lambda: session.conf.get("spark.speculation", "false"))
+    if str(setting).lower() != "false":
+        raise InputError("spark.speculation", setting, "false", "set it so when the Spark session is made")
+
+
+def _schema(job: Writing, given: Any) -> Any:
+    types = load("pyspark.sql.types", EXTRA)
+    made = [types.StructField(field.name, getattr(types, _form(field.type)[0])()) for field in job.schema]
+    return types.StructType([*made, *(given[name] for name in job.keep)])
+
+
+def _form(arrow_type: Any) -> tuple[str, str]:
+    return _TYPES.get(str(arrow_type), _BINARY)
+
+
+def _writer(job: Writing) -> Any:
+    """The function that workers run; what it refers to is all that travels."""
+
+    def worker(batches: Iterator[Any]) -> Iterator[Any]:
+        arrow = load("pyarrow")
+        for batch in portions(batches, job.rows):
+            columns, names = job.done(batch), [*job.schema.names, *job.keep]
+            forms = [arrow.type_for_alias(_form(field.type)[1]) for field in job.schema]
+            cast = [column.cast(form) for column, form in zip(columns, forms, strict=False)]
+            yield arrow.RecordBatch.from_arrays([*cast, *columns[len(cast) :]], names=names)
+
+    return worker
+
+
+def _folder(job: Folding) -> Any:
+    """The function that workers run: the places and totals that are not 0."""
+
+    def worker(batches: Iterator[Any]) -> Iterator[Any]:
+        arrow = load("pyarrow")
+        total = job.total(batches)
+        places = np.flatnonzero(total)
+        schema = arrow.schema([("place", arrow.int64()), ("total", arrow.int64())])
+        yield record_batch([arrow.array(places), arrow.array(total[places])], schema)
+
+    return worker
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """A folder that a failed job left here goes, unless it holds anything but Spark's own hidden files."""
+    if folder.is_dir() and all(entry.name.startswith(("_", ".")) for entry in folder.iterdir()):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+SPARK = Backend(
+    "pyspark",
+    wide_sums=False,
+    fetched=fetched,
+    materialised=cached,
+    snapshot=held,
+    writer=write,
+    folder=fold,
+)

@@ -1,0 +1,204 @@
+"""What expressions begin with: columns and literals."""
+
+from __future__ import annotations
+
+import datetime
+import keyword
+import math
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from tightrope.errors import InputError, SchemaError
+from tightrope.tables.backends.column_types import comparable
+from tightrope.tables.engine_calls import load
+from tightrope.tables.expressions.tree import FIXED, LONGEST_TEXT, NUMBERS, Facts, Rows, Tree, truth
+from tightrope.tables.schema import Kind, Schema
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+ENGINE: dict[str, str] = {"integer": "int64", "number": "float64", "text": "string", "boolean": "boolean"}
+"""The engine's type of each kind that has just one."""
+INTEGER_LIMIT = 2**63
+SHOWN_BITS = 200
+"""Larger whole numbers are not shown in errors: Python refuses to write the largest."""
+ELSEWHERE = {"true": "True", "false": "False", "null": "None", "TRUE": "True", "FALSE": "False", "NULL": "None"}
+"""What other languages say; a column of such a name is written with ``column``."""
+TIMES: tuple[Kind, ...] = ("date", "timestamp")
+
+
+@final
+@dataclass(frozen=True)
+class Column(Tree):
+    """The value of a column in this row."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and self.name) or not _written(self.name):
+            raise InputError("column", self.name, "the name of a column, as text")
+        super().__post_init__()
+
+    def __str__(self) -> str:
+        plain = self.name.isidentifier() and not keyword.iskeyword(self.name) and self.name not in ELSEWHERE
+        return self.name if plain and unicodedata.is_normalized("NFKC", self.name) else f"column({self.name!r})"
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Itself."""
+        return (self.name,)
+
+    @property
+    def longest(self) -> int:
+        """That of a text, for the schema tells whether it is one."""
+        return LONGEST_TEXT
+
+    def facts(self, schema: Schema) -> Facts:
+        """Its kind; nothing is known of its values, but of a truth value's."""
+        kind = schema.column(self.name).kind
+        if kind == "other":
+            expected = "a number, text, boolean, date or timestamp to be computed with"
+            raise SchemaError("column", self.name, expected, "cast it first")
+        return truth() if kind == "boolean" else Facts(kind)
+
+    def compiled(self, rows: Rows) -> ir.Column:
+        """In the one type of its kind: 64 bits, doubles without NaN, UTC; what does not fit is missing."""
+        column = rows.table[self.name]
+        kind = rows.schema.column(self.name).kind
+        if kind == "integer":
+            return column.try_cast("int64")
+        if kind == "number":
+            return column.cast("float64").nullif(double(math.nan))
+        if kind == "timestamp":
+            return in_utc(comparable(_in_microseconds(column)))
+        return column if kind == "boolean" else in_utc(comparable(column))
+
+
+def _in_microseconds(column: ir.Column) -> ir.Column:
+    """Nanoseconds end in 2262: beside them the engine would cast other instants, and fail at a farther one's row."""
+    return column.try_cast(column.type().copy(scale=6))
+
+
+@final
+@dataclass(frozen=True)
+class Value(Tree):
+    """A literal. ``kind`` tells 1, 1.0 and true apart."""
+
+    value: bool | int | float | str
+    kind: Literal["boolean", "integer", "number", "text"]
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+    @property
+    def longest(self) -> int:
+        """Its own bytes."""
+        return len(self.value.encode()) if isinstance(self.value, str) else FIXED
+
+    def facts(self, schema: Schema) -> Facts:
+        """All of them."""
+        del schema
+        number = -math.inf if self.kind == "text" else float(self.value)
+        top = math.inf if self.kind == "text" else number
+        return Facts(self.kind, number, top, (self.value,), sure=True)
+
+    def compiled(self, rows: Rows) -> ir.Column:
+        """The literal in its one type."""
+        del rows
+        if self.kind == "number":
+            return double(float(self.value))
+        return load("ibis").literal(self.value, ENGINE[self.kind])
+
+
+def literal(value: object) -> Value:
+    """The literal of a Python value; days and instants are text, as they are where they are compared.
+
+    Raises ``InputError`` for anything that is no finite number of 64 bits, text, truth value, date or datetime.
+    """
+    found: Any = value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+    found = found.isoformat() if isinstance(found, datetime.date) else found
+    if isinstance(found, bool):
+        return Value(found, "boolean")
+    if isinstance(found, int) and -INTEGER_LIMIT <= found < INTEGER_LIMIT:
+        return Value(int(found), "integer")
+    if isinstance(found, float) and math.isfinite(found):
+        return Value(float(found) + 0.0, "number")
+    if isinstance(found, str) and _written(found):
+        return Value(str(found), "text")
+    expected = "a finite number of 64 bits, a text, true or false"
+    raise InputError("literal", _shown(found), expected, "x is None asks whether x is missing" * (found is None))
+
+
+def double(number: float) -> ir.Scalar:
+    """The double with exactly these bits: SQL reads 0.1 as a decimal, text it parses to the nearest double."""
+    return load("ibis").literal(repr(float(number))).cast("float64")
+
+
+def common(parts: tuple[Tree, ...], schema: Schema) -> Kind:
+    """The one kind in which parts are compared or chosen; raises ``InputError`` where there is none.
+
+    Whole numbers are numbers beside numbers, and a text is a day or an instant beside one.
+    """
+    kinds = {part.facts(schema).kind for part in parts}
+    if kinds == set(NUMBERS):
+        return "number"
+    time = next((kind for kind in TIMES if kinds == {kind, "text"}), None)
+    if time is not None and all(_is_text(part) for part in parts if part.facts(schema).kind == "text"):
+        for part in parts:
+            _ = instant(str(part.value), time) if isinstance(part, Value) else None
+        return time
+    if len(kinds) > 1:
+        shown = " and ".join(f"{part} ({part.facts(schema).kind})" for part in parts[:2])
+        raise InputError("expression", shown, "made of parts of one kind", _cast(kinds))
+    return kinds.pop()
+
+
+def in_kind(part: Tree, kind: Kind, rows: Rows) -> ir.Column:
+    """A part in this kind, which is its own or ``common``."""
+    if kind in TIMES and isinstance(part, Value):
+        return _time(instant(str(part.value), kind))
+    own = part.compiled(rows)
+    return own.cast("float64") if kind == "number" else own
+
+
+def instant(text: str, kind: Kind) -> datetime.date:
+    """A day, or an instant in UTC (taken for UTC where it has no zone); raises ``InputError``."""
+    try:
+        if kind == "date":
+            return datetime.date.fromisoformat(text)
+        found = datetime.datetime.fromisoformat(text)
+        return found.replace(tzinfo=None) - (found.utcoffset() or datetime.timedelta())
+    except (ValueError, OverflowError):
+        example = "'2024-12-31'" if kind == "date" else "'2024-12-31T18:00:00'"
+        raise InputError(kind, text, f"a {kind} such as {example}") from None
+
+
+def in_utc(column: ir.Column) -> ir.Column:
+    """Instants with a zone as the clock of UTC shows them; the engine's own clock does, here and on Spark."""
+    dtype = column.type()
+    return column.cast(dtype.copy(timezone=None)) if dtype.is_timestamp() and dtype.timezone else column
+
+
+def _time(found: datetime.date) -> ir.Scalar:
+    return load("ibis").literal(found)
+
+
+def _is_text(part: Tree) -> bool:
+    return isinstance(part, Value) and part.kind == "text"
+
+
+def _cast(kinds: set[Kind]) -> str:
+    if "boolean" in kinds and set(NUMBERS) & kinds:
+        return "case(condition, 1, 0) makes a number of a condition"
+    return "a column of a CSV file is text until its type is declared" if "text" in kinds else "compare like with like"
+
+
+def _written(text: str) -> bool:
+    """Whether every engine can hold the text: UTF-8, without a null."""
+    return "\x00" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _shown(value: object) -> object:
+    small = isinstance(value, int) and value.bit_length() <= SHOWN_BITS
+    return value if small or isinstance(value, (str, float, type(None))) else type(value).__name__

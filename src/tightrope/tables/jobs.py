@@ -1,0 +1,167 @@
+"""Jobs on the rows of a table, wherever it lives: each row is worked on once, and the result is kept, not the recipe.
+
+A lazy expression that draws randomness is evaluated again at every use: two uses give two reports of one value, which
+spend twice the privacy. So what a job makes is written, once, and later steps read what was written.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tightrope.errors import InputError, SchemaError
+from tightrope.numerics.checks import whole
+from tightrope.tables.backends.backend import check_destination
+from tightrope.tables.backends.registry import of
+from tightrope.tables.engine_calls import guarded, load
+from tightrope.tables.files import ROWS, Folding, Progress, RowGroups, Totals, Work, Writing, taken, whole_file
+from tightrope.tables.table import Table
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+
+def written(
+    table: Table,
+    columns: Sequence[str],
+    work: Work,
+    schema: Any,
+    destination: str | Path,
+    *,
+    keep: Sequence[str] = (),
+    rows: int = ROWS,
+    progress: Progress | None = None,
+) -> int:
+    """Write what ``work`` makes of each batch of ``columns``; the number of rows.
+
+    Parameters:
+        work: gets Arrow record batches of at most ``rows`` rows with ``columns``; gives as many rows of ``schema`` (an
+            Arrow schema). On Spark it travels to the workers and must draw its randomness there.
+        destination: a ``.parquet`` file, or on Spark a folder of Parquet parts. It must not exist.
+        keep: columns that are written beside the result, unchanged; no other column of the table is.
+        progress: told how many rows are done (on Spark once, at the end).
+
+    The order of rows may change, which is no shuffling: often it does not. Here, the file appears when it is whole, or
+    not at all, and its row groups have ``rows`` rows each, whatever the data are; a process that is killed leaves a
+    hidden ``.NAME.….part`` beside it, which nobody should see who sees the file of a second run. On Spark a folder is
+    whole when Spark says so (``_SUCCESS``): a task that fails is tried again, and the output committer keeps one of its
+    tries only. What a lost try drew stays in a temporary file on the cluster until Spark removes it. Speculative
+    execution, which runs tasks twice on purpose, is refused. A part has the rows of a partition: where a file is read,
+    Spark cuts it by bytes, so a collector who is not to learn lengths of values gets repartitioned rows.
+
+    Raises ``InputError`` for a destination that exists, ``SchemaError`` for columns that do not, ``EngineError``
+    without a value of the data where the engine or the work fails.
+    """
+    _refuse_clash(schema.names, keep)
+    backend, chosen = _chosen(table, [*columns, *keep])
+    job = Writing(tuple(columns), tuple(keep), work, schema, whole("rows", rows))
+    place = Path(destination)
+    if place.exists():
+        raise taken(place)
+    return of(backend).write(backend, chosen, job, place, progress or _silent)
+
+
+def folded(
+    table: Table,
+    columns: Sequence[str],
+    work: Work,
+    length: int,
+    *,
+    rows: int = ROWS,
+    progress: Progress | None = None,
+) -> Totals:
+    """The sum over all batches of what ``work`` makes of each: whole numbers, shape [length].
+
+    ``work`` gives an int64 array of that shape; totals must fit in 64 bits, as numbers of rows do. It should draw no
+    randomness: Spark may work on a batch again. ``progress`` is told nothing on Spark. Raises like ``written``.
+    """
+    backend, chosen = _chosen(table, columns)
+    job = Folding(tuple(columns), work, whole("length", length), whole("rows", rows))
+    return of(backend).fold(backend, chosen, job, progress or _silent)
+
+
+def _chosen(table: Table, names: Sequence[str]) -> tuple[Any, ir.Table]:
+    """The back end and the named columns, each once."""
+    if not names:
+        raise SchemaError("columns", names, "at least one column")
+    wanted = tuple(dict.fromkeys(names))
+    if len({name.casefold() for name in wanted}) != len(wanted):
+        raise SchemaError("columns", wanted, "unlike each other in more than capitals", "rename one of them")
+    return table.chosen(wanted)
+
+
+def _refuse_clash(names: Sequence[str], keep: Sequence[str]) -> None:
+    """Results and kept columns share one table (engines take ``a`` and ``A`` for one name)."""
+    folded_names = [name.casefold() for name in (*names, *keep)]
+    if len(set(folded_names)) != len(folded_names):
+        raise InputError("keep", tuple(keep), f"columns named unlike each other and {list(names)}", "rename the column")
+
+
+def _silent(_: int) -> None:
+    """No progress."""
+
+
+# Jobs whose rows come out in an order of their own: where a row stands must not tell where it stood.
+
+MEMORY = "400MB"
+"""What sorting may hold; the rest waits on disk."""
+
+
+def written_in_order(
+    table: Table,
+    columns: Sequence[str],
+    work: Work,
+    schema: Any,
+    destination: str | Path,
+    *,
+    keep: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> int:
+    """``written``, and the rows of the file sorted by all its columns: it says which rows there are and nothing else.
+
+    A table is often sorted by the very thing that a job hides, and batches come in its order. On Spark the parts are
+    written as ``written`` does; sort what is to be published.
+
+    >>> import pyarrow, tempfile
+    >>> from tightrope.tables import open_source
+    >>> rows, schema = open_source(pyarrow.table({"x": [3, 1, 2]})), pyarrow.schema([("x", "int64")])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = written_in_order(rows, ["x"], lambda batch: batch, schema, f"{folder}/a.parquet")
+    ...     load("pyarrow.parquet").read_table(f"{folder}/a.parquet")["x"].to_pylist()
+    [1, 2, 3]
+    """
+    place = Path(destination)
+    if table.engine.in_parts:
+        return written(table, columns, work, schema, destination, keep=keep, progress=progress)
+    check_destination(place)
+    if place.exists():
+        raise taken(place)
+    part = place.with_name(f".{place.stem}.{uuid.uuid4().hex}{place.suffix}")
+    try:
+        count = written(table, columns, work, schema, part, keep=keep, progress=progress)
+        _sort(part, place)
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+def _sort(source: Path, destination: Path) -> None:
+    """The rows of a Parquet file, sorted, into another; what does not fit in memory waits on disk beside it."""
+    rows = guarded("read what was drawn", lambda: load("pyarrow.dataset").dataset(str(source), format="parquet"))
+    with tempfile.TemporaryDirectory(dir=destination.parent, prefix=f".{destination.name}.") as folder:
+        connection = load("duckdb").connect(config={"temp_directory": folder, "memory_limit": MEMORY})
+        try:
+            query = guarded("sort what was drawn", lambda: connection.from_arrow(rows).order("ALL"))
+            reader = guarded("sort what was drawn", lambda: query.to_arrow_reader(ROWS))
+            with whole_file(destination, rows.schema, ROWS) as groups:
+                guarded("write what was sorted", lambda: _copy(reader, groups, rows.schema))
+        finally:
+            connection.close()
+
+
+def _copy(reader: Any, groups: RowGroups, schema: Any) -> None:
+    for batch in reader:
+        groups.add(batch.cast(schema))

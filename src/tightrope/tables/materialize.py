@@ -1,0 +1,260 @@
+"""The room: a table of ours in a connection of ours, filled once, then shut.
+
+Nobody else's macro, collation, view or setting is in it, and every scan of it sees the same rows. Its columns are
+called ``c0, c1, ...``: no name of the user's reaches the engine.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.tables.backends.duckdb import connect, seal
+from tightrope.tables.engine_calls import guarded, load
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+# Arrow columns in the few types that are stored, by rules that look at one value at a time.
+#
+# What a type cannot say is missing, never an error: an instant out of range, a day with a time of day, text that is
+# not UTF-8. Otherwise one person's value could stop everybody's answer.
+
+A_DAY = 86_400_000
+_TICKS = {"s": 1_000_000, "ms": 1_000}
+"""Microseconds in a tick."""
+NO_TIME = np.iinfo(np.int64).min
+"""What numpy and pandas take for no instant: it equals nothing, itself included, and has no place in an order."""
+
+
+def settled_schema(schema: Any) -> Any:
+    """The schema that ``settled`` gives for a batch of this one."""
+    arrow = load("pyarrow")
+    return arrow.schema([arrow.field(field.name, settled_type(field.type)) for field in schema])
+
+
+def settled_type(given: Any) -> Any:
+    """The type that is stored: dictionaries spelled out, days of one width, instants in UTC."""
+    arrow = load("pyarrow")
+    types = arrow.types
+    if types.is_dictionary(given):
+        return settled_type(given.value_type)
+    if types.is_timestamp(given):
+        fine = given.unit == "ns" and given.tz is None
+        return arrow.timestamp("ns" if fine else "us", tz=given.tz and "UTC")
+    rules = (
+        (types.is_fixed_size_binary, arrow.binary()),
+        (types.is_float16, arrow.float32()),
+        (types.is_date64, arrow.date32()),
+        (types.is_null, arrow.string()),
+        (_is_text_view, arrow.large_string()),
+    )
+    return next((stored for test, stored in rules if test(given)), given)
+
+
+def settled(batch: Any, schema: Any) -> Any:
+    """A record batch in ``settled_schema``; columns that need no rule are not copied."""
+    columns = [_column(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return load("pyarrow").RecordBatch.from_arrays(columns, schema=schema)
+
+
+def within(batch: Any, longest: int | None) -> Any:
+    """The batch without texts of more bytes than this: they are missing. In a dictionary, before it is spelled out."""
+    if longest is None:
+        return batch
+    columns = [_settled_within(column, longest) for column in batch.columns]
+    return load("pyarrow").RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _settled_within(column: Any, longest: int) -> Any:
+    arrow, compute, given = load("pyarrow"), load("pyarrow.compute"), column.type
+    if arrow.types.is_dictionary(given):
+        entries = _settled_within(column.dictionary, longest)
+        return column if entries is column.dictionary else _with_entries(column, entries)
+    if not (arrow.types.is_string(given) or arrow.types.is_large_string(given)):
+        return column
+    too_long = compute.greater(compute.binary_length(column), longest)
+    if not compute.any(too_long).as_py():
+        return column
+    return compute.if_else(too_long, arrow.scalar(None, given), column)
+
+
+def _with_entries(column: Any, entries: Any) -> Any:
+    dictionary = load("pyarrow").DictionaryArray
+    return dictionary.from_arrays(column.indices, entries, ordered=column.type.ordered)
+
+
+def _column(column: Any, wanted: Any) -> Any:
+    arrow = load("pyarrow")
+    types, given = arrow.types, column.type
+    if types.is_dictionary(given):
+        return _column(column.dictionary_decode(), wanted)
+    if types.is_timestamp(given):
+        return _instants(column, wanted)
+    if types.is_date64(given):
+        return _days(column)
+    if types.is_string(wanted) or types.is_large_string(wanted):
+        return readable(column.cast(wanted) if given != wanted else column)
+    return column if given == wanted else column.cast(wanted)
+
+
+def readable(column: Any) -> Any:
+    """A column of text in which what is not UTF-8 is missing."""
+    try:
+        column.validate(full=True)
+    except load("pyarrow").ArrowInvalid:
+        raw = column.cast("large_binary").to_pylist()
+        return load("pyarrow").array([_decoded(entry) for entry in raw], column.type)
+    return column
+
+
+def _decoded(entry: bytes | None) -> str | None:
+    try:
+        return None if entry is None else entry.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _instants(column: Any, wanted: Any) -> Any:
+    """In microseconds and UTC; what does not fit in 64 bits is missing."""
+    ticks, missing = _whole(column)
+    gone = ticks == NO_TIME
+    factor = _TICKS.get(column.type.unit)
+    if factor is not None:
+        reach = np.iinfo(np.int64).max // factor
+        missing = missing | (ticks > reach) | (ticks < -reach)
+        ticks = np.where(missing, 0, ticks) * factor
+    elif column.type.unit == "ns" and wanted.unit == "us":
+        ticks = ticks // 1_000
+    elif column.type.unit == wanted.unit and not np.any(gone):
+        return column.view(wanted)
+    return _of(ticks, missing | gone, wanted)
+
+
+def _days(column: Any) -> Any:
+    """Milliseconds that are a whole number of days, as days."""
+    ticks, missing = _whole(column)
+    days, rest = np.divmod(ticks, A_DAY)
+    missing = missing | (rest != 0) | (np.abs(days) > np.iinfo(np.int32).max)
+    return _of(np.where(missing, 0, days).astype(np.int32), missing, load("pyarrow").date32())
+
+
+def _whole(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The numbers behind a column of times, and which of them are missing."""
+    missing = np.asarray(column.is_null())
+    return column.view("int64").fill_null(0).to_numpy(zero_copy_only=False), missing
+
+
+def _of(values: NDArray[Any], missing: NDArray[np.bool_], wanted: Any) -> Any:
+    return load("pyarrow").array(values, mask=missing).view(wanted)
+
+
+def _is_text_view(given: Any) -> bool:
+    return str(given) == "string_view"
+
+
+TABLE = "tightrope_rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Where rows come from: the Arrow schema of ``batches``, and what makes an iterator of them, each row once.
+
+    ``parquet`` are files that hold the same rows, if there are such: what needs no rule is read from them without a
+    detour. ``check`` raises where the source has changed; ``batches`` do so by themselves.
+    """
+
+    schema: Any
+    batches: Callable[[], Iterable[Any]]
+    parquet: tuple[Path, ...] = ()
+    check: Callable[[], None] = lambda: None
+
+
+@contextmanager
+def filled(rows: Rows, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
+    """A back end and the one table in it: all the rows, settled, under their names.
+
+    A text of more than ``longest`` bytes is missing: it is left out before anything else is done with it.
+
+    Errors of the batches pass as they are; those of the engine are ``EngineError``.
+    """
+    backend = guarded("open a room of our own", connect)
+    try:
+        if not _copied(backend.con, rows, longest):
+            batches = (within(batch, longest) for batch in rows.batches())
+            _fill(backend.con, settled_schema(rows.schema), batches, longest)
+        guarded("shut the room", lambda: seal(backend))
+        table = guarded("read the room's own schema", lambda: backend.table(TABLE))
+        names = {name: table[f"c{place}"] for place, name in enumerate(rows.schema.names)}
+        yield backend, table.select(**names)
+    finally:
+        guarded("leave the room", backend.disconnect)
+
+
+DIRECT = {
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "uint8": "UTINYINT",
+    "uint16": "USMALLINT",
+    "uint32": "UINTEGER",
+    "uint64": "UBIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "bool": "BOOLEAN",
+    "string": "VARCHAR",
+    "large_string": "VARCHAR",
+    "date32[day]": "DATE",
+}
+"""Arrow types for which DuckDB reads from a Parquet file exactly what Arrow does, and what it calls them."""
+
+
+def _copied(connection: Any, rows: Rows, longest: int | None) -> bool:
+    """Whether the rows were read from their files by DuckDB itself: no rule had anything to do in them."""
+    if not rows.parquet or not all(str(field.type) in DIRECT for field in rows.schema):
+        return False
+    rows.check()
+    duckdb = load("duckdb")
+    places = [glob.escape(str(path.absolute())) for path in rows.parquet]
+    columns = [_within(field, longest).alias(f"c{place}") for place, field in enumerate(rows.schema)]
+    try:
+        found = connection.read_parquet(places, hive_partitioning=False).select(*columns)
+        if list(map(str, found.types)) != [DIRECT[str(field.type)] for field in rows.schema]:
+            return False
+        found.create(TABLE)
+    except duckdb.Error:  # text that is not UTF-8, say: batch by batch, by rule
+        return False
+    rows.check()
+    return True
+
+
+def _within(field: Any, longest: int | None) -> Any:
+    """DuckDB's expression for a column of a Parquet file, without texts that are too long."""
+    duckdb = load("duckdb")
+    column = duckdb.ColumnExpression(field.name)
+    if longest is None or DIRECT[str(field.type)] != "VARCHAR":
+        return column
+    fits = duckdb.FunctionExpression("strlen", column) <= duckdb.ConstantExpression(longest)
+    return duckdb.CaseExpression(fits, column)
+
+
+def _fill(connection: Any, schema: Any, batches: Iterable[Any], longest: int | None) -> None:
+    arrow = load("pyarrow")
+    stored = arrow.schema([arrow.field(f"c{place}", field.type) for place, field in enumerate(schema)])
+    guarded("make the table", lambda: connection.from_arrow(stored.empty_table()).create(TABLE))
+    for batch in batches:
+        _store(connection, within(settled(batch, schema), longest), stored)
+
+
+def _store(connection: Any, batch: Any, stored: Any) -> None:
+    arrow = load("pyarrow")
+    rows = arrow.Table.from_batches([arrow.RecordBatch.from_arrays(batch.columns, schema=stored)])
+    guarded("store a batch of rows", lambda: connection.from_arrow(rows).insert_into(TABLE))

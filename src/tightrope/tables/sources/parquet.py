@@ -1,0 +1,171 @@
+"""Parquet: one file, a folder of parts with or without partitions, or all files that fit a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tightrope.errors import InputError, SchemaError
+from tightrope.tables.engine_calls import guarded, load
+from tightrope.tables.files import ROWS
+from tightrope.tables.materialize import Rows
+from tightrope.tables.sources.canonical_text import fitted
+from tightrope.tables.sources.frames import ARROW_TYPES, check_types
+from tightrope.tables.sources.parquet_folders import MARKS, Part, beginning, fitting, in_folder, is_pattern
+from tightrope.tables.sources.stamp import Stamped, numbered
+from tightrope.tables.table import Table, check_names, streamed
+
+
+def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
+    """A Parquet file, a folder of parts, or a pattern, as one table.
+
+    Columns that only folders name (``year=2024``) are text, or of the kind that ``types`` declares: a type that was
+    found in the names would be one that a single person's folder decides. Where the files hold such a column, too, it
+    has the files' type, and a row that says otherwise than its folder is missing there. Raises ``InputError`` for no
+    parts and for files that are none, ``SchemaError`` where two differ in a name or a type: one of them would have to
+    give way.
+    """
+    parts, markers = _parts(path)
+    paths = [part.path for part in parts]
+    stamped = Stamped.now(path, *paths)
+    _refuse_others(path, paths)
+    kept, alike = _schema(path, parts)
+    added = [name for name in parts[0].names if name not in kept.names]
+    check_names([*kept.names, *added])
+    _refuse_nested(path, [kept.field(name) for name in parts[0].names if name in kept.names])
+    check_types(types, added, [*kept.names, *added])
+    kinds = {name: types.get(name, "text") for name in added}
+    arrow = load("pyarrow")
+    whole = arrow.schema([*kept, *((name, arrow.type_for_alias(ARROW_TYPES[kind])) for name, kind in kinds.items())])
+
+    def stream(names: Sequence[str]) -> Rows:
+        schema = arrow.schema([whole.field(name) for name in names])
+        own = set(kept.names) - set(parts[0].names)
+        from_files = tuple(paths) if alike and set(names) <= own else ()
+        return Rows(schema, lambda: stamped.unchanged(_batches(parts, kept, schema, kinds)), from_files, stamped.check)
+
+    return replace(streamed("parquet", whole, stream, lambda _: stamped.check()), markers=markers)
+
+
+def _parts(path: Path) -> tuple[tuple[Part, ...], int]:
+    if is_pattern(path):
+        return fitting(path), 0
+    return in_folder(path) if path.is_dir() else ((Part(path),), 0)
+
+
+def _refuse_nested(asked: Path, shared: Sequence[Any]) -> None:
+    """Lists and structures of a file are no value that a folder can have; what they are called is not said."""
+    nested = load("pyarrow").types.is_nested
+    if any(nested(field.type) for field in shared):
+        expected = "columns that folders name, too, to be no lists in the files"
+        raise SchemaError("source", str(asked), expected, "write the folders' columns into the folders alone")
+
+
+def _refuse_others(asked: Path, paths: Sequence[Path]) -> None:
+    """``InputError`` for a file that does not begin as Parquet does, nothing of it said."""
+    for place, path in enumerate(paths):
+        if beginning(path) not in MARKS:
+            called = numbered(place, of=len(paths))
+            remedy = f"{called} is called so, but does not begin so: write it again, or call it by what it is"
+            raise InputError("source", str(asked), "a Parquet file", remedy)
+
+
+def _schema(asked: Path, parts: Sequence[Part]) -> tuple[Any, bool]:
+    """Return the schema of all files together, and whether each file has just that one.
+
+    A column in which all values of a file are missing has the type that the other files give it: writers that look for
+    the type of a column in its values find none there, and one person may be alone in a file.
+    """
+    arrow, read = load("pyarrow"), load("pyarrow.parquet").read_schema
+    schemas = [guarded("read the schema of the Parquet file", partial(read, part.path)) for part in parts]
+    merged = schemas[0].remove_metadata()
+    for schema in schemas[1:]:
+        if schema.names == merged.names and not schema.equals(merged, check_metadata=False):
+            pairs = zip(merged, schema, strict=True)
+            merged = arrow.schema([other if arrow.types.is_null(one.type) else one for one, other in pairs])
+    for place, schema in enumerate(schemas):
+        if not _fits(schema, merged):
+            expected = f"parts with the same columns of the same types, but {numbered(0, place, of=len(parts))} differ"
+            raise SchemaError(
+                "source", str(asked), expected, "write them alike (parts are in the order of their paths)"
+            )
+    merged = merged.remove_metadata()
+    return merged, all(schema.equals(merged, check_metadata=False) for schema in schemas)
+
+
+def _fits(schema: Any, merged: Any) -> bool:
+    """Whether a file has the columns of all together, each of their type or of none."""
+    is_null = load("pyarrow").types.is_null
+    return schema.equals(merged, check_metadata=False) or (
+        schema.names == merged.names
+        and all(
+            one.equals(other, check_metadata=False) or is_null(one.type)
+            for one, other in zip(schema, merged, strict=True)
+        )
+    )
+
+
+def _batches(parts: Sequence[Part], kept: Any, schema: Any, kinds: Mapping[str, str]) -> Iterator[Any]:
+    opened = load("pyarrow.parquet").ParquetFile
+    names = [name for name in schema.names if name not in kinds]
+    read = names or kept.names[:1]  # rows to count
+    for part in parts:
+        values = {
+            name: fitted(value, kinds[name]) if name in kinds else _as_type(value, kept.field(name).type)
+            for name, value in part.values
+        }
+        file = guarded("open the Parquet file", partial(opened, part.path, pre_buffer=False))
+        try:
+            batches = guarded("read the rows", partial(file.iter_batches, ROWS // 4, columns=list(read)))
+            while (batch := guarded("read the rows", partial(next, batches, None))) is not None:
+                yield _completed(batch, schema, values)
+        finally:
+            file.close()
+
+
+def _completed(batch: Any, schema: Any, values: Mapping[str, Any]) -> Any:
+    """The columns of the schema: the file's own, and those that its folders say."""
+    arrow = load("pyarrow")
+    own = set(batch.schema.names)
+    columns = []
+    for field in schema:
+        if field.name not in own:
+            columns.append(arrow.repeat(arrow.scalar(values[field.name], field.type), len(batch)))
+            continue
+        column = _typed(batch.column(field.name), field.type)
+        columns.append(_agreeing(column, values[field.name]) if field.name in values else column)
+    return arrow.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _as_type(value: str | None, kind: Any) -> Any:
+    """What a folder says, in the type of the files; None where it does not fit."""
+    arrow, plain = load("pyarrow"), fitted(value, "text")
+    while arrow.types.is_dictionary(kind):
+        kind = kind.value_type
+    try:
+        return None if plain is None else arrow.scalar(plain, arrow.large_string()).cast(kind)
+    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError):
+        return None
+
+
+def _agreeing(column: Any, said: Any) -> Any:
+    """A column of a file, missing in rows that say otherwise than the folder: no row changes or stops another."""
+    return guarded("compare a column with its folder", partial(_where_equal, column, said))
+
+
+def _where_equal(column: Any, said: Any) -> Any:
+    arrow, compute = load("pyarrow"), load("pyarrow.compute")
+    if said is None or not said.is_valid:
+        return arrow.nulls(len(column), column.type)
+    plain = column.dictionary_decode() if arrow.types.is_dictionary(column.type) else column
+    agreed = compute.fill_null(compute.equal(plain, said), False)
+    return compute.if_else(agreed, plain, arrow.scalar(None, plain.type)).cast(column.type)
+
+
+def _typed(column: Any, kind: Any) -> Any:
+    """A column of a file; one without a type, in which all is missing, in the type that other files give it."""
+    arrow = load("pyarrow")
+    return arrow.nulls(len(column), kind) if arrow.types.is_null(column.type) else column

@@ -1,0 +1,272 @@
+"""From a float plan to a coupling in whole numbers whose marginals are those of the laws, exactly."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Floats
+from tightrope.numerics.distributions import probabilities
+
+# Laws over a finite support as whole numbers: what a float says exactly, so that a check leaves no rounding over.
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """P(x) = masses[x] / total, exactly; every float is a whole number over a power of two."""
+
+    masses: tuple[int, ...]
+    total: int
+
+    @classmethod
+    def of(cls, name: str, values: ArrayLike, size: int | None = None) -> Self:
+        """From probabilities of shape [n], divided by their exact sum; raises ``InputError`` unless it is 1 ± 1e−9.
+
+        >>> Law.of("law", [0.25, 0.75])
+        Law(masses=(1, 3), total=4)
+        """
+        masses = whole_masses(probabilities(name, values, size))
+        return cls(tuple(masses), sum(masses))
+
+    def __len__(self) -> int:
+        return len(self.masses)
+
+    def __getitem__(self, x: int) -> Fraction:
+        return Fraction(self.masses[x], self.total)
+
+    @property
+    def floats(self) -> Floats:
+        """The nearest doubles, shape [n]."""
+        return np.array([mass / self.total for mass in self.masses])
+
+    @property
+    def support(self) -> NDArray[np.int64]:
+        """Where the mass is positive."""
+        return np.flatnonzero(np.array([mass > 0 for mass in self.masses]))
+
+
+def whole_masses(values: Floats) -> list[int]:
+    """Whole numbers in exactly the proportions of non-negative floats, with no common factor 2."""
+    mantissas, exponents = np.frexp(values)
+    wholes = np.ldexp(mantissas, 53).astype(np.int64).tolist()
+    lowest = int(exponents[values > 0].min())
+    shifted = [w << (e - lowest) if w else 0 for w, e in zip(wholes, exponents.tolist(), strict=True)]
+    common = min((mass & -mass).bit_length() - 1 for mass in shifted if mass)
+    return [mass >> common for mass in shifted]
+
+
+MOST_MOVED = 1e-9
+"""Mass that may be missing from a float plan; a solver that loses more gave no coupling."""
+
+Entries = dict[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class ExactPlan:
+    """γ[x, y] = entries[x, y] / total, with row sums ``source`` and column sums ``target`` to the last unit.
+
+    ``stray`` is the mass on pairs that the float plan did not use: what rounding left over, below 1e−9.
+    """
+
+    entries: Entries
+    total: int
+    stray: Fraction
+
+    def rows(self, size: int) -> list[dict[int, int]]:
+        """For each source point, its targets and their weights."""
+        out: list[dict[int, int]] = [{} for _ in range(size)]
+        for (x, y), weight in self.entries.items():
+            out[x][y] = weight
+        return out
+
+
+def exact_plan(plan: Any, source: Law, target: Law) -> ExactPlan:
+    """The sparse float ``plan``, shape [n, m], as an exact coupling of two laws.
+
+    Rows, then columns, that hold too much are scaled down; what is then missing is put on pairs that the plan uses,
+    and the rest – rounding, some 1e−16 – on others, by the north-west rule. Raises ``PrecisionError`` where the plan
+    misses the marginals by more than 1e−9.
+
+    >>> from scipy.sparse import coo_array
+    >>> half = Law.of("law", [0.5, 0.5])
+    >>> exact_plan(coo_array([[0.5, 0.0], [0.0, 0.5]]), half, half).entries
+    {(0, 0): 2, (1, 1): 2}
+    """
+    total = source.total * target.total
+    rows = [mass * target.total for mass in source.masses]
+    columns = [mass * source.total for mass in target.masses]
+    entries = float_entries(plan, total)
+    for axis, bounds in ((0, rows), (1, columns)):
+        shrink(entries, axis, bounds)
+    rows, columns = missing(entries, 0, rows), missing(entries, 1, columns)
+    if not sum(rows) <= Fraction(MOST_MOVED) * total:
+        lost = float(Fraction(sum(rows), total))
+        raise PrecisionError(f"the plan misses its marginals by {lost:.3g} of the mass; expected at most 1e-9")
+    for x, y in entries:
+        pour(entries, (x, y), rows, columns)
+    stray = Fraction(sum(rows), total)
+    _north_west(entries, rows, columns)
+    return ExactPlan({pair: weight for pair, weight in entries.items() if weight}, total, stray)
+
+
+def float_entries(plan: Any, total: int) -> Entries:
+    """The positive entries of a sparse matrix in units of 1 / total, rounded down."""
+    found = plan.tocoo()
+    triples = zip(found.row.tolist(), found.col.tolist(), found.data.tolist(), strict=True)
+    out: Entries = {}
+    for x, y, value in triples:
+        if value > 0:
+            top, bottom = value.as_integer_ratio()
+            out[x, y] = out.get((x, y), 0) + top * total // bottom
+    return out
+
+
+def _sums(entries: Entries, axis: int, size: int) -> list[int]:
+    out = [0] * size
+    for pair, weight in entries.items():
+        out[pair[axis]] += weight
+    return out
+
+
+def shrink(entries: Entries, axis: int, bounds: list[int]) -> None:
+    """Scale down the rows (``axis`` 0) or columns that hold more than their bounds, rounding down."""
+    sums = _sums(entries, axis, len(bounds))
+    for pair, weight in entries.items():
+        place = pair[axis]
+        if sums[place] > bounds[place]:
+            entries[pair] = weight * bounds[place] // sums[place]
+
+
+def missing(entries: Entries, axis: int, bounds: list[int]) -> list[int]:
+    """What rows or columns hold less than their bounds."""
+    return [bound - held for bound, held in zip(bounds, _sums(entries, axis, len(bounds)), strict=True)]
+
+
+def pour(entries: Entries, pair: tuple[int, int], rows: list[int], columns: list[int]) -> None:
+    """In place: as much onto this pair as both its row and its column lack."""
+    x, y = pair
+    more = min(rows[x], columns[y])
+    if more:
+        entries[pair] = entries.get(pair, 0) + more
+        rows[x] -= more
+        columns[y] -= more
+
+
+def _north_west(entries: Entries, rows: list[int], columns: list[int]) -> None:
+    x = y = 0
+    while x < len(rows) and y < len(columns):
+        pour(entries, (x, y), rows, columns)
+        x, y = (x + 1, y) if not rows[x] else (x, y + 1)
+
+
+# How much mass can stay on allowed pairs: a largest flow in whole numbers, from a float plan to the last unit.
+
+Allowed = NDArray[np.bool_]
+Way = list[tuple[int, int]]
+"""Pairs (x, y), x₀ y₀, x₁ y₀, x₁ y₁, …: mass is put on every second one and taken from those between."""
+
+
+def mass_that_stays_out(allowed: Allowed, source: Law, target: Law, plan: Any) -> Fraction:
+    """The least mass outside ``allowed`` of a coupling of two laws, exactly; ``plan`` is a guess that saves time.
+
+    Ford and Fulkerson's augmenting ways, shortest first (Edmonds and Karp 1972): where no way is left, the flow is a
+    largest one, and by Strassen what it leaves behind is what no coupling can place.
+
+    >>> from scipy.sparse import csr_array
+    >>> half, none = Law.of("law", [0.5, 0.5]), csr_array((2, 2))
+    >>> mass_that_stays_out(np.eye(2, dtype=bool), half, Law.of("law", [0.25, 0.75]), none)
+    Fraction(1, 4)
+    """
+    _, left, _ = _largest(allowed, source, target, plan)
+    return Fraction(sum(left), source.total * target.total)
+
+
+def plan_within(allowed: Allowed, source: Law, target: Law, plan: Any) -> ExactPlan | None:
+    """The float ``plan`` as an exact coupling of two laws on ``allowed`` pairs; None where there is no such coupling.
+
+    ``stray`` is the mass on pairs that the plan does not use.
+
+    >>> from scipy.sparse import csr_array
+    >>> half = Law.of("law", [0.5, 0.5])
+    >>> plan_within(np.ones((2, 2), dtype=bool), half, half, csr_array(np.eye(2) / 2)).stray
+    Fraction(0, 1)
+    """
+    entries, left, _ = _largest(allowed, source, target, plan)
+    if any(left):
+        return None
+    total = source.total * target.total
+    used = {pair for pair, weight in float_entries(plan, total).items() if weight}
+    stray = sum(weight for pair, weight in entries.items() if pair not in used)
+    return ExactPlan({pair: weight for pair, weight in entries.items() if weight}, total, Fraction(stray, total))
+
+
+def _largest(allowed: Allowed, source: Law, target: Law, plan: Any) -> tuple[Entries, list[int], list[int]]:
+    """A largest flow on allowed pairs, and what rows and columns have left."""
+    total = source.total * target.total
+    rows = [mass * target.total for mass in source.masses]
+    columns = [mass * source.total for mass in target.masses]
+    entries = {pair: weight for pair, weight in float_entries(plan, total).items() if weight and allowed[pair]}
+    for axis, bounds in ((0, rows), (1, columns)):
+        shrink(entries, axis, bounds)
+    rows, columns = missing(entries, 0, rows), missing(entries, 1, columns)
+    for pair in list(entries):
+        pour(entries, pair, rows, columns)
+    goals = [np.flatnonzero(row).tolist() for row in allowed]
+    while way := _way(goals, entries, rows, columns):
+        _send(way, entries, rows, columns)
+    return entries, rows, columns
+
+
+def _way(goals: list[list[int]], entries: Entries, rows: list[int], columns: list[int]) -> Way:
+    """A shortest way from a row that has mass left to a column that lacks some; empty where there is none."""
+    users = _users(entries)
+    came: dict[int, tuple[int, int | None]] = {}  # column -> (row before it, column before that)
+    waiting: deque[tuple[int, int | None]] = deque((x, None) for x, left in enumerate(rows) if left)
+    seen = {x for x, _ in waiting}
+    while waiting:
+        x, before = waiting.popleft()
+        for y in goals[x]:
+            if y in came:
+                continue
+            came[y] = (x, before)
+            if columns[y]:
+                return _traced(came, y)
+            fresh = users.get(y, set()) - seen
+            seen |= fresh
+            waiting.extend((other, y) for other in sorted(fresh))
+    return []
+
+
+def _users(entries: Entries) -> dict[int, set[int]]:
+    """For each column the rows that send mass to it."""
+    out: dict[int, set[int]] = {}
+    for (x, y), weight in entries.items():
+        if weight:
+            out.setdefault(y, set()).add(x)
+    return out
+
+
+def _traced(came: dict[int, tuple[int, int | None]], end: int) -> Way:
+    way: Way = []
+    last: int | None = end
+    while last is not None:
+        x, before = came[last]
+        way += [(x, last)] if before is None else [(x, last), (x, before)]
+        last = before
+    return way[::-1]
+
+
+def _send(way: Way, entries: Entries, rows: list[int], columns: list[int]) -> None:
+    """As much along the way as its ends and the pairs that give some allow."""
+    (first, _), (_, last) = way[0], way[-1]
+    amount = min(rows[first], columns[last], *(entries[pair] for pair in way[1::2]))
+    for number, pair in enumerate(way):
+        entries[pair] = entries.get(pair, 0) + (-amount if number % 2 else amount)
+    rows[first] -= amount
+    columns[last] -= amount

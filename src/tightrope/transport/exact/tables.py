@@ -1,0 +1,232 @@
+"""A randomised map on a finite set, held as integer weights: one alias table a row, all drawn from at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InputError
+from tightrope.numerics.arrays import Integers
+from tightrope.randomness.alias_sampler import TOTAL, WORDS_AT_ONCE, Columns, lay, sure
+from tightrope.randomness.bits import Source, Stream, Words
+from tightrope.randomness.integers import Wide
+from tightrope.randomness.loops import Loop, compiled
+
+# The loop of row-wise choice, for numba where it is installed (see ``randomness.loops``).
+
+
+def choose_by_row(words: Words, rows: NDArray[np.int64], layout: tuple[Any, ...], out: NDArray[np.int64]) -> int:
+    """Outcomes of the alias table of each row into ``out``; how many words equal an edge.
+
+    ``layout`` is (first column and shift of each row; edge, own and other outcome of each column).
+    """
+    starts, shifts, edges, own, other = layout
+    ties = np.uint64(0)
+    for i in range(len(words)):
+        word, row = words[i], np.uint64(rows[i])
+        column = starts[row] + (word >> shifts[row])
+        edge, below, above = edges[column], own[column], other[column]
+        ties += np.uint64(word == edge)
+        out[i] = below if word < edge else above
+    return int(ties)
+
+
+Row = tuple[tuple[int, ...], Columns]
+Layout = tuple[Words, Words, Words, NDArray[np.int32], NDArray[np.int32]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowTables:
+    """Row x gives outcome y with probability weight / 2¹²⁸; rows may share one table.
+
+    Row x owns the columns starts[x], …, starts[x] + 2^(64 − shifts[x]) − 1. A word chooses one by its first bits; the
+    outcome is ``own`` below the column's edge (128 bits: ``edges``) and ``other`` from there on.
+    """
+
+    starts: Words
+    shifts: Words
+    edges: Wide
+    own: NDArray[np.int32]
+    other: NDArray[np.int32]
+    outcomes: int
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[int, int]], outcomes: int) -> Self:
+        """From the weights of each row, outcome → whole number, in any proportion; see ``quantised``.
+
+        >>> tables = RowTables.of([{0: 1, 2: 3}, {1: 5}], outcomes=3)
+        >>> tables.weights(0) == {0: 2**126, 2: 3 * 2**126}, tables.draw(np.array([1, 1])).tolist()
+        (True, [1, 1])
+        """
+        laid: dict[tuple[tuple[int, int], ...], int] = {}
+        tables: list[Row] = []
+        known: dict[int, int] = {}  # by identity: a map repeats one long row for all points that nobody has
+        for row in rows:
+            if id(row) in known:
+                continue
+            weights = quantised(row)
+            key = tuple(weights.items())
+            if key not in laid:
+                laid[key] = len(tables)
+                tables.append((tuple(weights), _columns(list(weights.values()))))
+            known[id(row)] = laid[key]
+        return cls(*_layout(tables, np.array([known[id(row)] for row in rows])), outcomes=outcomes)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def weights(self, row: int) -> dict[int, int]:
+        """Outcome → weight of one row, added up from the columns that are drawn from; they sum to 2¹²⁸."""
+        bits = 64 - int(self.shifts[row])
+        places = slice(int(self.starts[row]), int(self.starts[row]) + (1 << bits))
+        capacity = TOTAL >> bits
+        totals: dict[int, int] = {}
+        parts = (self.edges.high[places], self.edges.low[places], self.own[places], self.other[places])
+        ends = zip(*(part.tolist() for part in parts), strict=True)
+        for number, (high, low, own, other) in enumerate(ends):
+            below = (high << 64) + low - number * capacity
+            totals[own] = totals.get(own, 0) + below
+            totals[other] = totals.get(other, 0) + capacity - below
+        return {outcome: weight for outcome, weight in sorted(totals.items()) if weight}
+
+    def draw(self, rows: Integers, randomness: Source | None = None) -> Integers:
+        """One independent outcome for each of ``rows`` (numbers of rows, shape [n]), exactly by the weights."""
+        randomness = randomness or Stream()
+        out, loop = np.empty(len(rows), dtype=np.int64), compiled(choose_by_row, len(rows))
+        for start in range(0, len(rows), WORDS_AT_ONCE):
+            part = slice(start, start + WORDS_AT_ONCE)
+            self._fill(out[part], rows[part], randomness, loop)
+        return out
+
+    def _fill(self, out: Integers, rows: Integers, randomness: Source, loop: Loop | None) -> None:
+        words = randomness.words(len(rows))
+        layout = (self.starts, self.shifts, self.edges.high, self.own, self.other)
+        ready = loop if loop is not None and words.flags.writeable else _choose_by_row
+        if ready(words, rows, layout, out):
+            self._settle(out, rows, words, randomness)
+
+    def _settle(self, out: Integers, rows: Integers, words: Words, randomness: Source) -> None:
+        """Where the high word is that of the edge, the low word decides."""
+        columns = self.starts[rows] + (words >> self.shifts[rows])
+        tied = np.flatnonzero(words == self.edges.high[columns])
+        columns = columns[tied]
+        below = randomness.words(len(tied)) < self.edges.low[columns]
+        out[tied] = np.where(below, self.own[columns], self.other[columns])
+
+
+def quantised(row: Mapping[int, int]) -> dict[int, int]:
+    """Weights that add up to 2¹²⁸, in the proportions of ``row`` to one unit each: the largest remainders go up.
+
+    Raises ``InputError`` for a row without weight or with a negative one.
+    """
+    whole = sum(row.values())
+    if not row or not whole > 0 or not min(row.values()) >= 0:
+        raise InputError("row", dict(row), "weights >= 0, at least one of them > 0")
+    parts = {outcome: divmod(weight * TOTAL, whole) for outcome, weight in sorted(row.items())}
+    short = TOTAL - sum(quotient for quotient, _ in parts.values())
+    raised = set(sorted(parts, key=lambda outcome: -parts[outcome][1])[:short])
+    weights = {outcome: quotient + (outcome in raised) for outcome, (quotient, _) in parts.items()}
+    return {outcome: weight for outcome, weight in weights.items() if weight}
+
+
+def _columns(weights: list[int]) -> Columns:
+    return sure(0) if len(weights) == 1 else lay(Wide.of(weights))
+
+
+def _layout(tables: list[Row], numbers: Integers) -> tuple[Words, Words, Wide, NDArray[np.int32], NDArray[np.int32]]:
+    """Tables one after the other; the starts and shifts of the rows that use them."""
+    bits = np.array([columns.bits for _, columns in tables])
+    starts = np.concatenate([[0], np.cumsum(1 << bits)[:-1]]).astype(np.uint64)
+    edges = Wide(
+        np.concatenate([columns.edges.high for _, columns in tables]),
+        np.concatenate([columns.edges.low for _, columns in tables]),
+    )
+    outcomes = [np.array(named, dtype=np.int32) for named, _ in tables]
+    own = [_own(named, columns) for named, (_, columns) in zip(outcomes, tables, strict=True)]
+    other = [named[columns.other] for named, (_, columns) in zip(outcomes, tables, strict=True)]
+    shifts = (64 - bits).astype(np.uint64)
+    return starts[numbers], shifts[numbers], edges, np.concatenate(own), np.concatenate(other)
+
+
+def _own(named: NDArray[np.int32], columns: Columns) -> NDArray[np.int32]:
+    """The outcome of each column below its edge; columns beyond the outcomes have nothing there."""
+    numbers = np.arange(1 << columns.bits)
+    return np.where(numbers < len(named), named[np.minimum(numbers, len(named) - 1)], named[columns.other])
+
+
+def _choose_by_row(
+    words: Words,
+    rows: Integers,
+    layout: tuple[Words, Words, Words, NDArray[np.int32], NDArray[np.int32]],
+    out: Integers,
+) -> int:
+    """The numpy twin of ``row_loops.choose_by_row``."""
+    starts, shifts, edges, own, other = layout
+    columns = (starts[rows] + (words >> shifts[rows])).astype(np.int64)
+    edge = edges[columns]
+    np.copyto(out, np.where(words < edge, own[columns], other[columns]))
+    return int(np.count_nonzero(words == edge))
+
+
+# The tables of all groups of a mechanism, one after the other: values of many groups are drawn in one go.
+
+Group = Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupTables(Mapping[Group, RowTables]):
+    """``tables[group]`` has a row for each of ``points``; row g · points + x of ``joined`` is row x of group number g.
+
+    The tables of single groups are views: nothing is held twice.
+    """
+
+    numbers: Mapping[Group, int]
+    joined: RowTables
+    points: int
+
+    @classmethod
+    def of(cls, tables: Mapping[Group, RowTables]) -> Self:
+        """From a table a group, all with as many rows and outcomes.
+
+        >>> one, two = RowTables.of([{0: 1}, {1: 1}], 2), RowTables.of([{1: 1}, {0: 1}], 2)
+        >>> joined = GroupTables.of({"a": one, "b": two})
+        >>> joined["b"].weights(0) == two.weights(0), joined.draw(np.array([0, 1]), np.array([1, 1])).tolist()
+        (True, [1, 0])
+        """
+        parts = list(tables.values())
+        numbers = {group: number for number, group in enumerate(tables)}
+        return cls(numbers, _joined(parts), len(parts[0]))
+
+    def __getitem__(self, group: Group) -> RowTables:
+        rows = slice(self.numbers[group] * self.points, (self.numbers[group] + 1) * self.points)
+        return replace(self.joined, starts=self.joined.starts[rows], shifts=self.joined.shifts[rows])
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def draw(self, groups: NDArray[Any], places: Integers, randomness: Source | None = None) -> Integers:
+        """One independent outcome for each value: ``groups`` and ``places`` are numbers, shape [k], and not checked."""
+        return self.joined.draw(groups.astype(np.int64) * self.points + places, randomness)
+
+
+def _joined(parts: list[RowTables]) -> RowTables:
+    columns = np.cumsum([0, *(len(part.own) for part in parts[:-1])]).astype(np.uint64)
+    starts = [part.starts + first for part, first in zip(parts, columns, strict=True)]
+    edges = Wide(
+        np.concatenate([part.edges.high for part in parts]), np.concatenate([part.edges.low for part in parts])
+    )
+    return RowTables(
+        starts=np.concatenate(starts),
+        shifts=np.concatenate([part.shifts for part in parts]),
+        edges=edges,
+        own=np.concatenate([part.own for part in parts]),
+        other=np.concatenate([part.other for part in parts]),
+        outcomes=parts[0].outcomes,
+    )

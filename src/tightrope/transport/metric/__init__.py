@@ -1,1 +1,0 @@
-"""The neighbours it is compared with: ε·d private maps; know no table of people."""

@@ -1,1 +1,0 @@
-"""Why a coupling is optimal: duals, cuts, repaired potentials; trust no solver and know none."""

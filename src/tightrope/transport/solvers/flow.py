@@ -1,0 +1,280 @@
+"""Transport on a graph as a flow on its edges: O(edges) arcs where a table would have n² (theory §6).
+
+Masses and lengths are integers while the flow is found, its optimality proven and its ways traced; a law of floats is
+one of integers to within one unit of 2⁻⁵² a node, and that is repaired at the end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from tightrope.errors import PrecisionError
+from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost, whole_masses
+from tightrope.transport.costs.graphs import Graph
+from tightrope.transport.solvers.libraries import Arcs, cheapest_flow
+from tightrope.transport.solvers.result import Coupling, Dual, dual, feasible_dual, plan_cost, plan_of, repaired
+
+# From a flow on edges to who goes where: follow the mass downstream, in integers.
+#
+# An optimal flow has no cycle, since every edge has a length; nodes in the order of their height are an order in
+# which everything that reaches a node is known before it leaves.
+
+Parcel = tuple[int, int, float]
+"""Where it comes from, how much it is, how far it came."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Routes:
+    """``masses``[k] moves from ``starts``[k] to ``ends``[k], along ways of ``lengths``[k]."""
+
+    starts: Integers
+    ends: Integers
+    masses: Floats
+    lengths: Floats
+
+
+def traced(arcs: Arcs, flows: Integers, height: Integers, laws: tuple[Integers, Integers], lengths: Floats) -> Routes:
+    """The parcels that a flow carries from the first law to the second; what need not move stays."""
+    source, target = laws
+    stay = np.minimum(source, target)
+    out = _departures(arcs, flows)
+    waiting: dict[int, deque[Parcel]] = {
+        int(s): deque([(int(s), int(source[s] - target[s]), 0.0)]) for s in np.flatnonzero(source > target)
+    }
+    arrived: list[tuple[int, int, int, float]] = []
+    for node in np.argsort(height, kind="stable").tolist():
+        held = waiting.pop(node, deque())
+        for arc, amount in out.get(node, ()):
+            head = int(arcs.heads[arc])
+            _forward(held, amount, float(lengths[arc]), waiting.setdefault(head, deque()))
+        arrived += [(origin, node, mass, way) for origin, mass, way in held]
+    _require_arrivals(arrived, target - stay)
+    return _routes(arrived, stay)
+
+
+def _departures(arcs: Arcs, flows: Integers) -> dict[int, list[tuple[int, int]]]:
+    """For every node the arcs on which something leaves it, and how much."""
+    out: dict[int, list[tuple[int, int]]] = {}
+    for arc in np.flatnonzero(flows > 0).tolist():
+        out.setdefault(int(arcs.tails[arc]), []).append((arc, int(flows[arc])))
+    return out
+
+
+def _forward(held: deque[Parcel], amount: int, length: float, onward: deque[Parcel]) -> None:
+    """Send ``amount`` on, first come first served; a parcel is split where it is too large."""
+    while amount and held:
+        origin, mass, way = held.popleft()
+        sent = min(mass, amount)
+        onward.append((origin, sent, way + length))
+        amount -= sent
+        if sent < mass:
+            held.appendleft((origin, mass - sent, way))
+
+
+def _require_arrivals(arrived: list[tuple[int, int, int, float]], wanted: Integers) -> None:
+    """Every node got what it lacked, in integers."""
+    got = np.zeros_like(wanted)
+    for _, end, mass, _ in arrived:
+        got[end] += mass
+    if not (got == wanted).all():
+        raise PrecisionError(
+            "the flow that the solver returned does not end in the target law; please report this graph"
+        )
+
+
+def _routes(arrived: list[tuple[int, int, int, float]], stay: Integers) -> Routes:
+    starts, ends, masses, ways = (list(part) for part in zip(*arrived, strict=True)) if arrived else ([], [], [], [])
+    still = np.flatnonzero(stay)
+    return Routes(
+        np.concatenate([still, np.array(starts, dtype=np.int64)]),
+        np.concatenate([still, np.array(ends, dtype=np.int64)]),
+        np.concatenate([stay[still], np.array(masses, dtype=np.int64)]).astype(np.float64),
+        np.concatenate([np.zeros(len(still)), np.array(ways, dtype=np.float64)]),
+    )
+
+
+MASS_BITS = 52
+EXACT_BITS = 52
+"""Sums of lengths stay below 2⁵² units: floats hold them without rounding."""
+SOLVER_BITS = 61
+"""The solver multiplies costs by the number of nodes, and adds capacities at a node, in 64 bits."""
+
+
+def edge_flow(cost: Graph, source: Floats, target: Floats) -> Coupling:
+    """A coupling of least cost on a graph, with potentials u = −v: |u_s − u_t| ≤ length of every edge s − t.
+
+    The cost is that of the ways the mass takes; where the graph has no closed form, what the repair of the marginals
+    may add is in it at the longest way there is.
+    """
+    routes, proof = _flow(cost, source, target)
+    found = plan_of(routes.starts, routes.ends, routes.masses, cost.shape)
+    plan = repaired(found, source, target)
+    spent = float(routes.masses @ routes.lengths) + _repair_cost(cost, found, plan)
+    return Coupling(plan, plan_cost(cost, plan) if cost.places is not None else spent, proof, 1.0, "edge flow")
+
+
+def _repair_cost(cost: Graph, found: csr_array, plan: csr_array) -> float:
+    """At most what the changed entries cost: twice the way from one node to the furthest bounds every way."""
+    changed = coo_array(plan - found)
+    moved = float(np.abs(changed.data[changed.row != changed.col]).sum())
+    return 2 * moved * float(cost.block(np.array([0])).max())
+
+
+def _flow(cost: Graph, source: Floats, target: Floats) -> tuple[Routes, Dual]:
+    lengths, bits = whole_lengths(cost)
+    degree = int(np.bincount(np.concatenate([cost.tails, cost.heads]), minlength=1).max(initial=1))
+    mass_bits = min(MASS_BITS, SOLVER_BITS - degree.bit_length())
+    begin, finish = whole_masses(source, mass_bits), whole_masses(target, mass_bits)
+    arcs = Arcs(np.concatenate([cost.tails, cost.heads]), np.concatenate([cost.heads, cost.tails]))
+    both = np.concatenate([lengths, lengths])
+    flows = cheapest_flow(arcs, both, begin - finish, 1 << mass_bits)
+    height = heights(arcs, both, flows, cost.nodes)
+    routes = traced(arcs, flows, height, (begin, finish), np.concatenate([cost.lengths] * 2))
+    routes = replace(routes, masses=np.ldexp(routes.masses, -mass_bits))
+    u = np.ldexp((height.max() - height).astype(np.float64), -bits)
+    return routes, dual(u, -u, source, target)
+
+
+def whole_lengths(cost: Graph) -> tuple[Integers, int]:
+    """Lengths in units of 2^−bits, rounded down so that a potential for them is one for the true lengths.
+
+    Where the lengths are dyadic the bits suffice to hold them exactly, for unit lengths none are needed.
+    """
+    largest = float(cost.lengths.max(initial=1.0))
+    room = EXACT_BITS - int(np.ceil(np.log2(largest))) - cost.nodes.bit_length()
+    bits = next((k for k in range(min(0, room), room) if _are_whole(cost.lengths, k)), room)
+    lengths = np.floor(np.ldexp(cost.lengths, bits)).astype(np.int64)
+    if lengths.min(initial=1) < 1:
+        raise PrecisionError(
+            f"the shortest edge, {cost.lengths.min():.3g}, is too short beside the longest, {largest:.3g}, "
+            "to measure both in 64 bits; join its ends"
+        )
+    return lengths, bits
+
+
+def _are_whole(lengths: Floats, bits: int) -> bool:
+    scaled = np.ldexp(lengths, bits)
+    return bool((scaled == np.floor(scaled)).all())
+
+
+def heights(arcs: Arcs, lengths: Integers, flows: Integers, nodes: int) -> Integers:
+    """Heights with h_t ≤ h_s + length on every arc s → t, and equality where something flows (Bellman and Ford).
+
+    This proves that no flow costs less; all numbers are integers. Raises ``PrecisionError`` where there is no such h.
+    """
+    used = flows > 0
+    tails = np.concatenate([arcs.tails, arcs.heads[used]])
+    heads = np.concatenate([arcs.heads, arcs.tails[used]])
+    steps = np.concatenate([lengths, -lengths[used]])
+    found = np.zeros(nodes, dtype=np.int64)
+    for _ in range(nodes + 1):
+        before = found.copy()
+        np.minimum.at(found, heads, before[tails] + steps)
+        if (found == before).all():
+            return found
+    raise PrecisionError("the flow that the solver returned can be made cheaper; please report this graph")
+
+
+# Tables of costs of any order of magnitude: shortest augmenting paths in integers, which round nothing.
+#
+# A cost and a mass in floats are whole multiples of a power of two. The method of the network simplex works in
+# floats: a cost of 1e32 beside one of 1 leaves the potentials of both without digits. Slower, hence for small tables
+# alone.
+
+Wholes = NDArray[np.object_]
+"""Integers without a limit."""
+
+
+@dataclass(slots=True, eq=False)
+class Flow:
+    """What has moved so far, at least cost, what is left, and potentials: c_ij + p_i − q_j ≥ 0, and 0 where mass moves.
+
+    While mass is left at some source, its p is 0.
+    """
+
+    costs: Wholes
+    left: Wholes
+    wanted: Wholes
+    moved: Wholes
+    p: Wholes
+    q: Wholes
+
+    def advance(self) -> None:
+        """Move what fits along a shortest path from the sources with mass left to a target that wants some."""
+        above = int(self.costs.sum()) + 1
+        rows, columns = (np.full(size, above, dtype=object) for size in self.costs.shape)
+        rows[self.left > 0] = 0
+        before = np.zeros(len(columns), dtype=np.int64)
+        came, done = np.full(len(rows), -1), np.zeros(len(columns), dtype=bool)
+        for i in np.flatnonzero(self.left > 0).tolist():
+            self._relax(i, rows[i], columns, before)
+        while True:
+            waiting = np.flatnonzero(~done)
+            j = int(waiting[np.argmin(columns[waiting])])
+            done[j] = True
+            if self.wanted[j] > 0:
+                break
+            for i in np.flatnonzero((self.moved[:, j] > 0) & (rows > columns[j])).tolist():
+                rows[i], came[i] = columns[j], j
+                self._relax(i, rows[i], columns, before)
+        self._move(j, before, came)
+        self.p = self.p + np.minimum(rows, columns[j])
+        self.q = self.q + np.minimum(columns, columns[j])
+
+    def _relax(self, i: int, reached: int, columns: Wholes, before: NDArray[np.int64]) -> None:
+        there = self.costs[i] - self.q + (self.p[i] + reached)
+        nearer = there < columns
+        columns[nearer], before[nearer] = there[nearer], i
+
+    def _move(self, j: int, before: NDArray[np.int64], came: NDArray[np.int64]) -> None:
+        forward, back, end = [], [], j
+        while True:
+            i = int(before[j])
+            forward.append((i, j))
+            if came[i] < 0:
+                break
+            j = int(came[i])
+            back.append((i, j))
+        mass = min(self.left[i], self.wanted[end], *(self.moved[pair] for pair in back))
+        for pair in forward:
+            self.moved[pair] += mass
+        for pair in back:
+            self.moved[pair] -= mass
+        self.left[i] -= mass
+        self.wanted[end] -= mass
+
+
+def exact_paths(cost: Cost, source: Floats, target: Floats) -> Coupling:
+    """A coupling of least cost between the points that have mass, and potentials for all points.
+
+    Where roundings make the sums of the laws differ, what one holds more of stays where moving it costs most.
+    """
+    rows, columns = np.flatnonzero(source), np.flatnonzero(target)
+    costs, unit = _whole(cost.take(rows, columns).matrix())
+    masses, share = _whole(np.concatenate([source[rows], target[columns]]))
+    left, wanted = masses[: len(rows)].copy(), masses[len(rows) :].copy()
+    zeros = [np.zeros(size, dtype=object) for size in (costs.shape, len(rows), len(columns))]
+    flow = Flow(costs, left, wanted, *zeros)
+    while (flow.left > 0).any() and (flow.wanted > 0).any():
+        flow.advance()
+    some, others = np.nonzero(flow.moved)
+    moved = np.array([int(mass) / share for mass in flow.moved[some, others]], dtype=np.float64)
+    plan = repaired(plan_of(rows[some], columns[others], moved, cost.shape), source, target)
+    u = np.array([-int(p) / unit for p in flow.p], dtype=np.float64)
+    proof = feasible_dual(cost, rows, u, source, target)
+    return Coupling(plan, plan_cost(cost, plan), proof, 1.0, "shortest augmenting paths")
+
+
+def _whole(values: Floats) -> tuple[Wholes, int]:
+    """``values`` as multiples of one over a power of two, and that power; nothing is rounded."""
+    ratios: list[Any] = [value.as_integer_ratio() for value in values.ravel().tolist()]
+    unit = max(below for _, below in ratios)
+    found = np.array([above * (unit // below) for above, below in ratios] + [None], dtype=object)[:-1]
+    return found.reshape(values.shape), unit

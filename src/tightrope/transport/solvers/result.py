@@ -1,0 +1,211 @@
+"""What a coupling is: the plan, what it costs, and the proof that nothing costs less."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from tightrope.numerics.arrays import Floats, Integers
+from tightrope.transport.costs.costs import Cost
+
+# Proofs that a coupling is optimal: dual potentials for a sum of costs, a cut for the largest cost.
+#
+# A reader needs no trust in the solver: that u_i + v_j ≤ c_ij for all pairs, or that the target near a set of sources
+# holds less than the set, can be checked in exact arithmetic with a few lines of code.
+
+DUAL_ROUNDING = 2.0**-52
+SPLIT = 2.0**27 + 1
+LOST = 2.0**-1070
+"""At most what a product and its halves lose below the least float."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dual:
+    """Potentials u [n], v [m] with u_i + v_j ≤ c_ij for every pair, exactly (Kantorovich duality).
+
+    ``value`` is at most Σ u_i source_i + Σ v_j target_j, rounding included: no coupling costs less.
+    """
+
+    u: Floats
+    v: Floats
+    value: float
+
+
+def dual(u: Floats, v: Floats, source: Floats, target: Floats) -> Dual:
+    """The certificate of feasible potentials, its value rounded down.
+
+    >>> law = np.array([0.5, 0.5])
+    >>> 1.5 - 1e-14 < dual(np.array([1.0, 2.0]), np.array([0.0, 0.0]), law, law).value < 1.5
+    True
+    """
+    heights, masses = np.concatenate([u, v]), np.concatenate([source, target])
+    counted = (heights != 0) & (masses != 0)
+    if not counted.any():
+        return Dual(u, v, 0.0)
+    _, power = math.frexp(float(np.abs(heights[counted]).max()))
+    terms = _exact_products(np.ldexp(heights[counted], -power), masses[counted])
+    value = math.fsum(terms) - LOST * len(terms)
+    return Dual(u, v, math.nextafter(math.ldexp(math.nextafter(value, -math.inf), power), -math.inf))
+
+
+def _exact_products(one: Floats, other: Floats) -> Floats:
+    """Numbers whose sum is Σ one_i other_i, up to what falls below the least float: products and what these lost.
+
+    Factors are at most 1, split into halves of 26 bits (Dekker 1971), so that potentials far above the cost, which
+    cancel in the sum, take no digits from it.
+    """
+    product = one * other
+    (high, low), (long, short) = _halves(one), _halves(other)
+    lost = ((high * long - product) + high * short + low * long) + low * short
+    return np.concatenate([product, lost])
+
+
+def _halves(values: Floats) -> tuple[Floats, Floats]:
+    wide = values * SPLIT
+    high = wide - (wide - values)
+    return high, values - high
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """A set S of sources whose targets nearer than ``value`` hold less than S: some mass goes ``value`` or further.
+
+    ``sources`` [n] marks S, ``targets`` [m] marks at least every target with a cost below ``value`` from a source in S
+    (and with mass), and ``surplus`` = source(S) − target(those), positive (Hall's condition, or the minimum cut).
+    """
+
+    sources: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    targets: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    surplus: float
+    value: float
+
+
+MARGINAL_TOLERANCE = 1e-12
+"""Marginals may be off by this much, all points taken together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coupling:
+    """A coupling of least cost.
+
+    ``plan`` [n, m], sparse: the mass that moves from i to j; row and column sums are the laws to 1e−12.
+    ``cost``: Σ plan_ij c_ij^p, and for p = ∞ the largest c_ij with mass. ``dual``: the proof of optimality, a ``Dual``,
+    and for p = ∞ a ``Cut``. ``method``: which algorithm ran.
+    """
+
+    plan: csr_array
+    cost: float
+    dual: Dual | Cut
+    p: float
+    method: str
+
+    @property
+    def distance(self) -> float:
+        """The Wasserstein distance W_p = cost^(1/p)."""
+        return self.cost if math.isinf(self.p) else self.cost ** (1 / self.p)
+
+    @property
+    def gap(self) -> float:
+        """``cost`` minus the proven lower bound, in units of ``cost``; nothing costs less than nothing."""
+        return self.cost - max(0.0, self.dual.value)
+
+    @property
+    def at_least(self) -> float:
+        """What no coupling costs less than, in units of ``cost``; never above it."""
+        return max(0.0, min(self.cost, self.dual.value))
+
+
+def plan_of(rows: Integers, columns: Integers, masses: Floats, shape: tuple[int, int]) -> csr_array:
+    """A sparse plan from its entries; entries of one pair are added, entries without mass left out."""
+    moved = masses > 0
+    return csr_array(coo_array((masses[moved], (rows[moved], columns[moved])), shape=shape))
+
+
+def plan_cost(cost: Cost, plan: csr_array) -> float:
+    """Σ plan_ij c_ij."""
+    entries = coo_array(plan)
+    return float((entries.data * cost.pairs(*indices(entries))).sum(dtype=np.longdouble))
+
+
+def indices(entries: coo_array) -> tuple[Integers, Integers]:
+    """Rows and columns of the entries, as 64-bit integers."""
+    return entries.row.astype(np.int64), entries.col.astype(np.int64)
+
+
+def repaired(plan: csr_array, source: Floats, target: Floats) -> csr_array:
+    """``plan`` with the marginals that it should have, where rounding left some of them off.
+
+    Rows are scaled to what they should hold. Where that leaves the columns off by more than 1e−12 in all, rows and
+    columns that hold too much are shrunk and what is missing is filled in by the north-west corner rule (Altschuler,
+    Weed and Rigollet 2017, algorithm 2): as much mass as was off moves; what that costs is in the gap to the dual.
+    """
+    entries = coo_array(plan)
+    rows, columns = indices(entries)
+    held = _sums(rows, entries.data, len(source))
+    masses = entries.data * (source / np.where(held > 0, held, 1.0))[rows]
+    off = np.abs(_sums(columns, masses, len(target)) - target).sum() + source[held == 0].sum()
+    return (
+        plan_of(rows, columns, masses, plan.shape) if off <= MARGINAL_TOLERANCE else refilled(entries, source, target)
+    )
+
+
+def refilled(entries: coo_array, source: Floats, target: Floats) -> csr_array:
+    """Entries shrunk where they hold too much; what is missing then is filled in by the north-west corner rule."""
+    rows, columns = indices(entries)
+    masses = entries.data * _shrink(_sums(rows, entries.data, len(source)), source)[rows]
+    masses = masses * _shrink(_sums(columns, masses, len(target)), target)[columns]
+    more = _fill(source - _sums(rows, masses, len(source)), target - _sums(columns, masses, len(target)))
+    starts, ends, mass = (np.concatenate(pair) for pair in zip((rows, columns, masses), more, strict=True))
+    return plan_of(starts, ends, mass, (len(source), len(target)))
+
+
+def _sums(index: Integers, masses: Floats, count: int) -> Floats:
+    return np.bincount(index, masses, count).astype(np.float64, copy=False)
+
+
+def _shrink(have: Floats, want: Floats) -> Floats:
+    return np.where(have > want, want / np.where(have > 0, have, 1), 1.0)
+
+
+def _fill(supply: Floats, demand: Floats) -> tuple[Integers, Integers, Floats]:
+    """The north-west corner rule on what is left; tiny negative leftovers are roundings."""
+    rows, columns = np.flatnonzero(supply > 0), np.flatnonzero(demand > 0)
+    if not (len(rows) and len(columns)):
+        return rows[:0], columns[:0], np.zeros(0)
+    ends, goals = np.cumsum(supply[rows]), np.cumsum(demand[columns])
+    stops = np.sort(np.concatenate([ends, goals]))
+    stops = stops[stops <= min(ends[-1], goals[-1])]
+    i = np.searchsorted(ends, stops, side="left")
+    j = np.searchsorted(goals, stops, side="left")
+    return rows[i], columns[j], np.diff(stops, prepend=0.0)
+
+
+# From any potentials of the sources to ones that are feasible for every pair, in exact arithmetic.
+#
+# A solver's potentials are off by roundings, and say nothing about points without mass. The c-transform gives the
+# largest potentials of the other side. Costs are lowered a little first, each by a share of itself, so that what
+# floats get wrong at a pair of huge cost takes nothing from the potentials of others.
+
+LOWERED = 8 * DUAL_ROUNDING
+"""The share of itself by which a cost is lowered: more than a distance in floats may be above the true one."""
+
+
+def feasible_dual(cost: Cost, rows: Integers, u: Floats, source: Floats, target: Floats) -> Dual:
+    """The certificate that grows from potentials ``u`` of the sources ``rows``: v by c-transform, then all of u.
+
+    Two passes over all pairs. u_i + v_j ≤ c_ij holds exactly for the c_ij that ``cost`` computes, and for distances in
+    real arithmetic, which floats miss by a few roundings: a difference is rounded in its order, so that the float
+    below the least of them is below each.
+    """
+    known = np.full(cost.shape[0], -np.inf)
+    known[rows] = u - np.median(u)
+    v = cost.column_room(known, 2 * LOWERED)
+    return dual(np.nextafter(cost.row_room(v, LOWERED), -np.inf), v, source, target)
+
+
+def margin(u: Floats, v: Floats) -> float:
+    """What rounding can add to u_i + v_j − c_ij, where u is a c-transform of v: c_ij ≤ max u + max v at the minimum."""
+    return 8 * DUAL_ROUNDING * float(np.abs(u).max() + np.abs(v).max())
