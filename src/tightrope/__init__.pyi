@@ -2,6 +2,9 @@ from . import audit as audit
 from . import channels as channels
 from . import ledger as ledger
 from . import local as local
+from . import noise as noise
+from . import reporting as reporting
+from . import tables as tables
 from . import training as training
 from . import transport as transport
 from .accounting import Bounds as Bounds
