@@ -37,7 +37,7 @@ bench: $(READY)  ## every benchmark beside its peers, within 45 minutes of two i
 	@$(BIN)/python benchmarks/all.py $(BENCH)
 
 fuzz: $(READY)  ## 20000 random compositions: engines agree, brackets hold, nothing crashes
-	@TIGHTROPE_FUZZ=20000 $(BIN)/python -m pytest tests/privacy/engines/test_engines_agree.py -n 2
+	@TIGHTROPE_FUZZ=20000 $(BIN)/python -m pytest tests/accounting/engines/test_engines_agree.py -n 2
 
 docs: $(READY)  ## the documentation site, in site/; links and references that lead nowhere are errors
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,6 +1,6 @@
 """Write what ``tightrope reproduce --coarse`` finds into docs/papers.md and the file that the tests compare it with.
 
-Run it after an item was added or a verdict changed, and look at what changed (``git diff tests/reproduce docs``).
+Run it after an item was added or a verdict changed, and look at what changed (``git diff tests/papers docs``).
 """
 
 from __future__ import annotations

@@ -34,10 +34,9 @@ import typer
 from tightrope.cli.main import app
 
 def names(command, path=()):
-    inner = getattr(command, "commands", {})
     yield from [path] if path else []
-    for name, below in inner.items():
-        yield from names(below, (*path, name))
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield from names(command.get_command(None, name), (*path, name))
 
 for path in names(typer.main.get_command(app)):
     print(*path)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.conftest import Opened
 from tests.browser.test_report_page import measured
-from tests.report import documents, released, study_sample
+from tests.reporting import documents, released, study_sample
 from tightrope import reporting
 
 pytestmark = pytest.mark.browser

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import Opened
-from tests.report import released
+from tests.reporting import released
 from tightrope import reporting
 
 pytestmark = pytest.mark.browser

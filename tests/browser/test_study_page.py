@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.conftest import Opened
 from tests.browser.test_report_page import measured
-from tests.report import study_sample as sample
+from tests.reporting import study_sample as sample
 from tightrope import reporting
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.documents import LAWS, STEPS
-from tests.report.documents import SIZES as SIZES_OF_A_RUN
+from tests.reporting.documents import LAWS, STEPS
+from tests.reporting.documents import SIZES as SIZES_OF_A_RUN
 
 SIZES = ["--epsilon", "1", "--delta", "1e-6"]
 TRAINING = [*SIZES_OF_A_RUN.split(), "--no-compare"]

@@ -16,8 +16,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tests.accounting.patience import OutOfPatienceError, patience
 from tests.peers.adapter import KEPT, OTHER, PEERS, SAFE, SMALLER_IS_SAFER, Case, compositions
-from tests.privacy.patience import OutOfPatienceError, patience
 
 LOOSER = 1e-6
 SECONDS = 10.0

@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow
 
 import tightrope as tr
-from tests.engines.every_engine import ENGINES
+from tests.tables.every_engine import ENGINES
 from tightrope.errors import InputError, TightropeError
 from tightrope.tables import Expression
 

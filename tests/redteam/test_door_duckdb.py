@@ -11,7 +11,7 @@ import ibis
 import pyarrow as pa
 import pytest
 
-from tests.engines.questions import COUNT, ask, mean, per_person
+from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import EngineError, InputError
 from tightrope.tables import FixedPoint, Grouped, Measure, Table, open_source
 from tightrope.tables.backends.duckdb import MISLEADING, without_misleading_rules

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
-from tests.engines.questions import COUNT, ask, mean, per_person
+from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import InputError, PlanError, SchemaError
 from tightrope.tables import open_source
 

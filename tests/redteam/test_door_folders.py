@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
-from tests.engines.questions import ask
+from tests.tables.questions import ask
 from tightrope.errors import TightropeError
 from tightrope.tables import is_there, open_source
 

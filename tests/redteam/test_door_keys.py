@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tests.engines.questions import ask
+from tests.tables.questions import ask
 from tightrope.errors import InputError, PlanError, SchemaError, TightropeError
 from tightrope.tables import open_source
 

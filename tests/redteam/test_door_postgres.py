@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import tightrope as tr
-from tests.engines.questions import COUNT, ask, mean, per_person
 from tests.postgres_server import LOCKED, PASSWORD, server
+from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import EngineError, InputError, SchemaError
 from tightrope.tables import FixedPoint, Measure, Table, open_source
 from tightrope.tables.backends import postgres as facts

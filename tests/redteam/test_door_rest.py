@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tests.engines.questions import ask, per_person
+from tests.tables.questions import ask, per_person
 from tightrope.tables import files, open_source
 from tightrope.tables.backends import duckdb as facts
 

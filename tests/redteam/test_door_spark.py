@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tests.engines.every_engine import spark
-from tests.engines.questions import COUNT, ask, mean, per_person
+from tests.tables.every_engine import spark
+from tests.tables.questions import COUNT, ask, mean, per_person
 from tightrope.errors import EngineError, InputError
 from tightrope.tables import open_source
 from tightrope.tables.backends import spark as facts

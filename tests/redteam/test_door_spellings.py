@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.engines.questions import ask
+from tests.tables.questions import ask
 from tightrope.tables import open_source
 
 WRITTEN = ["3", "3.0", "2.99999999999999999999", "2.999999999999999_9", "2.9999999999999999e0",

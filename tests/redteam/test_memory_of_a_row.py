@@ -99,7 +99,7 @@ import json, sys
 from pathlib import Path
 from tempfile import mkdtemp
 from tests.redteam.test_memory_of_a_row import largest_admitted, peak, worst_table
-from tests.engines.every_engine import ENGINES
+from tests.tables.every_engine import ENGINES
 import pyarrow
 from tightrope.tables import attached, lookup
 engine, rows = sys.argv[1], int(sys.argv[2])

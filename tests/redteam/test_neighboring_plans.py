@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
-from tests.engines.every_engine import spark
+from tests.tables.every_engine import spark
 from tightrope.errors import InputError, TightropeError
 from tightrope.mechanisms.exponential import cell_distances, width_distances
 from tightrope.noise.worst_split import Contribution

@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
-from tests.engines.every_engine import postgres_database, spark_frame
 from tests.postgres_server import server
+from tests.tables.every_engine import postgres_database, spark_frame
 from tightrope.queries.query_group import Person, tasks_of
 from tightrope.release.bias_check import with_tallies
 from tightrope.tables import (

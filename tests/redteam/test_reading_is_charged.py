@@ -18,11 +18,11 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tests.engines.every_engine import spark
 from tests.ledger.conftest import claim, identity
 from tests.ledger.processes import ended, started, together
 from tests.postgres_server import server
 from tests.redteam.test_before_the_charge import damaged
+from tests.tables.every_engine import spark
 from tightrope.errors import BudgetRefused, EngineError, InputError, TightropeError
 from tightrope.ledger import Ledger, Limit
 from tightrope.ledger.check import check

@@ -22,8 +22,8 @@ import pyarrow.parquet
 import pytest
 
 import tightrope as tr
-from tests.engines.every_engine import spark
 from tests.postgres_server import server
+from tests.tables.every_engine import spark
 from tightrope.ledger import Ledger
 
 ALL = os.environ.get("TIGHTROPE_TWO_PLANS") == "all"

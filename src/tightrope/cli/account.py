@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.options import AsJson, Force, Page
+from tightrope.cli.options import AsJson, Force, Page, command_app
 from tightrope.documents.reader import placed
 
 if TYPE_CHECKING:
@@ -169,3 +169,6 @@ def _show(found: Account) -> None:
     heading("What an attacker gains")
     show_attack(found)
     say(f"\nneighbours: {found.neighbours}; engine: {found.engine}", found.statement)
+
+
+app = command_app(account, example=ACCOUNT_EXAMPLE)

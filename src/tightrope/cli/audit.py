@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tightrope.cli.errors import FAILED
-from tightrope.cli.options import AsJson
+from tightrope.cli.options import AsJson, command_app, from_fields
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -300,3 +300,6 @@ def _draw(found: Finding | OneRun, claim: Budget | None, path: Path) -> None:
         attack_curve(*found.curve, () if claim is None else claimed_points(claim)).savefig(path)
     except OSError as error:
         raise InputError("plot", str(path), "a file that can be written", str(error.strerror)) from None
+
+
+app = command_app(from_fields(Asked, audit), example=AUDIT_EXAMPLE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tightrope.cli.account import gained, show_attack
-from tightrope.cli.options import AsJson, Force, Page
+from tightrope.cli.options import AsJson, Force, Page, command_app, from_fields
 
 if TYPE_CHECKING:
     from tightrope.documents import Budget
@@ -224,3 +224,6 @@ def _show(found: TrainingAccount, page: Path | None) -> None:
         print_table(WAY_COLUMNS, [way_line(way) for way in found.comparison], left=2)
     say(f"\nneighbours: {found.neighbours} ({WHO[found.sampling]})", found.statement)
     say(*(f"Written: {file}" for file in (found.picture, page) if file is not None))
+
+
+app = command_app(from_fields(Asked, dpsgd), example=DPSGD_EXAMPLE)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tightrope.cli.errors import spends_nothing
-from tightrope.cli.options import AsJson
+from tightrope.cli.options import AsJson, command_app, from_fields
 from tightrope.documents.escaping import A_PERSON, printable
 from tightrope.errors import InputError
 
@@ -241,3 +241,6 @@ def _tried(ask: Ask, words: str, choices: Sequence[str], default: str, taken: Ca
         if found is not None:
             return found
     raise InputError("interactive", None, f"an answer to: {words}", "or leave --interactive out and write the plan")
+
+
+app = command_app(from_fields(Asked, init), example=INIT_EXAMPLE)

@@ -40,7 +40,7 @@ EXPORT_EXAMPLE = """\b
 Example:
   tightrope ledger export plan.toml > ledger.json
 """
-group = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False)
 Place = Annotated[str, typer.Argument(metavar="LEDGER", help="A ledger's file, its postgresql:// URL, or a plan.")]
 Dataset = Annotated[str | None, typer.Option(metavar="NAME", help="One dataset of several.")]
 Note = Annotated[str, typer.Option(metavar="TEXT", help="What its owner wants to be remembered.")]
@@ -49,7 +49,7 @@ Certificates = Annotated[
 ]
 
 
-@group.command("open", epilog=OPEN_EXAMPLE)
+@app.command("open", epilog=OPEN_EXAMPLE)
 def open_(path: PlanPath, note: Note = "", as_json: AsJson = False) -> None:
     """Declare a plan's dataset and budget in its ledger, and spend nothing."""
     from tightrope.release.plan_file import load
@@ -59,14 +59,14 @@ def open_(path: PlanPath, note: Note = "", as_json: AsJson = False) -> None:
     _shown([_ledger(path).account(file.dataset)], as_json)
 
 
-@group.command("show", epilog=SHOW_EXAMPLE)
+@app.command("show", epilog=SHOW_EXAMPLE)
 def show(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> None:
     """Show what is spent, reserved and left, by date, and by which rule releases add up."""
     ledger = _ledger(place)
     _shown([ledger.account(name) for name in _datasets(ledger, place, dataset)], as_json)
 
 
-@group.command("history", epilog=HISTORY_EXAMPLE)
+@app.command("history", epilog=HISTORY_EXAMPLE)
 def history(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> None:
     """List every entry: declared, reserved, charged, answered, refused."""
     from tightrope.cli.output import print_json
@@ -81,7 +81,7 @@ def history(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> N
         show_history(entries)
 
 
-@group.command("check", epilog=LEDGER_CHECK_EXAMPLE)
+@app.command("check", epilog=LEDGER_CHECK_EXAMPLE)
 def check(place: Place, certificates: Certificates = None, as_json: AsJson = False) -> None:
     """Go through the ledger from its first entry: every hash, sum and guarantee, and certificates on disk."""
     from tightrope.cli.output import print_json, say, working
@@ -107,7 +107,7 @@ def check(place: Place, certificates: Certificates = None, as_json: AsJson = Fal
         )
 
 
-@group.command("export", epilog=EXPORT_EXAMPLE)
+@app.command("export", epilog=EXPORT_EXAMPLE)
 def export(place: Place) -> None:
     """Print the whole ledger as one JSON object: every entry, and every longer text by its hash."""
     from tightrope.cli.output import print_json

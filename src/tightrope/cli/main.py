@@ -1,26 +1,64 @@
-"""The command ``tightrope``: one module a command; what is heavy loads inside the command that needs it."""
+"""The command ``tightrope``: one module a command, imported when it runs."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
-from tightrope.cli import account, audit, dpsgd, init, ledger, noise, papers, plan, release, studio, verify
-from tightrope.cli.couple import group
 from tightrope.cli.errors import one_line, spends_nothing
-from tightrope.cli.local import local
-from tightrope.cli.options import from_fields
 from tightrope.errors import INTERRUPTED
+
+COMMANDS = {
+    "init": ("init", "Write a commented plan for your own table."),
+    "plan": ("plan", "Show what a plan promises and how accurate it will be."),
+    "release": ("release", "Draw the noise and write private answers and a report."),
+    "studio": ("studio", "Make a plan by eye, on a page of this machine."),
+    "noise": ("noise", "Compare every family of noise with the least there is."),
+    "account": ("account", "Add up what the steps in a file cost together."),
+    "dpsgd": ("dpsgd", "Account for DP-SGD, or find its noise."),
+    "audit": ("audit", "Prove lower bounds on what a mechanism gives away."),
+    "verify": ("verify", "Check every claim of a document from the document alone."),
+    "reproduce": ("papers", "Run what the five papers state, and compare."),
+    "ledger": ("ledger", "What was promised about a dataset, and what is spent of it."),
+    "local": ("local.local", "Collect without being trusted: plan a study, report, estimate."),
+    "couple": ("couple.commands", "Hide the group somebody is from: fit, apply, check a coupling."),
+}
+"""The module of each command in ``tightrope.cli``, with its Typer ``app``, and its line in ``tightrope --help``."""
 
 
 class Commands(TyperGroup):
     """The group of commands; whatever goes wrong becomes one line and an exit code."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order in which they are of use."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, whose module is imported here; None if there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = typer.main.get_command(import_module(f"tightrope.cli.{COMMANDS[cmd_name][0]}").app)
+        command.name = cmd_name
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that was typed; an unknown name is answered with one that is close to it."""
+        if args and args[0] not in COMMANDS and (close := get_close_matches(args[0], COMMANDS)):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(map(repr, close))}?")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands in the help, which imports none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def make_context(self, *given: Any, **settings: Any) -> Any:
         """What is typed is taken apart: no command has begun."""
@@ -73,20 +111,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("init", epilog=init.INIT_EXAMPLE)(from_fields(init.Asked, init.init))
-app.command("plan", epilog=plan.PLAN_EXAMPLE)(plan.plan)
-app.command("release", epilog=release.RELEASE_EXAMPLE)(release.release)
-app.command("studio", epilog=studio.STUDIO_EXAMPLE)(from_fields(studio.Asked, studio.studio))
-app.command("noise", epilog=noise.NOISE_EXAMPLE)(from_fields(noise.Asked, noise.noise))
-app.command("account", epilog=account.ACCOUNT_EXAMPLE)(account.account)
-app.command("dpsgd", epilog=dpsgd.DPSGD_EXAMPLE)(from_fields(dpsgd.Asked, dpsgd.dpsgd))
-app.command("audit", epilog=audit.AUDIT_EXAMPLE)(from_fields(audit.Asked, audit.audit))
-app.command("verify", epilog=verify.VERIFY_EXAMPLE)(verify.verify)
-app.command("reproduce", epilog=papers.REPRODUCE_EXAMPLE)(papers.reproduce)
-
-app.add_typer(ledger.group, name="ledger", help="What was promised about a dataset, and what is spent of it.")
-app.add_typer(local.group, name="local", help="Collect without being trusted: plan a study, report, estimate.")
-app.add_typer(group.group, name="couple", help="Hide the group somebody is from: fit, apply, check a coupling.")
 
 
 def _version(asked: bool) -> None:

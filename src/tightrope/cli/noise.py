@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.options import AsJson, Force, Page
+from tightrope.cli.options import AsJson, Force, Page, command_app, from_fields
 
 if TYPE_CHECKING:
     from tightrope.accounting import PrivacyLoss
@@ -318,3 +318,6 @@ def _line(row: Mapping[str, Any]) -> list[str]:
     spread = [significant(row[name], 4, UP) for name in ("mean_absolute_error", "root_mean_squared_error")]
     half, eta = fixed(row["half_width_95"], 0), significant(row["total_variation"], 4, UP)
     return [row["family"], *spread, half, worst, eta, significant(round(row["ratio"], 6), 4, UP)]
+
+
+app = command_app(from_fields(Asked, noise), example=NOISE_EXAMPLE)

@@ -39,6 +39,13 @@ def from_fields(asked: type[Any], command: Callable[[Any], None]) -> Callable[..
     return run
 
 
+def command_app(command: Callable[..., None], *, example: str) -> typer.Typer:
+    """The application of one command, whose help ends with the example."""
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    app.command(epilog=example)(command)
+    return app
+
+
 def ends_of(text: str) -> tuple[float, float]:
     """The two numbers of a --between; ``InputError`` unless they are finite.
 

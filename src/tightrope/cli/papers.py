@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.options import AsJson
+from tightrope.cli.options import AsJson, command_app
 
 if TYPE_CHECKING:
     from tightrope.papers.item import Item
@@ -82,3 +82,6 @@ def _show(results: Sequence[Result], out: Path | None) -> None:
     say("", ", ".join(f"{count} {word}" for word, count in counted(results).items()) + f" of {len(results)} statements")
     if out is not None:
         say(f"Page: {out}")
+
+
+app = command_app(reproduce, example=REPRODUCE_EXAMPLE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tightrope.cli.errors import spends_nothing
-from tightrope.cli.options import AsJson, PlanPath
+from tightrope.cli.options import AsJson, PlanPath, command_app
 
 if TYPE_CHECKING:
     from tightrope.documents import Budget
@@ -186,3 +186,6 @@ def _widths(table: Sequence[Json], label: str) -> list[str]:
     from tightrope.documents.numbers import UP, significant
 
     return [significant(_lines(row).get(label), 2, UP) for row in table]
+
+
+app = command_app(plan, example=PLAN_EXAMPLE)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tightrope.cli.errors import Stopped, spends_nothing
-from tightrope.cli.options import AsJson, PlanPath
+from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.errors import NOTHING_SPENT
 
 if TYPE_CHECKING:
@@ -373,3 +373,6 @@ def patient(charged: Callable[[], bool]) -> Iterator[Patience]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+app = command_app(release, example=RELEASE_EXAMPLE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.options import AsJson
+from tightrope.cli.options import AsJson, command_app, from_fields
 from tightrope.errors import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -104,3 +104,6 @@ def _open(link: str) -> None:
     path = Path(page.name)
     atexit.register(path.unlink, missing_ok=True)
     webbrowser.open(path.as_uri())
+
+
+app = command_app(from_fields(Asked, studio), example=STUDIO_EXAMPLE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.options import AsJson
+from tightrope.cli.options import AsJson, command_app
 
 if TYPE_CHECKING:
     from tightrope.verify.claims import Claim
@@ -113,3 +113,6 @@ def _tell(name: str, claims: list[Claim], as_json: bool) -> None:
         return
     data: list[dict[str, Any]] = [one._asdict() for one in claims]
     print_json({"document": "verification", "version": 1, "file": name, "verdict": verdict(claims), "claims": data})
+
+
+app = command_app(verify, example=VERIFY_EXAMPLE)

@@ -4,7 +4,7 @@ Column names and keys come from data, and people write data. A terminal, and ``c
 characters; a spreadsheet computes what begins like a formula; a page runs markup. ``printable`` is for terminals,
 ``html_text`` for pages (the templates of ``report`` escape by themselves, and pass ``printable_lines``), ``csv_text``
 for cells of CSV, ``json_text`` for JSON and ``toml_value`` for TOML. JSON and Parquet hold the exact text; the others
-are for eyes. tests/certificates/test_texts_that_leave.py tries every code point, and refuses any other module that
+are for eyes. tests/documents/test_texts_that_leave.py tries every code point, and refuses any other module that
 writes one of these forms.
 """
 

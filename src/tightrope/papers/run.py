@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 
 from tightrope.errors import InputError
-from tightrope.papers.aac import bayesian, minimax
-from tightrope.papers.aac import contraction as e_gamma
-from tightrope.papers.gdgk import bounds
-from tightrope.papers.gi import asymptotics, composition, local_model, mechanisms, regions, training
-from tightrope.papers.gi import contraction as kl
-from tightrope.papers.gi_v1 import divergences
-from tightrope.papers.gi_v1 import divergences as outputs
 from tightrope.papers.item import Effort, Finding, Item, Values
-from tightrope.papers.km import couplings, rules
-from tightrope.papers.km import divergences as between_laws
 
 WORDS = ("agrees", "sharper", "wrong", "not")
 """How verdicts begin; "wrong" is the paper."""
@@ -133,16 +125,22 @@ TITLES = {
     "AAC": "Asoodeh, Aliakbarpour, Calmon: Local Differential Privacy Is Equivalent to Contraction of E_γ-Divergence",
     "KM": "Kawamoto, Murakami: Local Distribution Obfuscation via Probability Coupling",
 }
-_ROOMS = (
-    (bounds, bounds, bounds),
-    (regions, composition, mechanisms, asymptotics, training, local_model, kl),
-    (outputs, divergences),
-    (e_gamma, minimax, bayesian, minimax),
-    (between_laws, couplings, rules),
-)
-ITEMS: dict[str, tuple[Item, ...]] = {
-    paper: tuple(item for room in rooms for item in room.items) for paper, rooms in zip(TITLES, _ROOMS, strict=True)
+STATEMENTS = {
+    "GDGK": ("gdgk.bounds.items", "gdgk.bounds.tightness_items", "gdgk.bounds.gaussians_items"),
+    "GI": (
+        "gi.regions.items",
+        "gi.composition.items",
+        "gi.mechanisms.items",
+        "gi.asymptotics.items",
+        "gi.training.items",
+        "gi.local_model.items",
+        "gi.contraction.items",
+    ),
+    "GI-v1": ("gi_v1.divergences.items", "gi_v1.divergences.leakage_items"),
+    "AAC": ("aac.contraction.items", "aac.minimax.items", "aac.bayesian.items", "aac.minimax.testing_items"),
+    "KM": ("km.divergences.items", "km.couplings.items", "km.rules.items"),
 }
+"""Where the items of each paper stand, in its order; their modules are imported when they are needed."""
 
 
 def items(papers: Iterable[str] | None = None) -> tuple[Item, ...]:
@@ -153,6 +151,9 @@ def items(papers: Iterable[str] | None = None) -> tuple[Item, ...]:
     """
     chosen = list(TITLES) if papers is None else list(papers)
     for paper in chosen:
-        if paper not in ITEMS:
-            raise InputError("only", paper, f"some of {', '.join(ITEMS)}", "separate several by commas: GDGK,KM")
-    return tuple(item for paper in ITEMS if paper in chosen for item in ITEMS[paper])
+        if paper not in STATEMENTS:
+            raise InputError("only", paper, f"some of {', '.join(STATEMENTS)}", "separate several by commas: GDGK,KM")
+    groups = [name.rpartition(".") for paper, names in STATEMENTS.items() if paper in chosen for name in names]
+    return tuple(
+        item for module, _, name in groups for item in getattr(import_module(f"tightrope.papers.{module}"), name)
+    )

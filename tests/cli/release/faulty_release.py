@@ -16,17 +16,18 @@ from types import FrameType
 
 LOADED = (
     "tightrope.cli.main", "tightrope.cli.output_files", "tightrope.cli.release",
-    "tightrope.cli.output_files", "tightrope.release.plan_file", "tightrope.reporting", "jinja2",
+    "tightrope.release.plan_file", "tightrope.reporting", "jinja2",
     "ibis", "duckdb", "ibis.backends.duckdb", "rich.console", "rich.table", "pandas", "scipy.optimize", "scipy.special",
     "tightrope.reporting.wording.promise", "pyarrow", "sqlalchemy.dialects.sqlite.pysqlite", "tightrope.ledger",
     "tightrope.release.session",
 )  # fmt: skip
 WATCHED = (
     "/tightrope/release/",
-    "/tightrope/cli/release/",
+    "/tightrope/queries/",
+    "/tightrope/cli/release.py",
     "/tightrope/ledger/",
     "/tightrope/cli/output",
-    "/certificates/document",
+    "/documents/document",
     "/pages/",
 )
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "int": signal.SIGINT}

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from tests.engines.every_engine import ENGINES
+from tests.tables.every_engine import ENGINES
 from tightrope import local
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
 from tightrope.local.collection import (
@@ -133,7 +133,7 @@ def test_two_runs_draw_two_reports(opened: Opened, tmp_path: Path) -> None:
 
 def test_partitions_of_spark_draw_independent_reports(tmp_path: Path) -> None:
     """Each of 8 partitions reports one value; a repeated state would repeat a row of reports."""
-    from tests.engines.every_engine import spark
+    from tests.tables.every_engine import spark
 
     mechanism = local.hashing(1.0, 1 << 20)
     frame = spark().range(0, 8 * 1000, 1, 8).selectExpr("cast(id div 1000 as int) as part", "5 as v")

@@ -1,6 +1,6 @@
 """Choices of a quantile's cell and of a width around it: distances against their definition, coverage in whole numbers.
 
-Not named for its module: tests/release/quantiles/test_quantile.py has that name, and modules of tests have no folders.
+Not named for its module: tests/queries/quantiles/test_quantile.py has that name, and modules of tests have no folders.
 """
 
 from fractions import Fraction

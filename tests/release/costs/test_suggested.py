@@ -17,7 +17,7 @@ import pytest
 from scipy.stats import binom
 
 import tightrope as tr
-from tests.engines.every_engine import ENGINES
+from tests.tables.every_engine import ENGINES
 from tightrope.errors import BudgetRefused, InputError, PlanError, SchemaError
 from tightrope.release.suggest import (
     STEPS_OF_BOUNDS,

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from tests.engines.every_engine import spark
 from tests.postgres_server import server
+from tests.tables.every_engine import spark
 from tightrope.cli.main import app
 from tightrope.errors import PlanError
 from tightrope.release.plan_file import load, read

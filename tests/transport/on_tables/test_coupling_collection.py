@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from tests.engines.every_engine import ENGINES
+from tests.tables.every_engine import ENGINES
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
 from tightrope.tables import Table
 from tightrope.transport.couplings.mechanism import CouplingMechanism

@@ -19,17 +19,17 @@ CHECK_EXAMPLE = """\b
 Example, a table with a line for each answer that a person may have, and in it the probabilities of the reports:
   tightrope local check channel.csv --delta 1e-6
 """
-group = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, add_completion=False)
 Table = Annotated[Path, typer.Argument(metavar="CHANNEL", help="A CSV file of numbers: a row for each input.")]
 Delta = Annotated[float, typer.Option(metavar="D", help="The delta at which epsilon is stated.")]
 
 
-group.command("plan", epilog=plan.STUDY_EXAMPLE)(from_fields(plan.Asked, plan.plan))
-group.command("perturb", epilog=perturb.PERTURB_EXAMPLE)(perturb.perturb)
-group.command("estimate", epilog=perturb.ESTIMATE_EXAMPLE)(from_fields(perturb.Asked, perturb.estimate))
+app.command("plan", epilog=plan.STUDY_EXAMPLE)(from_fields(plan.Asked, plan.plan))
+app.command("perturb", epilog=perturb.PERTURB_EXAMPLE)(perturb.perturb)
+app.command("estimate", epilog=perturb.ESTIMATE_EXAMPLE)(from_fields(perturb.Asked, perturb.estimate))
 
 
-@group.command("check", epilog=CHECK_EXAMPLE)
+@app.command("check", epilog=CHECK_EXAMPLE)
 def check(channel: Table, delta: Delta = 0.0, as_json: AsJson = False) -> None:
     """What a report drawn from a table of probabilities says about a person."""
     from tightrope.channels import Channel

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 MISLEADING = ("statistics_propagation", "type_pushdown")
-"""Optimizer rules of DuckDB 2.0 that give wrong answers, found by tests/engines.
+"""Optimizer rules of DuckDB 2.0 that give wrong answers, found by tests/tables.
 
 ``statistics_propagation``: a Parquet file's minimum and maximum leave NaN out, so DuckDB concludes that nothing is NaN,
 takes ``isnan(x)`` for false, and would clamp NaN to the upper bound instead of dropping it.

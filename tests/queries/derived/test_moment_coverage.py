@@ -1,0 +1,76 @@
+"""95 % intervals of kinds of several noisy numbers hold the truth, in large groups and in small, and are not idle.
+
+Simulated with the noise that runs, by randomness of the operating system; a check is wrong once in a million.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.queries.derived.kinds import KINDS, accuracy_of, columns, draws_of, exact, holds, records
+
+FALSE_ALARM = 1e-6
+WIDEST = {30: None, 3_000: 1.45, 30_000: 1.3}
+"""By the number of people, the half-width over the 95 % quantile of the error that it may have at most."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("people", WIDEST)
+@pytest.mark.parametrize("kind", KINDS)
+def test_intervals_hold_the_truth_and_are_not_idle(kind, people, runs=600):
+    values = columns(people)
+    accuracy, truth = accuracy_of(KINDS[kind].ask()), KINDS[kind].truth(values)
+    found = records(accuracy, exact(accuracy, values), runs)
+    hits = sum(holds(record, truth) for record in found)
+    assert stats.binom.cdf(hits, runs, 0.95) > FALSE_ALARM, hits / runs
+    if WIDEST[people] is not None:
+        error = np.quantile([abs(record["value"] - truth) for record in found], 0.95)
+        assert np.median([record["upper"] - record["lower"] for record in found]) / 2 <= WIDEST[people] * error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("people", [300, 10_000])
+def test_an_intercept_has_an_interval_of_its_own(people, runs=1000):
+    values = columns(people)
+    accuracy = accuracy_of(KINDS["regression"].ask())
+    truth = float(values["x"].mean() - KINDS["regression"].truth(values) * values["y"].mean())
+    found = [record for record in records(accuracy, exact(accuracy, values), runs) if record["value"] is not None]
+    hits = sum(holds(record, truth, "intercept_lower", "intercept_upper") for record in found)
+    assert stats.binom.cdf(hits, len(found), 0.95) > FALSE_ALARM
+    if people == 10_000:
+        error = np.quantile([abs(record["intercept"] - truth) for record in found], 0.95)
+        width = np.median([record["intercept_upper"] - record["intercept_lower"] for record in found]) / 2
+        assert len(found) == runs and width <= 1.3 * error
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_that_is_too_small_is_seen(kind, runs=8_000):
+    """Noise × 0.8 is not the noise that the plan declares, vector by vector; the noise that runs is."""
+    accuracy = accuracy_of(KINDS[kind].ask())
+
+    draws = draws_of(accuracy, runs)
+
+    def declared(name, scale):
+        noise = accuracy.named[name]
+        mean = float(np.abs(np.asarray(draws[name], float) * scale).mean())
+        return abs(mean * noise.step / noise.mean_absolute - 1) < 0.06
+
+    assert all(declared(name, 1.0) for name in accuracy.named)
+    assert not any(declared(name, 0.8) for name in accuracy.named)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "epsilon", "people"), [
+    ("regression", 0.3, 300), ("regression", 0.3, 1_000), ("regression", 1, 300), ("correlation", 0.3, 100),
+    ("correlation", 1, 100), ("correlation", 1, 1_000),
+])  # fmt: skip
+def test_how_often_noise_hides_that_values_differ_is_stated(kind, epsilon, people, runs=2_000):
+    """Once a plan said 0.0001 % of a regression that was withheld in twelve of twelve releases."""
+    accuracy = accuracy_of(KINDS[kind].ask(), epsilon=epsilon)
+    stated = accuracy.question.withheld(accuracy.named, people)
+    found = records(accuracy, accuracy.question.typical(accuracy.named, people), runs)
+    seen = sum(record["value"] is None for record in found)
+    assert stats.binomtest(seen, runs).proportion_ci(0.999).low <= 1.15 * stated
+    assert seen / runs >= stated / 8 or stated < 0.01

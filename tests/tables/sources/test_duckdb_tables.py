@@ -1,0 +1,102 @@
+"""DuckDB's own: schemas of a file, relations of a connection, and files that are attached to it."""
+
+from __future__ import annotations
+
+import uuid
+from decimal import Decimal
+
+import duckdb
+import pytest
+
+from tests.tables.questions import COUNT, ask, mean, per_person
+from tightrope.errors import EngineError, InputError, SchemaError
+from tightrope.tables import Grouped, open_source
+
+
+@pytest.fixture
+def path(tmp_path):
+    with duckdb.connect(tmp_path / "a.duckdb") as connection:
+        connection.execute("CREATE SCHEMA clinic")
+        connection.execute('CREATE SCHEMA "odd.one"')
+        connection.execute("CREATE TABLE people AS SELECT 'main' AS k")
+        connection.execute("CREATE TABLE clinic.people AS SELECT 'clinic' AS k")
+        connection.execute("CREATE VIEW clinic.seen AS SELECT 'view' AS k")
+        connection.execute('CREATE TABLE "odd.one"."a""b" AS SELECT \'odd\' AS k')
+        connection.execute("CREATE TABLE \"clinic.people2\" AS SELECT 'dotted' AS k")
+    return tmp_path / "a.duckdb"
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("people", "main"),
+        ("main.people", "main"),
+        ("clinic.people", "clinic"),
+        ('"clinic"."people"', "clinic"),
+        ("clinic.seen", "view"),
+        ('"odd.one"."a""b"', "odd"),
+        ("clinic.people2", "dotted"),
+    ],
+)
+def test_a_table_in_any_schema(path, name, key):
+    assert open_source(path, table=name).collect(ask("k")).keys == ((key,),)
+
+
+def test_a_table_that_is_not_there_is_named_with_the_closest(path):
+    with pytest.raises(SchemaError, match=r"one of 'clinic\.people', .*did you mean 'clinic\.people'"):
+        open_source(path, table="clinic.peple")
+
+
+def test_a_relation_of_an_attached_file_is_a_table(path):
+    connection = duckdb.connect()
+    connection.execute(f"ATTACH '{path}' AS other (READ_ONLY)")
+    table = open_source(connection.table("other.clinic.people"))
+    assert table.source_kind == "duckdb"
+    assert table.collect(ask("k")) == Grouped((("clinic",),), {"rows": (1,)})
+
+
+def test_a_relation_rolls_its_dice_once():
+    connection = duckdb.connect()
+    dice = connection.sql("SELECT (random() * 20)::INT AS person, 'a' AS k FROM range(500)")
+    table = open_source(dice)
+    with table.snapshot([ask("k", bounds=per_person(1)), ask("k")]) as rows:
+        first, second = (rows.collect(ask("k", bounds=per_person(1))) for _ in range(2))
+        assert rows.collect(ask("k")).values["rows"] == (500,)
+    assert first == second
+    assert first.values["rows"][0] <= 21
+
+
+def test_the_types_of_a_relation_are_its_own_whatever_the_connection_says():
+    connection = duckdb.connect()
+    someone = uuid.UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")
+    query = (
+        "SELECT * FROM (VALUES (1::HUGEINT, ?::UUID, 'b'::ENUM('a', 'b'), 1.50::DECIMAL(5, 2), [1], 1::UTINYINT, "
+        "0.5::DOUBLE), "
+        "(170141183460469231731687303715884105727, NULL, NULL, NULL, NULL, NULL, 'nan')) "
+        't("wi""de.one", id, mood, price, list, small, x)'
+    )
+    relation = connection.sql(query, params=[someone])
+    for lossless in ("false", "true"):
+        table = open_source(relation)
+        connection.execute(f"SET arrow_lossless_conversion = {lossless}")
+        kinds = [column.kind for column in table.schema.columns]
+        assert kinds == ["integer", "text", "text", "number", "other", "integer", "number"]
+        assert table.collect(ask('wi"de.one')).keys == ((None,), (1,))
+        assert table.collect(ask("id")).keys == ((None,), (str(someone),))
+        assert table.collect(ask("mood")).keys == ((None,), ("b",))
+        assert table.collect(ask("price")).keys == ((None,), (Decimal("1.50"),))
+        assert table.collect(ask(measures=(COUNT, *mean("x")))).values == {"rows": (2,), "usable": (1,), "sum": (1,)}
+        assert table.collect(ask()).values["rows"] == (2,)
+
+
+def test_a_relation_that_fails_says_no_value():
+    table = open_source(duckdb.connect().sql("SELECT 'Anna Schmidt'::INT AS k FROM range(3) WHERE range > 0"))
+    with pytest.raises(EngineError) as failure:
+        table.collect(ask("k"))
+    assert "Anna" not in str(failure.value)
+    assert failure.value.__context__ is None
+
+
+def test_options_of_other_sources_are_refused():
+    with pytest.raises(InputError, match="table"):
+        open_source(duckdb.connect().sql("SELECT 1 AS k"), table="k")
