@@ -35,7 +35,11 @@ class InputError(TightropeError, ValueError):
 
     def __init__(self, name: str, value: object, expected: str, remedy: str = "") -> None:
         self.name, self.value, self.expected, self.remedy = name, value, expected, remedy
-        shown = _kind(value) or repr(value)
+        # What a column or a table is called, for it would show its data; nothing for other values.
+        library = type(value).__module__.partition(".")[0]
+        shown = (
+            f"<{library}.{type(value).__name__}>" if library in _TABLES and hasattr(value, "__len__") else ""
+        ) or repr(value)
         shown = shown if len(shown) <= 120 else shown[:117] + "..."
         text = f"expected {name} to be {expected}, got {name}={shown}"
         super().__init__(f"{text}; {remedy}" if remedy else text)
@@ -90,12 +94,6 @@ class MissingExtraError(TightropeError, ImportError):
 
 
 _TABLES = ("pandas", "polars", "pyarrow", "ibis", "pyspark", "duckdb")
-
-
-def _kind(value: object) -> str:
-    """What a column or a table is called, for it would show its data; nothing for other values."""
-    library = type(value).__module__.partition(".")[0]
-    return f"<{library}.{type(value).__name__}>" if library in _TABLES and hasattr(value, "__len__") else ""
 
 
 def listed(names: tuple[str, ...], most: int = 30) -> str:

@@ -231,7 +231,7 @@ def exact_share(limit: Limit, recipe: str, times: int) -> mpmath.mpf:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(ATTACKS))
-def test_the_last_admitted_and_the_first_refused_lie_on_the_private_side(seed, tmp_path) -> None:  # noqa: C901
+def test_the_last_admitted_and_the_first_refused_lie_on_the_private_side(seed, tmp_path) -> None:
     """Random plans, series and dates under a total and a yearly limit by moments, over three years, until nothing fits.
 
     Sums are kept here in fifty digits, from the dominating laws; what is refused would have passed what was left.

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.accounting.bounds import Bounds, Interval, outward
 from tightrope.accounting.distributions.atoms import Atoms
-from tightrope.accounting.distributions.base import Ends, Flat
+from tightrope.accounting.distributions.base import Ends
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.methods.method import Engine
 from tightrope.accounting.methods.select import ClosedForm, choose
@@ -40,26 +40,22 @@ def both(engine: Engine, epsilon: float) -> tuple[Interval, Interval]:
 def _(engine: ClosedForm, epsilon: float) -> tuple[Interval, Interval]:
     place, found, flat = np.array([epsilon]), engine.delta(epsilon), engine.law.flat
     if flat is not None:
-        return found, outward(*_flat_overlap(flat, epsilon, engine.law.slack))
+        # ∫ min(e^{l/2}, e^{ε − l/2}) of the law tilted by e^{−l/2}, atoms and density, with its error.
+        end, atom, density = flat.epsilon, flat.atom, flat.spread / flat.epsilon
+        if epsilon >= end:
+            value = 2 * atom * math.cosh(end / 2) + 2 * density * math.sinh(end / 2)
+        else:
+            below, above = -math.expm1(-(end + epsilon) / 2), -math.expm1((epsilon - end) / 2)
+            value = atom * (math.exp(epsilon - end / 2) + math.exp(-end / 2)) + density * math.exp(epsilon / 2) * (
+                below + above
+            )
+        return found, outward(*(value, value * (4 * engine.law.slack + ROUND_OFF * (32 + 2 * (end + epsilon)))))
     rest = engine.law.overlaps((place, place))
     return _with_rest(found) if rest is None else (found, (float(rest[0][0]), float(rest[1][0])))
 
 
 def _with_rest(delta: Interval) -> tuple[Interval, Interval]:
     return delta, (outward(1 - delta[1], 0.0)[0], outward(1 - delta[0], 0.0)[1])
-
-
-def _flat_overlap(flat: Flat, epsilon: float, slack: float) -> tuple[float, float]:
-    """∫ min(e^{l/2}, e^{ε − l/2}) of the law tilted by e^{−l/2}, atoms and density, with its error."""
-    end, atom, density = flat.epsilon, flat.atom, flat.spread / flat.epsilon
-    if epsilon >= end:
-        value = 2 * atom * math.cosh(end / 2) + 2 * density * math.sinh(end / 2)
-    else:
-        below, above = -math.expm1(-(end + epsilon) / 2), -math.expm1((epsilon - end) / 2)
-        value = atom * (math.exp(epsilon - end / 2) + math.exp(-end / 2)) + density * math.exp(epsilon / 2) * (
-            below + above
-        )
-    return value, value * (4 * slack + ROUND_OFF * (32 + 2 * (end + epsilon)))
 
 
 def both_orders(directed: Directed, known: list[Directed]) -> tuple[Order, Order] | None:

@@ -163,7 +163,18 @@ def least(laws: Sequence[Masses]) -> Masses:
         return laws[0]
     first, profiles = _profiles(laws)
     lowest, infinite = np.min(profiles, axis=0), min(law.infinite_mass for law in laws)
-    return _of_profile(laws, first, _hull(lowest, infinite, laws[0].window.step), infinite)
+    # The lower convex hull in γ of the points; beyond the last it is `infinite`.
+    step = laws[0].window.step
+    heights = [*lowest.tolist(), infinite]
+    gammas = np.exp(step * np.arange(len(heights))).tolist()
+    kept: list[int] = []
+    for new in range(len(heights)):
+        while len(kept) > 1 and _rises(kept[-2], kept[-1], new, gammas, heights):
+            kept.pop()
+        kept.append(new)
+    return _of_profile(
+        laws, first, np.asarray(np.interp(gammas, np.take(gammas, kept), np.take(heights, kept)))[:-1], infinite
+    )
 
 
 def _profiles(laws: Sequence[Masses]) -> tuple[int, Floats]:
@@ -192,18 +203,6 @@ def _of_profile(laws: Sequence[Masses], first: int, profile: Floats, infinite: f
     values = np.concatenate([[0.0], np.maximum(rise[1:] / up - rise[:-1] / down, 0.0)])
     values[0] = max(0.0, 1.0 - infinite - math.fsum(values))
     return Masses._inside(window, first, values, infinite, max(law.slack for law in laws))
-
-
-def _hull(profile: Floats, infinite: float, step: float) -> Floats:
-    """The lower convex hull in γ of the points; beyond the last it is ``infinite``."""
-    heights = [*profile.tolist(), infinite]
-    gammas = np.exp(step * np.arange(len(heights))).tolist()
-    kept: list[int] = []
-    for new in range(len(heights)):
-        while len(kept) > 1 and _rises(kept[-2], kept[-1], new, gammas, heights):
-            kept.pop()
-        kept.append(new)
-    return np.asarray(np.interp(gammas, np.take(gammas, kept), np.take(heights, kept)))[:-1]
 
 
 def _rises(a: int, b: int, c: int, gammas: list[float], heights: list[float]) -> bool:

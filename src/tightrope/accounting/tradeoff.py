@@ -167,7 +167,19 @@ def _pinned(value: Bracket, best: float, floor: float) -> Least:
         gaps.append(places.best.high - low)
         if gaps[-1] <= CLOSE * abs(places.best.high) or gaps[-1] > HALF * gaps[-1 - STALLED]:
             break
-        for epsilon in (crossing, _convex_beyond(crossing, places), _vertex(places)):
+        # Between the crossing and the best ε, halfway in orders of magnitude: chords cross before a kink, not behind.
+        apart = places.best.epsilon - crossing
+        # Where the parabola through the upper ends at the middle three is lowest.
+        vertex_best = places.best
+        (left, down), (right, up) = (
+            (end.epsilon - vertex_best.epsilon, end.high - vertex_best.high) for end in (places.left, places.right)
+        )
+        bend = down / left - up / right
+        for epsilon in (
+            crossing,
+            crossing + math.copysign(math.sqrt(abs(apart) * 4 * math.ulp(max(abs(crossing), UNIT))), apart),
+            vertex_best.epsilon + ((down / left * right - up / right * left) / bend / 2 if bend < 0 else 0.0),
+        ):
             places = places.joined(seen(epsilon))
         places = _nearer(seen, places)
     return Least(places.best.epsilon, low, places.best.high)
@@ -187,12 +199,6 @@ def _risen(seen: Callable[[float], Seen], best: Seen, floor: float) -> Around | 
         ends.append(end)
     left, right = ends
     return Around(seen(2 * left.epsilon - best.epsilon), left, best, right, seen(2 * right.epsilon - best.epsilon))
-
-
-def _convex_beyond(crossing: float, places: Around) -> float:
-    """Between the crossing and the best ε, halfway in orders of magnitude: chords cross before a kink, not behind."""
-    apart = places.best.epsilon - crossing
-    return crossing + math.copysign(math.sqrt(abs(apart) * 4 * math.ulp(max(abs(crossing), UNIT))), apart)
 
 
 def _nearer(seen: Callable[[float], Seen], places: Around) -> Around:
@@ -217,16 +223,6 @@ def _distance(reach: float, ratio: float) -> float:
         return reach - math.log(max(ratio, 1.0)) if ratio > math.e else reach
     nearer = reach * max(math.sqrt(1 / ratio), NARROWEST) if ratio > 1 else reach
     return nearer if nearer < HALF * reach else reach
-
-
-def _vertex(places: Around) -> float:
-    """Where the parabola through the upper ends at the middle three is lowest."""
-    best = places.best
-    (left, down), (right, up) = (
-        (end.epsilon - best.epsilon, end.high - best.high) for end in (places.left, places.right)
-    )
-    bend = down / left - up / right
-    return best.epsilon + ((down / left * right - up / right * left) / bend / 2 if bend < 0 else 0.0)
 
 
 def _crossing(places: Around) -> tuple[float, float]:
@@ -330,7 +326,9 @@ class Order(NamedTuple):
 
 def type_two_error(ahead: Order, back: Order, rate: float) -> Interval:
     """Bounds on f(t) = sup_ε 1 − δ(ε) − e^ε t, to relative accuracy however little is missed; concave in γ = e^ε."""
-    kept = _kept(rate)
+    # 1 − t; itself where nothing was rounded.
+    rest = 1.0 - rate
+    kept = (rest, rest) if 1.0 - rest == rate else (math.nextafter(rest, 0.0), math.nextafter(rest, 1.0))
     if kept[1] <= back.infinite_mass[0]:
         return 0.0, 0.0
 
@@ -340,14 +338,14 @@ def type_two_error(ahead: Order, back: Order, rate: float) -> Interval:
         return -high, -low
 
     found = least(gained, -1.0, lambda value: math.asinh(value / FAINT_GAIN), FAINTEST)
-    high = min(-found.low, _beyond(gained, found.epsilon) * kept[1] * (1 + 1e-15), 1.0)
+    # The least γ seen at which nothing is missed: concave and at most γ (1 − t), it is no more than that anywhere.
+    places = (found.epsilon + apart for apart in (0.0, *APART, 100.0, 1000.0))
+    high = min(
+        -found.low,
+        next((math.exp(min(place, 0.0)) for place in places if gained(place)[0] >= 0), 1.0) * kept[1] * (1 + 1e-15),
+        1.0,
+    )
     return max(0.0, -found.high), max(high, math.ulp(0.0))
-
-
-def _kept(rate: float) -> Interval:
-    """1 − t; itself where nothing was rounded."""
-    rest = 1.0 - rate
-    return (rest, rest) if 1.0 - rest == rate else (math.nextafter(rest, 0.0), math.nextafter(rest, 1.0))
 
 
 def _met(ahead: Order, rate: float, epsilon: float) -> Interval:
@@ -368,9 +366,3 @@ def _stretched(value: float, epsilon: float, sign: float) -> float:
     """A value times e^ε, rounded to the side of the sign."""
     found = abs(value) * math.exp(epsilon) * (1 + math.copysign(1e-15, sign * value))
     return math.nextafter(math.copysign(found, value), math.copysign(math.inf, sign))
-
-
-def _beyond(gained: Bracket, best: float) -> float:
-    """The least γ seen at which nothing is missed: concave and at most γ (1 − t), it is no more than that anywhere."""
-    places = (best + apart for apart in (0.0, *APART, 100.0, 1000.0))
-    return next((math.exp(min(place, 0.0)) for place in places if gained(place)[0] >= 0), 1.0)

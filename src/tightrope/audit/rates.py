@@ -25,25 +25,23 @@ def concave(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     >>> [corners.tolist() for corners in concave(np.array([0.0, 1, 2]), np.array([0.0, 0.4, 1]))]
     [[0.0, 2.0], [0.0, 1.0]]
     """
-    x, y = _thinned(x, y)
+    # Without most of the points below the chord of their neighbours, every second at a time: none is a corner.
+    thinned_x = x
+    thinned_y = y
+    left = len(thinned_x) + 1
+    while ONE_BY_ONE < len(thinned_x) < left:
+        left = len(thinned_x)
+        for start in (1, 2):
+            middle = np.arange(start, len(thinned_x) - 1, 2)
+            low = middle[_below(thinned_x, thinned_y, middle - 1, middle, middle + 1)]
+            thinned_x, thinned_y = np.delete(thinned_x, low), np.delete(thinned_y, low)
+    x, y = thinned_x, thinned_y
     kept: list[int] = []
     for i in range(len(x)):
         while len(kept) > 1 and _below(x, y, kept[-2], kept[-1], i):
             kept.pop()
         kept.append(i)
     return x[kept], y[kept]
-
-
-def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Without most of the points below the chord of their neighbours, every second at a time: none is a corner."""
-    left = len(x) + 1
-    while ONE_BY_ONE < len(x) < left:
-        left = len(x)
-        for start in (1, 2):
-            middle = np.arange(start, len(x) - 1, 2)
-            low = middle[_below(x, y, middle - 1, middle, middle + 1)]
-            x, y = np.delete(x, low), np.delete(y, low)
-    return x, y
 
 
 def _below(x: Floats, y: Floats, left: Places, middle: Places, right: Places) -> Any:
@@ -71,7 +69,11 @@ class Rates:
         """The hull of these events and of the two that tell nothing."""
         x, y = np.clip([np.append(false_positive, [0, 1]), np.append(true_positive, [0, 1])], 0.0, 1.0)
         order = np.lexsort((-y, x))
-        return cls(*_hull(x[order], y[order]))
+        # Corners of the concave hull of points in ascending x, the highest first where x is the same; up to (1, 1).
+        hull_x = x[order]
+        hull_y = y[order]
+        rising = np.append(True, hull_y[1:] > np.maximum.accumulate(hull_y)[:-1])
+        return cls(*concave(np.append(hull_x[rising], 1.0), np.append(hull_y[rising], 1.0)))
 
     def joined(self, other: Rates) -> Rates:
         """The hull of both: they must hold together."""
@@ -110,12 +112,6 @@ def _lower(value: float) -> float:
     return max(0.0, value - LAST_PLACES * (1 + abs(value))) if math.isfinite(value) else max(0.0, value)
 
 
-def _hull(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Corners of the concave hull of points in ascending x, the highest first where x is the same; up to (1, 1)."""
-    rising = np.append(True, y[1:] > np.maximum.accumulate(y)[:-1])
-    return concave(np.append(x[rising], 1.0), np.append(y[rising], 1.0))
-
-
 # Lower bounds on the probability of every event {score > t} at once, from how often each was seen.
 #
 # Two bounds, each with half of the chance to fail (docs/proofs/audit.md):
@@ -142,7 +138,11 @@ def at_least(runs: int, failure: float) -> Floats:
     >>> bool(band[0] == 0 and 0.4 < band[500] < 0.5 and band[1000] > 0.98)
     True
     """
-    ranks = _ranks(runs)
+    # Whole numbers in 1..runs, dense at both ends; they hang on `runs` alone.
+    ranks_steps = math.ceil(math.log(runs + 1) / math.log(RATIO)) + 1
+    low = np.unique(np.minimum(np.ceil(RATIO ** np.arange(ranks_steps)).astype(np.int64), runs))
+    low = low[low <= (runs + 1) // 2]
+    ranks = np.unique(np.concatenate([low, runs + 1 - low]))
     exact = safe_share(ranks, runs, failure / 2 / len(ranks))
     steps = np.concatenate([[0.0], exact])[np.searchsorted(ranks, np.arange(runs + 1), side="right")]
     flat = np.arange(runs + 1) / runs - math.sqrt(math.log(2 / failure) / (2 * runs)) - BETA_ROUNDING / 1e5
@@ -164,11 +164,3 @@ def safe_share(seen: Integers, runs: int, failure: float) -> Floats:
     some = np.maximum(seen, 1)
     exact = special.betaincinv(some, runs + 1 - some, failure)
     return np.where(seen > 0, np.maximum(exact * (1 - BETA_ROUNDING) - BETA_ROUNDING / 1e5, 0.0), 0.0)
-
-
-def _ranks(runs: int) -> Integers:
-    """Whole numbers in 1..runs, dense at both ends; they hang on ``runs`` alone."""
-    steps = math.ceil(math.log(runs + 1) / math.log(RATIO)) + 1
-    low = np.unique(np.minimum(np.ceil(RATIO ** np.arange(steps)).astype(np.int64), runs))
-    low = low[low <= (runs + 1) // 2]
-    return np.unique(np.concatenate([low, runs + 1 - low]))

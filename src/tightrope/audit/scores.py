@@ -33,7 +33,23 @@ def held_out(above: Floats, below: Floats, points: Points, failure: float, rando
     if min(len(above), len(below)) < FEWEST:
         return None
     (looked, kept), (looked_too, kept_too) = (_halves(sample, randomness or Stream()) for sample in (above, below))
-    thresholds = np.array(_chosen(np.sort(looked), np.sort(looked_too), points))
+    # Where the excess over each point, in its own standard deviations, is largest, in either direction.
+    one = np.sort(looked)
+    other = np.sort(looked_too)
+    places = np.unique(np.concatenate([one, other]))
+    chosen_found, chosen_wrong = (
+        1 - np.searchsorted(sample, places, side="right") / len(sample) for sample in (one, other)
+    )
+    chosen = []
+    for epsilon, delta in points:
+        for gain, cost in ((chosen_found, chosen_wrong), (1 - chosen_wrong, 1 - chosen_found)):
+            # Gain − e^ε cost − δ over its standard deviation; a share is never taken as surer than a run in all.
+            runs = len(one)
+            gamma = np.exp(min(epsilon, 700.0))
+            spread = _variance(gain, runs) + gamma**2 * _variance(cost, runs)
+            excess: Floats = (gain - gamma * cost - delta) / np.sqrt(spread)
+            chosen.append(float(places[np.argmax(excess)]))
+    thresholds = np.array(sorted(set(chosen)))
     each = failure / (2 * len(thresholds))
     found = safe_share(_above(kept, thresholds), len(kept), each)
     wrong = 1 - safe_share(len(kept_too) - _above(kept_too, thresholds), len(kept_too), each)
@@ -49,25 +65,6 @@ def _halves(sample: Floats, randomness: Source) -> tuple[Floats, Floats]:
 def _above(sample: Floats, thresholds: Floats) -> Integers:
     ordered = np.sort(sample)
     return (len(sample) - np.searchsorted(ordered, thresholds, side="right")).astype(np.int64)
-
-
-def _chosen(one: Floats, other: Floats, points: Points) -> list[float]:
-    """Where the excess over each point, in its own standard deviations, is largest, in either direction."""
-    places = np.unique(np.concatenate([one, other]))
-    found, wrong = (1 - np.searchsorted(sample, places, side="right") / len(sample) for sample in (one, other))
-    chosen = []
-    for epsilon, delta in points:
-        for gain, cost in ((found, wrong), (1 - wrong, 1 - found)):
-            chosen.append(float(places[np.argmax(_excess(gain, cost, epsilon, delta, len(one)))]))
-    return sorted(set(chosen))
-
-
-def _excess(gain: Floats, cost: Floats, epsilon: float, delta: float, runs: int) -> Floats:
-    """Gain − e^ε cost − δ over its standard deviation; a share is never taken as surer than a run in all."""
-    gamma = np.exp(min(epsilon, 700.0))
-    spread = _variance(gain, runs) + gamma**2 * _variance(cost, runs)
-    excess: Floats = (gain - gamma * cost - delta) / np.sqrt(spread)
-    return excess
 
 
 def _variance(share: Floats, runs: int) -> Floats:
@@ -104,21 +101,21 @@ def scores(
     (True, True)
     """
     above, below = _sample("first", first), _sample("second", second)
-    failure = 1 - _confidence(confidence)
+    sure = inner_probability("confidence", confidence, "0.99 is usual")
+    if not sure <= MOST_SURE:
+        raise InputError("confidence", confidence, "at most 1 - 1e-15", "0.99 is usual")
+    failure = 1 - sure
     points = () if claim is None else claimed_points(claim)
     chosen = held_out(above, below, points, failure / 2, randomness) if points else None
     part = failure if chosen is None else failure / 2
-    everywhere = _everywhere(above, below, part / 2)
-    rates = everywhere if chosen is None else everywhere.joined(chosen)
-    return Finding(rates, (len(above), len(below)), confidence, part, points)
-
-
-def _everywhere(above: Floats, below: Floats, failure: float) -> Rates:
-    """The events {score > t} at every t, with what holds for all t together."""
+    # The events {score > t} at every t, with what holds for all t together.
+    everywhere_failure = part / 2
     one, other = np.sort(above), np.sort(below)
     places = np.unique(np.concatenate([one, other]))
     found, wrong = (len(sample) - np.searchsorted(sample, places, side="right") for sample in (one, other))
-    return Rates.of(at_most(len(other), failure)[wrong], at_least(len(one), failure)[found])
+    everywhere = Rates.of(at_most(len(other), everywhere_failure)[wrong], at_least(len(one), everywhere_failure)[found])
+    rates = everywhere if chosen is None else everywhere.joined(chosen)
+    return Finding(rates, (len(above), len(below)), confidence, part, points)
 
 
 def _sample(name: str, values: ArrayLike) -> Floats:
@@ -133,13 +130,6 @@ def _sample(name: str, values: ArrayLike) -> Floats:
     if np.isnan(sample).any():
         raise InputError(name, "NaN", expected, "give runs without an answer a score of their own")
     return sample
-
-
-def _confidence(value: float) -> float:
-    sure = inner_probability("confidence", value, "0.99 is usual")
-    if not sure <= MOST_SURE:
-        raise InputError("confidence", value, "at most 1 - 1e-15", "0.99 is usual")
-    return sure
 
 
 # Where the law of the noise is known, the likelihood ratio is the best score: our own mechanisms, run as they are.

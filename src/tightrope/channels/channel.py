@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,12 +41,26 @@ def kl_contraction(rows: Floats) -> float:
     first, second = np.triu_indices(len(rows), k=1)
     if len(first) == 0:
         return 0.0
-    first, second = _promising(rows, first, second)
+    # Pairs whose upper bound 1 − B² reaches the best lower bound 1 − B; 1 − B = ½ Σ (√p − √q)².
+    roots = np.sqrt(rows)
+    gram = np.minimum(roots @ roots.T, 1.0)
+    affinity = gram[first, second]
+    rounding = 4e-16 * rows.shape[1]
+    least = float(np.max(1 - affinity))
+    keep = (1 - affinity) * (1 + affinity) + rounding >= least - rounding
+    first, second = first[keep], second[keep]
     low, high = np.zeros(len(first)), np.ones(len(first))
     middle = np.full(len(first), 0.5)
     best = 0.0
     for _ in range(SPLITTING_ROUNDS):
-        value, slope = _le_cam(rows, first, second, middle)
+        # LC_β and its derivative in β, shape [pairs] each.
+        step = max(1, CELLS_AT_ONCE // rows.shape[1])
+        parts = [
+            _le_cam_of(rows[first[i : i + step]], rows[second[i : i + step]], middle[i : i + step, None])
+            for i in range(0, len(first), step)
+        ]
+        values, slopes = zip(*parts, strict=True)
+        value, slope = np.concatenate(values), np.concatenate(slopes)
         best = max(best, float(value.max()))
         low, high = np.where(slope > 0, middle, low), np.where(slope > 0, high, middle)
         bound = value + np.maximum(slope * (high - middle), slope * (low - middle))
@@ -57,28 +70,6 @@ def kl_contraction(rows: Floats) -> float:
         first, second, low, high = first[open_], second[open_], low[open_], high[open_]
         middle = (low + high) / 2
     return min(best, 1.0)
-
-
-def _promising(rows: Floats, first: Indices, second: Indices) -> tuple[Indices, Indices]:
-    """Pairs whose upper bound 1 − B² reaches the best lower bound 1 − B; 1 − B = ½ Σ (√p − √q)²."""
-    roots = np.sqrt(rows)
-    gram = np.minimum(roots @ roots.T, 1.0)
-    affinity = gram[first, second]
-    rounding = 4e-16 * rows.shape[1]
-    least = float(np.max(1 - affinity))
-    keep = (1 - affinity) * (1 + affinity) + rounding >= least - rounding
-    return first[keep], second[keep]
-
-
-def _le_cam(rows: Floats, first: Indices, second: Indices, beta: Floats) -> tuple[Floats, Floats]:
-    """LC_β and its derivative in β, shape [pairs] each."""
-    step = max(1, CELLS_AT_ONCE // rows.shape[1])
-    parts = [
-        _le_cam_of(rows[first[i : i + step]], rows[second[i : i + step]], beta[i : i + step, None])
-        for i in range(0, len(first), step)
-    ]
-    values, slopes = zip(*parts, strict=True)
-    return np.concatenate(values), np.concatenate(slopes)
 
 
 def _le_cam_of(p: Floats, q: Floats, beta: Floats) -> tuple[Floats, Floats]:
@@ -105,7 +96,9 @@ def worst(rows: Floats, gamma: float) -> tuple[float, float]:
     most 4u + (outputs) u relative to Σ {p : p > γ q} ≤ 1.
     """
     value, slope = -1.0, 0.0
-    for first in _blocks(rows):
+    # Rows as [some, 1, outputs], so many that the table of differences stays within `NUMBERS_AT_ONCE`.
+    step = max(1, NUMBERS_AT_ONCE // rows.size)
+    for first in (rows[i : i + step, None, :] for i in range(0, len(rows), step)):
         gains = np.maximum(first - gamma * rows[None, :, :], 0.0)
         sums = gains.sum(axis=2)
         best = np.unravel_index(int(np.argmax(sums)), sums.shape)
@@ -143,12 +136,6 @@ def largest_exclusive_mass(rows: Floats) -> float:
     """The maximum over ordered pairs of p(q = 0): the probability that a report rules out the other input."""
     zero = (rows == 0).astype(np.float64)
     return min(1.0, float(np.max(rows @ zero.T)))
-
-
-def _blocks(rows: Floats) -> Iterator[Floats]:
-    """Rows as [some, 1, outputs], so many that the table of differences stays within ``NUMBERS_AT_ONCE``."""
-    step = max(1, NUMBERS_AT_ONCE // rows.size)
-    return (rows[i : i + step, None, :] for i in range(0, len(rows), step))
 
 
 LARGEST_PRODUCT = 1 << 26

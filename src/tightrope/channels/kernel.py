@@ -69,7 +69,9 @@ def capacity(rows: Floats) -> Bounds:
     for _ in range(ROUNDS):
         if high - low <= GAP * high + 1e-16:
             break
-        moved = _moved(prior, gain, step)
+        # The prior with more weight where reports say more. Weights stay above 0: what is gone would never return.
+        weights = np.maximum(prior * np.exp(step * (gain - gain.max())), 1e-300)
+        moved = np.asarray(weights / weights.sum())
         new = gains(rows, moved)
         value = float(moved @ new)
         if value < low and step > 1:
@@ -79,12 +81,6 @@ def capacity(rows: Floats) -> Bounds:
         high = min(high, float(gain.max()))
     rounding = 4e-16 * (rows.shape[1] + len(rows)) * (1 + high)
     return Bounds(max(0.0, low - rounding), high + rounding)
-
-
-def _moved(prior: Floats, gain: Floats, step: float) -> Floats:
-    """The prior with more weight where reports say more. Weights stay above 0: what is gone would never return."""
-    weights = np.maximum(prior * np.exp(step * (gain - gain.max())), 1e-300)
-    return np.asarray(weights / weights.sum())
 
 
 # The upper envelope of the profiles of all pairs of rows, as few points of it as say everything.
@@ -135,7 +131,12 @@ class _Point:
 def dominating_loss(curve: Curve) -> PrivacyLoss:
     """The loss whose profile is the envelope, for both directions; neighbours are local."""
     top = min(max(curve.largest * ROUNDED_UP, LEAST_LOSS), LARGEST_LOSS) if curve.largest > 0 else 0.0
-    end = _end(curve, top)
+    # The last point: nothing but the exclusive mass is left there, unless losses go further than `LARGEST_LOSS`.
+    gamma = math.exp(top)
+    if top < LARGEST_LOSS:
+        end = _Point(gamma, min(1.0, curve.exclusive * ROUNDED_UP), 0.0)
+    else:
+        end = _Point(gamma, min(1.0, curve.at(gamma)[0] + curve.error), 0.0)
     points = _kinks(curve, _Point(1.0, *curve.at(1.0)), end)
     raised = [(math.log(p.gamma) * ROUNDED_UP, min(1.0, p.value + curve.error)) for p in points if p.gamma < end.gamma]
     known = from_points([*raised, (top, end.value)]).loss
@@ -166,14 +167,6 @@ def least_epsilon(curve: Curve, delta: float) -> float:
 def _raised(largest: float) -> float:
     """A log-ratio of entries that were divided by the sums of their rows; equal rows stay equal."""
     return largest * ROUNDED_UP + SHIFT if largest > 0 else 0.0
-
-
-def _end(curve: Curve, top: float) -> _Point:
-    """The last point: nothing but the exclusive mass is left there, unless losses go further than ``LARGEST_LOSS``."""
-    gamma = math.exp(top)
-    if top < LARGEST_LOSS:
-        return _Point(gamma, min(1.0, curve.exclusive * ROUNDED_UP), 0.0)
-    return _Point(gamma, min(1.0, curve.at(gamma)[0] + curve.error), 0.0)
 
 
 def _kinks(curve: Curve, start: _Point, end: _Point) -> list[_Point]:

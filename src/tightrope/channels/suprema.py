@@ -75,16 +75,14 @@ def between_outputs(guarantee: Guarantee, distance: float) -> Guarantee:
     """
     t = probability("distance", distance)
     eta = min(1.0, t * guarantee.total_variation * ROUNDED_UP)
-    return Guarantee(_blurred(guarantee.epsilon, t) * ROUNDED_UP, min(1.0, t * guarantee.delta * ROUNDED_UP), eta)
-
-
-def _blurred(epsilon: float, t: float) -> float:
-    """log(1 + t(e^ε − 1)) to a few units in the last place, however small t is."""
-    if t == 0 or epsilon == math.inf:
-        return epsilon if t > 0 else 0.0
-    if epsilon <= INFINITE_EPSILON:
-        return math.log1p(t * math.expm1(epsilon))
-    return float(np.logaddexp(0.0, epsilon + math.log(t)))  # e^ε overflows: 1 − t is nothing beside it
+    # log(1 + t(e^ε − 1)) to a few units in the last place, however small t is.
+    if t == 0 or guarantee.epsilon == math.inf:
+        blurred = guarantee.epsilon if t > 0 else 0.0
+    elif guarantee.epsilon <= INFINITE_EPSILON:
+        blurred = math.log1p(t * math.expm1(guarantee.epsilon))
+    else:
+        blurred = float(np.logaddexp(0.0, guarantee.epsilon + math.log(t)))  # e^ε overflows: 1 − t is nothing beside it
+    return Guarantee(blurred * ROUNDED_UP, min(1.0, t * guarantee.delta * ROUNDED_UP), eta)
 
 
 def total_variation(guarantee: Guarantee, distance: float) -> float:

@@ -53,14 +53,11 @@ def read(path: Path) -> Table:
     if not len(numbers):
         raise InputError("scores", str(path), "a file with at least one row below its header")
     place = header.index(kind)
-    return Table(kind, np.delete(numbers, place, axis=1), _ones(kind, numbers[:, place]))
-
-
-def _ones(kind: str, column: Floats) -> Floats:
+    column = numbers[:, place]
     wrong = [number for number, value in enumerate(column, 2) if value not in (0, 1)]
     if wrong:
         raise InputError("scores", f"line {wrong[0]}", f"a table whose column '{kind}' holds 1 or 0")
-    return column
+    return Table(kind, np.delete(numbers, place, axis=1), column)
 
 
 def _lines(path: Path) -> list[list[str]]:
@@ -178,12 +175,24 @@ def audit(asked: Asked) -> None:
     the test would have seen.
     """
     from tightrope.cli.output import working
+    from tightrope.documents import Budget
 
-    claim = _claim(asked)
+    if asked.epsilon is None and asked.total_variation is None and asked.delta is None:
+        claim = None
+    else:
+        claim = Budget(epsilon=asked.epsilon, delta=asked.delta or "0", total_variation=asked.total_variation)
     with working("Auditing ..."):
         table = _table(asked)
         if table.kind == CANARIES:
-            found: Finding | OneRun = _one_run(table, asked)
+            from tightrope.audit import one_run
+            from tightrope.errors import InputError
+
+            if table.rows.shape[1] != 1 or asked.guesses is None:
+                remedy = "fix --guesses before you look at who was included"
+                raise InputError("guesses", asked.guesses, "given, with one column of scores beside 'included'", remedy)
+            found: Finding | OneRun = one_run(
+                table.rows[:, 0], table.ones, guesses=asked.guesses, confidence=asked.confidence
+            )
         else:
             found = _two_samples(table, asked, claim)
         verdict = None if claim is None else found.against(claim)
@@ -206,14 +215,6 @@ def _table(asked: Asked) -> Table:
     return drawn(str(asked.python), whole("runs", asked.runs))
 
 
-def _claim(asked: Asked) -> Budget | None:
-    from tightrope.documents import Budget
-
-    if asked.epsilon is None and asked.total_variation is None and asked.delta is None:
-        return None
-    return Budget(epsilon=asked.epsilon, delta=asked.delta or "0", total_variation=asked.total_variation)
-
-
 def _two_samples(table: Table, asked: Asked, claim: Budget | None) -> Finding:
     from tightrope import audit as audits
     from tightrope.errors import InputError
@@ -227,16 +228,6 @@ def _two_samples(table: Table, asked: Asked, claim: Budget | None) -> Finding:
     if one.shape[1] > 1:
         return audits.samples(one, other, confidence=asked.confidence, claim=claim)
     return audits.scores(one[:, 0], other[:, 0], confidence=asked.confidence, claim=claim)
-
-
-def _one_run(table: Table, asked: Asked) -> OneRun:
-    from tightrope.audit import one_run
-    from tightrope.errors import InputError
-
-    if table.rows.shape[1] != 1 or asked.guesses is None:
-        remedy = "fix --guesses before you look at who was included"
-        raise InputError("guesses", asked.guesses, "given, with one column of scores beside 'included'", remedy)
-    return one_run(table.rows[:, 0], table.ones, guesses=asked.guesses, confidence=asked.confidence)
 
 
 def _data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, Any]:

@@ -87,10 +87,25 @@ def dpsgd(asked: Asked) -> None:
 
     check_page(asked.report, replace=asked.force)
     folder = None if asked.out is None else writable(Path(asked.out))
-    at = _delta(asked.delta)
+    from tightrope.documents.budget import decimal
+    from tightrope.errors import InputError
+
+    value = float(decimal("delta", asked.delta))
+    if not 0 < value < 1:
+        raise InputError(
+            "delta", asked.delta, "a number in (0, 1)", "well below one over the number of examples, such as 1e-5"
+        )
+    at = value
     with working("Accounting for every step ..."):
         sizes = asked.examples, asked.batch, _steps(asked.steps, asked.epochs, asked.examples, asked.batch)
-        run = _run(sizes, asked.sampling, asked.noise, _budget(asked.delta, asked.epsilon, asked.attack_success))
+        # What the noise must keep; None where no wish was stated.
+        from tightrope.documents import Budget
+
+        if asked.epsilon is None and asked.attack_success is None:
+            budget = None
+        else:
+            budget = Budget(delta=asked.delta, epsilon=asked.epsilon, attack_success=asked.attack_success)
+        run = _run(sizes, asked.sampling, asked.noise, budget)
         found = _accounted(run, at, _compared(run, at) if asked.compare else ())
     if folder is not None:
         with working("Drawing ..."):
@@ -110,27 +125,6 @@ def _write(path: Path, found: TrainingAccount, run: DpSgd) -> None:
 
     with working("Writing the page ..."):
         write(path, document_html(found, curve=curve_of(run.loss, found.stated[0])))
-
-
-def _delta(text: str) -> float:
-    from tightrope.documents.budget import decimal
-    from tightrope.errors import InputError
-
-    value = float(decimal("delta", text))
-    if not 0 < value < 1:
-        raise InputError(
-            "delta", text, "a number in (0, 1)", "well below one over the number of examples, such as 1e-5"
-        )
-    return value
-
-
-def _budget(delta: str, epsilon: str | None, attack_success: str | None) -> Budget | None:
-    """What the noise must keep; None where no wish was stated."""
-    from tightrope.documents import Budget
-
-    if epsilon is None and attack_success is None:
-        return None
-    return Budget(delta=delta, epsilon=epsilon, attack_success=attack_success)
 
 
 def _steps(steps: int | None, epochs: str | None, examples: int, batch: int) -> int:

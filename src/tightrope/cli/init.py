@@ -70,7 +70,18 @@ def init(asked: Asked) -> None:
     from tightrope.tables import open_source
 
     target = Path(asked.out)
-    _check(asked, target)
+    from tightrope.errors import InputError
+
+    check_person, open_question = asked.person, asked.interactive and not asked.each_row
+    if (check_person is None) != asked.each_row and not (check_person is None and open_question):
+        remedy = (
+            "all rows of one person are hidden together: --person user_id where a column says whose row it is, "
+            "--each-row where nobody has two rows"
+        )
+        got = None if check_person is None else f"{check_person} and --each-row"
+        raise InputError("person", got, "either --person COLUMN or --each-row", remedy)
+    if target.exists() and not asked.force:
+        raise InputError("out", str(target), "a file that does not exist yet", "try --out, or --force to replace it")
     marks = _marks(asked.dialect or ())
     opened = open_source(asked.data, table=asked.table, dialect=marks or None)
     schema = opened.schema
@@ -95,21 +106,6 @@ def _chosen(asked: Asked, schema: Schema) -> tuple[str | None, Chosen | None]:
         return asked.person, None
 
     return wishes(schema, prompt, asked.person, each_row=asked.each_row)
-
-
-def _check(asked: Asked, target: Path) -> None:
-    from tightrope.errors import InputError
-
-    person, open_question = asked.person, asked.interactive and not asked.each_row
-    if (person is None) != asked.each_row and not (person is None and open_question):
-        remedy = (
-            "all rows of one person are hidden together: --person user_id where a column says whose row it is, "
-            "--each-row where nobody has two rows"
-        )
-        got = None if person is None else f"{person} and --each-row"
-        raise InputError("person", got, "either --person COLUMN or --each-row", remedy)
-    if target.exists() and not asked.force:
-        raise InputError("out", str(target), "a file that does not exist yet", "try --out, or --force to replace it")
 
 
 def _marks(given: Sequence[str]) -> dict[str, str]:
@@ -164,7 +160,9 @@ def wishes(schema: Schema, ask: Ask, person: str | None, *, each_row: bool) -> t
         person = column or None
     rows = 1 if person is None else _whole(ask, "At most how many rows of one person may count?")
     means = A_PERSON if person is None else _noun(ask)
-    questions = (*_counts(schema, ask, person), *_means(schema, ask, person))
+    kinds = ("text", "boolean", "date")
+    by = _column(schema, ask, "Count rows by which column? (nothing: by none)", kinds, person)
+    questions = (*(({"kind": "count", "by": by},) if by else ()), *_means(schema, ask, person))
     return person, Chosen(rows, None if means == A_PERSON else means, questions)
 
 
@@ -180,12 +178,6 @@ def prompt(words: str, choices: Sequence[str], default: str) -> str:
         return str(Prompt.ask(Text(shown), console=console, default=default, show_default=bool(default))).strip()
     except EOFError:
         raise InputError("interactive", None, "answers on standard input", "or leave --interactive out") from None
-
-
-def _counts(schema: Schema, ask: Ask, person: str | None) -> tuple[Entry, ...]:
-    kinds = ("text", "boolean", "date")
-    by = _column(schema, ask, "Count rows by which column? (nothing: by none)", kinds, person)
-    return ({"kind": "count", "by": by},) if by else ()
 
 
 def _means(schema: Schema, ask: Ask, person: str | None) -> tuple[Entry, ...]:

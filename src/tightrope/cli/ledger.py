@@ -90,7 +90,21 @@ def check(place: Place, certificates: Certificates = None, as_json: AsJson = Fal
 
     ledger = _ledger(place)
     with working("Going through the ledger ..."):
-        found = checked(ledger, _named(place, certificates or []))
+        # What the certificates say of their entries; of a plan's own where none is named.
+        named_certificates = certificates or []
+        from tightrope.documents.release import read_certificate
+        from tightrope.errors import InputError
+
+        beside = Path(place).parent / "certificate.json"
+        paths = named_certificates or ([beside] if _is_plan(place) and beside.exists() else [])
+        named_found: list[LedgerEntry] = []
+        for path in paths:
+            try:
+                entry = read_certificate(path.read_text(encoding="utf-8")).entry
+            except (OSError, UnicodeDecodeError):
+                raise InputError("certificate", str(path), "a file certificate.json of a release") from None
+            named_found += [] if entry is None else [entry]
+        found = checked(ledger, named_found)
     if as_json:
         print_json({
             "document": "ledger check", "version": 1, "ledger": ledger.id, "entries": found.entries,
@@ -99,11 +113,16 @@ def check(place: Place, certificates: Certificates = None, as_json: AsJson = Fal
     if found.problems:
         raise LedgerError(f"the ledger {ledger.name} does not hold: {'; '.join(found.problems)}")
     if not as_json:
+        # What a check cannot know.
+        if ledger.book.is_file:
+            unseen = ["An older copy that was put back with its .head file is found out by newer certificates alone."]
+        else:
+            unseen = ["An older copy of the database that was put back is found out by newer certificates alone."]
         say(
             f"Entries: {found.entries}. Every hash follows from the one before, every sum from its history.",
             f"Guarantees computed again from their noise: {found.guarantees}. Certificates whose entries are there: "
             f"{found.certificates}.",
-            *_unseen(ledger),
+            *unseen,
         )
 
 
@@ -119,13 +138,6 @@ def export(place: Place) -> None:
     print_json({
         "document": "ledger", "version": 1, "ledger": ledger.id, "entries": entries, "documents": documents,
     })  # fmt: skip
-
-
-def _unseen(ledger: Ledger) -> list[str]:
-    """What a check cannot know."""
-    if ledger.book.is_file:
-        return ["An older copy that was put back with its .head file is found out by newer certificates alone."]
-    return ["An older copy of the database that was put back is found out by newer certificates alone."]
 
 
 def _ledger(place: str) -> Ledger:
@@ -147,23 +159,6 @@ def _datasets(ledger: Ledger, place: str, dataset: str | None) -> list[str]:
     if dataset is not None:
         return [ledger.account(dataset).name]
     return [load(place).dataset] if _is_plan(place) else ledger.datasets()
-
-
-def _named(place: str, certificates: Sequence[Path]) -> list[LedgerEntry]:
-    """What the certificates say of their entries; of a plan's own where none is named."""
-    from tightrope.documents.release import read_certificate
-    from tightrope.errors import InputError
-
-    beside = Path(place).parent / "certificate.json"
-    paths = certificates or ([beside] if _is_plan(place) and beside.exists() else [])
-    found: list[LedgerEntry] = []
-    for path in paths:
-        try:
-            entry = read_certificate(path.read_text(encoding="utf-8")).entry
-        except (OSError, UnicodeDecodeError):
-            raise InputError("certificate", str(path), "a file certificate.json of a release") from None
-        found += [] if entry is None else [entry]
-    return found
 
 
 def _shown(accounts: Sequence[Account], as_json: bool) -> None:

@@ -71,7 +71,10 @@ class Commands(TyperGroup):
         debug = "--debug" in given
         _open_streams()
         for stream in (sys.stdout, sys.stderr):
-            _forgiving(stream)
+            # Letters that the stream's encoding lacks are replaced: an old terminal must not lose an answer that was
+            # paid.
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")
         with one_line(debug=debug):
             words = [word for word in given if word != "--debug"]
             code = super().main(words, **{**settings, "prog_name": "tightrope", "standalone_mode": False})
@@ -86,12 +89,6 @@ def _open_streams() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115, PTH123
-
-
-def _forgiving(stream: Any) -> None:
-    """Letters that the stream's encoding lacks are replaced: an old terminal must not lose an answer that was paid."""
-    if hasattr(stream, "reconfigure"):
-        stream.reconfigure(errors="replace")
 
 
 COMMANDS_EXAMPLE = """\b

@@ -88,28 +88,43 @@ def noise(asked: Asked) -> None:
     from tightrope.cli.output import say
 
     check_page(asked.report, replace=asked.force)
-    budget = _budget(asked.epsilon, asked.delta, asked.total_variation)
+    from tightrope.documents import Budget
+
+    budget = Budget(epsilon=asked.epsilon, delta=asked.delta, total_variation=asked.total_variation)
     found = _single(budget, asked) if asked.releases == 1 else _several(budget, asked)
     stated = {"epsilon": float(asked.epsilon), **budget.to_data(), "delta": float(budget.delta)}
     if asked.plot is not None:
-        _draw(found.laws, asked.plot)
+        from tightrope.errors import InputError
+        from tightrope.reporting.charts.plots import noise_laws
+
+        if asked.plot.suffix not in {".png", ".svg", ".pdf"}:
+            raise InputError("plot", str(asked.plot), "a name that ends in .png, .svg or .pdf")
+        try:
+            noise_laws(found.laws).savefig(asked.plot)
+        except OSError as error:
+            raise InputError("plot", str(asked.plot), "a file that can be written", str(error.strerror)) from None
     if asked.report is not None:
-        _write(asked.report, found)
-    _tell(budget, {**stated, **found.data}, asked.as_json)
+        from tightrope.cli.options import curve_of
+        from tightrope.cli.output import working, write
+        from tightrope.reporting import document_html
+
+        with working("Writing the page ..."):
+            document = found.certificate.document()
+            write(
+                asked.report,
+                document_html(document, curve=curve_of(found.loss, document.guarantee.epsilon), tables=_tables(found)),
+            )
+    data = {**stated, **found.data}
+    from tightrope.cli.output import print_json
+
+    if asked.as_json:
+        print_json(data)
+    elif data["releases"] == 1:
+        _show(budget, data)
+    else:
+        _show_several(budget, data)
     if asked.report is not None and not asked.as_json:
         say(f"Written: {asked.report}")
-
-
-def _write(path: Path, found: Found) -> None:
-    from tightrope.cli.options import curve_of
-    from tightrope.cli.output import working, write
-    from tightrope.reporting import document_html
-
-    with working("Writing the page ..."):
-        document = found.certificate.document()
-        write(
-            path, document_html(document, curve=curve_of(found.loss, document.guarantee.epsilon), tables=_tables(found))
-        )
 
 
 def _tables(found: Found) -> list[Table]:
@@ -139,23 +154,6 @@ def _ordered(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 
 def _cost_name(data: Mapping[str, Any]) -> str:
     return "E|X|" if data["cost"] == "absolute" else "E X²"
-
-
-def _tell(budget: Budget, data: dict[str, Any], as_json: bool) -> None:
-    from tightrope.cli.output import print_json
-
-    if as_json:
-        print_json(data)
-    elif data["releases"] == 1:
-        _show(budget, data)
-    else:
-        _show_several(budget, data)
-
-
-def _budget(epsilon: str, delta: str, total_variation: str | None) -> Budget:
-    from tightrope.documents import Budget
-
-    return Budget(epsilon=epsilon, delta=delta, total_variation=total_variation)
 
 
 def _single(budget: Budget, asked: Asked) -> Found:
@@ -205,7 +203,14 @@ def _several(budget: Budget, asked: Asked) -> Found:
 
     with working("Searching the least noise of several answers ..."):
         found = composed_noise(budget, releases=asked.releases, sensitivity=asked.sensitivity, cost=asked.cost)
-        certificate = _certified(budget, asked, found.table)
+        # The certificate of the table that was found for several answers.
+        from tightrope.noise.composed.composed_bound import ComposedBound, ComposedProof
+        from tightrope.noise.program.certificate import Bound
+        from tightrope.noise.program.request import Cost as Expense
+        from tightrope.noise.program.request import Promise
+
+        one = Bound(Promise.of(budget), asked.sensitivity, Expense.of(asked.cost))
+        certificate = ComposedProof(ComposedBound(one, asked.releases)).certificate(found.table)
         loss = asked.releases * found.table.loss(asked.sensitivity)
     kept = [{"epsilon": at, "allowed": most, "delta": loss.delta(at)} for at, most in budget.rounded]
     costs = {name: value for name, value in found.candidates.items() if isinstance(value, float)}
@@ -226,34 +231,11 @@ def _several(budget: Budget, asked: Asked) -> Found:
     return Found(data, {found.family: _probabilities(found.table)}, certificate)
 
 
-def _certified(budget: Budget, asked: Asked, table: NoiseTable) -> NoiseCertificate:
-    """The certificate of the table that was found for several answers."""
-    from tightrope.noise.composed.composed_bound import ComposedBound, ComposedProof
-    from tightrope.noise.program.certificate import Bound
-    from tightrope.noise.program.request import Cost as Expense
-    from tightrope.noise.program.request import Promise
-
-    one = Bound(Promise.of(budget), asked.sensitivity, Expense.of(asked.cost))
-    return ComposedProof(ComposedBound(one, asked.releases)).certificate(table)
-
-
 def _probabilities(table: NoiseTable) -> list[float]:
     """P(X = x) for x = 0, 1, … as far as a table goes, or far enough."""
     last = len(table.half) if table.tail is None else len(table.half) + ENDLESS_CELLS
     tails = [float(table.survival(x)) for x in range(last + 1)]
     return [1 - 2 * tails[0], *(before - after for before, after in pairwise(tails))]
-
-
-def _draw(laws: Laws, path: Path) -> None:
-    from tightrope.errors import InputError
-    from tightrope.reporting.charts.plots import noise_laws
-
-    if path.suffix not in {".png", ".svg", ".pdf"}:
-        raise InputError("plot", str(path), "a name that ends in .png, .svg or .pdf")
-    try:
-        noise_laws(laws).savefig(path)
-    except OSError as error:
-        raise InputError("plot", str(path), "a file that can be written", str(error.strerror)) from None
 
 
 def _show(budget: Budget, data: Mapping[str, Any]) -> None:

@@ -148,7 +148,8 @@ def reserved(folder: Path, names: Sequence[str], *, replace: bool) -> Iterator[R
                 parts[name] = Part.made(folder / name)
                 stack.callback(parts[name].drop)
         except OSError as error:
-            raise _no_room(folder, error) from None
+            expected = f"a folder with room for {FILE_ROOM // 2**20} MiB a file ({error.strerror})"
+            raise InputError("out", str(folder), expected, "nothing was spent; choose another one with --out") from None
         yield Reserved(folder, parts)
 
 
@@ -170,19 +171,17 @@ def keep_elsewhere(texts: Mapping[str, str]) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="tightrope-release-"))
     for name, text in texts.items():
         (folder / name).touch(mode=0o600)
-        _fill(folder / name, text.encode())
+        # Exactly this content, on disk.
+        path = folder / name
+        content = text.encode()
+        with path.open("r+b") as file:
+            file.write(content)
+            file.truncate()
+            file.flush()
+            os.fchmod(file.fileno(), file_mode())
+            os.fsync(file.fileno())
     _sync(folder)
     return folder
-
-
-def _fill(path: Path, content: bytes) -> None:
-    """Exactly this content, on disk."""
-    with path.open("r+b") as file:
-        file.write(content)
-        file.truncate()
-        file.flush()
-        os.fchmod(file.fileno(), file_mode())
-        os.fsync(file.fileno())
 
 
 def _sync(folder: Path) -> None:
@@ -193,11 +192,6 @@ def _sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _no_room(folder: Path, error: OSError) -> InputError:
-    expected = f"a folder with room for {FILE_ROOM // 2**20} MiB a file ({error.strerror})"
-    return InputError("out", str(folder), expected, "nothing was spent; choose another one with --out")
 
 
 @contextmanager
@@ -250,7 +244,13 @@ def _saved(folder: Path, texts: Mapping[str, str]) -> str:
     try:
         return f"the answers are in {keep_elsewhere(texts)}"
     except OSError:
-        return _printed(next(iter(texts.values())))
+        printed_text = next(iter(texts.values()))
+        try:
+            sys.stdout.write(printed_text)
+            sys.stdout.flush()
+        except OSError:
+            return "the answers could be written nowhere: they are lost, and nobody has seen them"
+        return "the answers are on standard output and nowhere else: keep them"
 
 
 def _holds(path: Path, text: str) -> bool:
@@ -258,12 +258,3 @@ def _holds(path: Path, text: str) -> bool:
         return path.read_text(encoding="utf-8") == text
     except OSError:
         return False
-
-
-def _printed(text: str) -> str:
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError:
-        return "the answers could be written nowhere: they are lost, and nobody has seen them"
-    return "the answers are on standard output and nowhere else: keep them"

@@ -46,7 +46,21 @@ def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_jso
     if as_json:
         print_json({"items": [result.document for result in results]})
     else:
-        _show(results, out)
+        from tightrope.cli.output import heading, say
+        from tightrope.papers.run import counted
+
+        paper = ""
+        for show_result in results:
+            if show_result.item.paper != paper:
+                paper = show_result.item.paper
+                heading(paper)
+            say(f"{show_result.item.item}: {show_result.finding.verdict}")
+        say(
+            "",
+            ", ".join(f"{count} {word}" for word, count in counted(results).items()) + f" of {len(results)} statements",
+        )
+        if out is not None:
+            say(f"Page: {out}")
 
 
 def page(results: Sequence[Result]) -> str:
@@ -67,21 +81,6 @@ def progress(items: Sequence[Item]) -> Iterator[Callable[[Item], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("Papers", total=len(items))
         yield lambda item: bar.update(task, advance=1, description=f"{item.paper} {item.item[:32]}")
-
-
-def _show(results: Sequence[Result], out: Path | None) -> None:
-    from tightrope.cli.output import heading, say
-    from tightrope.papers.run import counted
-
-    paper = ""
-    for result in results:
-        if result.item.paper != paper:
-            paper = result.item.paper
-            heading(paper)
-        say(f"{result.item.item}: {result.finding.verdict}")
-    say("", ", ".join(f"{count} {word}" for word, count in counted(results).items()) + f" of {len(results)} statements")
-    if out is not None:
-        say(f"Page: {out}")
 
 
 app = command_app(reproduce, example=REPRODUCE_EXAMPLE)

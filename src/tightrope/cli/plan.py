@@ -40,7 +40,12 @@ def plan(
     from tightrope.documents.document import plain
     from tightrope.release.plan_file import load, standing
 
-    _alone(explain, beside=as_json or budgets)
+    # Words are not asked for together with numbers.
+    beside = as_json or budgets
+    from tightrope.errors import InputError
+
+    if explain and beside:
+        raise InputError("--explain", True, "left out beside --json and --table", "it says the promise, in words alone")
     file = load(path)
     wanted = _wanted(within or [])
     with working("Looking for the least budget ..." if wanted else "Choosing the least noise ..."):
@@ -57,14 +62,6 @@ def plan(
     _show(data, path, file.title, standing(file, chosen))
     if data["table"] is not None:
         _show_budgets(data["table"])
-
-
-def _alone(explain: bool, *, beside: bool) -> None:
-    """Words are not asked for together with numbers."""
-    from tightrope.errors import InputError
-
-    if explain and beside:
-        raise InputError("--explain", True, "left out beside --json and --table", "it says the promise, in words alone")
 
 
 def _wanted(within: Sequence[str]) -> dict[str, str]:
@@ -104,7 +101,12 @@ def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> No
         say(*(f"note: {note}" for note in shared))
     if len(data["alternatives"]) > 1:
         heading("Noise that was compared (expected error, relative to the chosen one)")
-        _show_alternatives(data["alternatives"])
+        alternatives = data["alternatives"]
+        from tightrope.cli.output import print_table
+        from tightrope.reporting.wording.sentences import more_error
+
+        ordered = sorted(alternatives, key=lambda other: float(other["relative_error"]))
+        print_table(["family", "error"], [[a["family"], more_error(a["relative_error"])] for a in ordered])
     heading("What was left out")
     say(*costs_lines(data["costs"]))
     say(*([] if not ledger else ["", *map(printable, ledger)]))
@@ -146,14 +148,6 @@ def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:
         for size in answer["error"]["by_group_size"]
     ]
     return columns, rows
-
-
-def _show_alternatives(alternatives: Sequence[Json]) -> None:
-    from tightrope.cli.output import print_table
-    from tightrope.reporting.wording.sentences import more_error
-
-    ordered = sorted(alternatives, key=lambda other: float(other["relative_error"]))
-    print_table(["family", "error"], [[a["family"], more_error(a["relative_error"])] for a in ordered])
 
 
 def _show_budgets(table: Sequence[Json]) -> None:

@@ -74,7 +74,18 @@ def release(
     with spends_nothing():
         from tightrope.cli.output import working
 
-        file, folder = _opened(path, out, replace=force or dry_run)
+        # The plan, and the folder for its release, which can be written to.
+        replace = force or dry_run
+        from tightrope.cli.output import writable
+        from tightrope.cli.output_files import refuse_existing
+        from tightrope.release.plan_file import load
+        from tightrope.reporting import html
+
+        opened_file = load(path)
+        opened_folder = writable(opened_file.folder if out is None else Path(out))
+        refuse_existing(opened_folder, FILES, replace=replace)
+        html({})  # a report that cannot be made must fail before anything is spent
+        file, folder = opened_file, opened_folder
         if dry_run:
             _rehearse(file, path, [] if force else _in_the_way(folder))
             return
@@ -82,23 +93,16 @@ def release(
         plan = file.release_plan(key)
     with _stopping(plan, folder):
         with _refusals(path):
-            result = _released(plan, file, folder, force)
+            # The answers, paid for and on disk.
+            from tightrope.cli.output_files import reserved
+
+            with patient(lambda: plan.charged) as patience, reserved(folder, FILES, replace=force) as files:
+                released_result = _drawn(plan, file, files, patience.got)
+            if patience.stop is not None:
+                raise Stopped(f"stopped; {_complete(folder)}", patience.stop)
+            result = released_result
         with _printing(folder):
             _print(result, folder, as_json)
-
-
-def _opened(path: str, out: str | None, *, replace: bool) -> tuple[PlanFile, Path]:
-    """The plan, and the folder for its release, which can be written to."""
-    from tightrope.cli.output import writable
-    from tightrope.cli.output_files import refuse_existing
-    from tightrope.release.plan_file import load
-    from tightrope.reporting import html
-
-    file = load(path)
-    folder = writable(file.folder if out is None else Path(out))
-    refuse_existing(folder, FILES, replace=replace)
-    html({})  # a report that cannot be made must fail before anything is spent
-    return file, folder
 
 
 def _rehearse(file: PlanFile, path: str, notes: Sequence[str]) -> None:
@@ -147,17 +151,6 @@ def _complete(folder: Path) -> str:
     return f"the budget was spent, and the answers are complete in {folder}"
 
 
-def _released(plan: Plan, file: PlanFile, folder: Path, force: bool) -> ReleaseResult:
-    """The answers, paid for and on disk."""
-    from tightrope.cli.output_files import reserved
-
-    with patient(lambda: plan.charged) as patience, reserved(folder, FILES, replace=force) as files:
-        result = _drawn(plan, file, files, patience.got)
-    if patience.stop is not None:
-        raise Stopped(f"stopped; {_complete(folder)}", patience.stop)
-    return result
-
-
 def released_into(path: Path, folder: Path) -> None:
     """A saved plan released to a folder that has no release: charged, drawn and written as the command does.
 
@@ -182,23 +175,19 @@ def _drawn(plan: Plan, file: PlanFile, files: Reserved, got: Callable[[], None])
         result = plan.release().result(file.title, file.about)
         got()
     with working("Writing the report ..."):
-        _keep(files, result)
+        # Answers first: with them, the rest could be made again.
+        from tightrope.cli.output_files import kept_anyway
+        from tightrope.documents.document import written
+        from tightrope.documents.release import results_csv
+        from tightrope.release.answers import results_parquet
+        from tightrope.reporting import html
+
+        texts = {RESULT: written(result), CERTIFICATE: written(result.certificate)}
+        with kept_anyway(files.folder, texts):
+            files.keep(texts)
+            files.keep({TABLE: results_csv(result), PARQUET: results_parquet(result)})
+            files.keep({REPORT: html(result)})
     return result
-
-
-def _keep(files: Reserved, result: ReleaseResult) -> None:
-    """Answers first: with them, the rest could be made again."""
-    from tightrope.cli.output_files import kept_anyway
-    from tightrope.documents.document import written
-    from tightrope.documents.release import results_csv
-    from tightrope.release.answers import results_parquet
-    from tightrope.reporting import html
-
-    texts = {RESULT: written(result), CERTIFICATE: written(result.certificate)}
-    with kept_anyway(files.folder, texts):
-        files.keep(texts)
-        files.keep({TABLE: results_csv(result), PARQUET: results_parquet(result)})
-        files.keep({REPORT: html(result)})
 
 
 @contextmanager
@@ -240,22 +229,19 @@ def _print(result: ReleaseResult, folder: Path, as_json: bool) -> None:
     if as_json:
         print_document(result)
     else:
-        _show(plain(result), result.title, folder)
+        # Answers first, then what is promised, then where everything is.
+        document = plain(result)
+        from tightrope.cli.output import say
+        from tightrope.documents.escaping import printable
+        from tightrope.reporting.wording.answers import read_answers
 
-
-def _show(document: Mapping[str, Any], title: str | None, folder: Path) -> None:
-    """Answers first, then what is promised, then where everything is."""
-    from tightrope.cli.output import say
-    from tightrope.documents.escaping import printable
-    from tightrope.reporting.wording.answers import read_answers
-
-    say(*([printable(title)] if title else []))
-    for answer in read_answers(document):
-        _show_answer(answer, folder / REPORT)
-    _show_left_out(document)
-    _show_promise(document["certificate"])
-    say(f"\nWritten: {', '.join(FILES)} in {folder}")
-    say(*_recorded(document["certificate"]))
+        say(*([printable(result.title)] if result.title else []))
+        for answer in read_answers(document):
+            _show_answer(answer, folder / REPORT)
+        _show_left_out(document)
+        _show_promise(document["certificate"])
+        say(f"\nWritten: {', '.join(FILES)} in {folder}")
+        say(*_recorded(document["certificate"]))
 
 
 def _recorded(certificate: Mapping[str, Any]) -> list[str]:
@@ -269,25 +255,22 @@ def _recorded(certificate: Mapping[str, Any]) -> list[str]:
         return [f"{certificate['ledger']}: releasing again spends the budget again."]
     took, left = (shown(Fraction(entry[part])) for part in ("share", "left"))
     if entry["of"]:
-        return _of_a_series(entry, left)
+        # A series was paid whole: what is left of the budget is said apart from the releases that are still to
+        # come.
+        from tightrope.documents.escaping import printable
+
+        done, times = entry["position"], entry["of"]
+        after = f"{times - done} of {times} remain, reserved: the next one takes nothing more of the whole budget"
+        last = f"it was the last of {times}; another one needs another series, or a share of what is left"
+        return [
+            f"This is release {done} of {times}; recorded as entry {entry['number']} of ledger {entry['ledger']}.",
+            f"Its key is {printable(entry['key'])}. All {times} were paid when the series was declared; "
+            f"{after if done < times else last}. Beside the series {left} of the whole budget is left.",
+        ]
     return [
         f"This is {certificate['ledger']}.",
         f"Its key is {entry['key']}. Of the whole budget it took {took}; {left} is left. Releasing again is charged "
         f"again.",
-    ]
-
-
-def _of_a_series(entry: Mapping[str, Any], left: str) -> list[str]:
-    """A series was paid whole: what is left of the budget is said apart from the releases that are still to come."""
-    from tightrope.documents.escaping import printable
-
-    done, times = entry["position"], entry["of"]
-    after = f"{times - done} of {times} remain, reserved: the next one takes nothing more of the whole budget"
-    last = f"it was the last of {times}; another one needs another series, or a share of what is left"
-    return [
-        f"This is release {done} of {times}; recorded as entry {entry['number']} of ledger {entry['ledger']}.",
-        f"Its key is {printable(entry['key'])}. All {times} were paid when the series was declared; "
-        f"{after if done < times else last}. Beside the series {left} of the whole budget is left.",
     ]
 
 

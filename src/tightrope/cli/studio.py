@@ -88,22 +88,21 @@ def _ready(link: str, asked: Asked) -> None:
         say("Ctrl-C ends it.")
     sys.stdout.flush()
     if asked.browser:
-        _open(link)
+        # Through a file that only its owner can read: what a browser is started with, every user of a machine can
+        # see.
+        import atexit
+        import tempfile
+        import webbrowser
 
+        from tightrope.documents.escaping import html_text
 
-def _open(link: str) -> None:
-    """Through a file that only its owner can read: what a browser is started with, every user of a machine can see."""
-    import atexit
-    import tempfile
-    import webbrowser
-
-    from tightrope.documents.escaping import html_text
-
-    with tempfile.NamedTemporaryFile("w", prefix="tightrope-", suffix=".html", delete=False, encoding="utf-8") as page:
-        page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html_text(link)}">')
-    path = Path(page.name)
-    atexit.register(path.unlink, missing_ok=True)
-    webbrowser.open(path.as_uri())
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="tightrope-", suffix=".html", delete=False, encoding="utf-8"
+        ) as page:
+            page.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html_text(link)}">')
+        path = Path(page.name)
+        atexit.register(path.unlink, missing_ok=True)
+        webbrowser.open(path.as_uri())
 
 
 app = command_app(from_fields(Asked, studio), example=STUDIO_EXAMPLE)

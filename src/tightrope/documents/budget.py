@@ -75,7 +75,17 @@ class Budget:
         cap = _delta(delta, kept)
         if epsilon is not None:
             kept.append((_epsilon(epsilon), cap))
-        kept += _at_zero(total_variation, attack_success)
+        # The point (0, η), if either was asked for.
+        if total_variation is not None and attack_success is not None:
+            remedy = "they say the same: attack_success = (1 + total_variation)/2"
+            raise InputError("attack_success", attack_success, "left out beside total_variation", remedy)
+        if total_variation is not None:
+            at_zero = [(Decimal(0), _between("total_variation", total_variation, "0", "1"))]
+        elif attack_success is not None:
+            at_zero = [(Decimal(0), _twice_less_one(_between("attack_success", attack_success, "0.5", "1")))]
+        else:
+            at_zero = []
+        kept += at_zero
         if not kept:
             raise InputError("budget", None, ASKED, "try Budget(epsilon=1, delta=1e-8)")
         given = (epsilon, attack_success, total_variation, points, delta)
@@ -94,7 +104,10 @@ class Budget:
         >>> Budget(epsilon=1, delta=1e-8).share("0.25").points
         ((Decimal('0.25'), Decimal('2.5E-9')),)
         """
-        part = _fraction(fraction)
+        exact = decimal("share", fraction)
+        if not 0 < exact <= 1:
+            raise InputError("share", fraction, "a share of the budget in (0, 1]", "0.5 spends half")
+        part = exact
         pairs = [(product(epsilon, part), product(delta, part)) for epsilon, delta in self.stated]
         shared = Budget(points=pairs, delta=product(self.delta, part))
         shared._set(shared.points, shared.delta, None, self.asked)
@@ -181,18 +194,6 @@ def _alone(tradeoff: object, *others: object) -> None:
         raise InputError("tradeoff", tradeoff, "the only promise", "it says everything: leave the others out")
 
 
-def _at_zero(total_variation: object, attack_success: object) -> list[Point]:
-    """The point (0, η), if either was asked for."""
-    if total_variation is not None and attack_success is not None:
-        remedy = "they say the same: attack_success = (1 + total_variation)/2"
-        raise InputError("attack_success", attack_success, "left out beside total_variation", remedy)
-    if total_variation is not None:
-        return [(Decimal(0), _between("total_variation", total_variation, "0", "1"))]
-    if attack_success is not None:
-        return [(Decimal(0), _twice_less_one(_between("attack_success", attack_success, "0.5", "1")))]
-    return []
-
-
 def _twice_less_one(success: Decimal) -> Decimal:
     return EXACT.subtract(product(Decimal(2), success), Decimal(1))
 
@@ -234,13 +235,6 @@ def _between(name: str, value: object, low: str, high: str) -> Decimal:
     exact = decimal(name, value)
     if not Decimal(low) <= exact < Decimal(high):
         raise InputError(name, value, f"a number in [{low}, {high})")
-    return exact
-
-
-def _fraction(value: object) -> Decimal:
-    exact = decimal("share", value)
-    if not 0 < exact <= 1:
-        raise InputError("share", value, "a share of the budget in (0, 1]", "0.5 spends half")
     return exact
 
 

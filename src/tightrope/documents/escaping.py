@@ -118,17 +118,14 @@ def csv_text(text: str) -> str:
     parts, start = [], 0
     ends = [place + 1 for place, letter in enumerate(text) if letter in SEPARATORS or letter in "\t\r\n"]
     for end in (*ends, len(text)):
-        parts.append(_inert(text[start:end]))
+        # What may become a cell of its own, behind an apostrophe where it begins like a formula.
+        part = text[start:end]
+        shown = "".join(letter if letter == " " or letter.isprintable() else _visible(letter) for letter in part)
+        first = next((letter for letter in part if not _skipped(letter)), "")
+        parts.append(QUOTE + shown if first and _begins_formula(first) else shown)
         start = end
     whole = "".join(parts)
     return QUOTE + whole if text.startswith(QUOTE) else whole
-
-
-def _inert(part: str) -> str:
-    """What may become a cell of its own, behind an apostrophe where it begins like a formula."""
-    shown = "".join(letter if letter == " " or letter.isprintable() else _visible(letter) for letter in part)
-    first = next((letter for letter in part if not _skipped(letter)), "")
-    return QUOTE + shown if first and _begins_formula(first) else shown
 
 
 def _visible(letter: str) -> str:

@@ -81,7 +81,16 @@ class Reader:
 
     def _explained(self, problem: msgspec.ValidationError, data: object, kind: type[Any]) -> InputError:
         said, _, place = str(problem).partition(" - at `")
-        steps = _named(_steps(place.removesuffix("`")), data, said)
+        # The steps with the key in a free table that they leave open: the first one with what came.
+        named_steps = _steps(place.removesuffix("`"))
+        came = said.rpartition("got `")[2].removesuffix("`")
+        for named_deep, step in enumerate(named_steps):
+            named_table = _value(data, named_steps[:named_deep])
+            if step is None and isinstance(named_table, Mapping):
+                named_steps[named_deep] = next(
+                    (key for key, value in named_table.items() if _CAME.get(type(value)) == came), None
+                )
+        steps = named_steps
         value, spoken = _value(data, steps), _type(kind, steps, data)
         where = self._where(steps, kind, data)
         if self.secret and steps and isinstance(steps[-1], int):
@@ -198,16 +207,6 @@ def _steps(place: str) -> list[Step | None]:
     return [key or (int(at) if at else None) for key, at in _STEP.findall(place)]
 
 
-def _named(steps: list[Step | None], data: object, said: str) -> list[Step | None]:
-    """The steps with the key in a free table that they leave open: the first one with what came."""
-    came = said.rpartition("got `")[2].removesuffix("`")
-    for deep, step in enumerate(steps):
-        table = _value(data, steps[:deep])
-        if step is None and isinstance(table, Mapping):
-            steps[deep] = next((key for key, value in table.items() if _CAME.get(type(value)) == came), None)
-    return steps
-
-
 def _spoken(step: Step | None) -> str:
     """Positions are counted from 1."""
     return str(step + 1) if isinstance(step, int) else step or "of a key"
@@ -227,13 +226,13 @@ def _type(kind: type[Any], steps: Sequence[Step | None], data: object) -> inspec
     """What is expected at a place; among tables that a tag tells apart, the one that the data name."""
     found: inspect.Type | None = inspect.type_info(kind)
     for deep, step in enumerate(steps, start=1):
-        found = _chosen(_inner(found, step), _value(data, steps[:deep]))
+        outer = _inner(found, step)
+        value = _value(data, steps[:deep])
+        tagged = _tagged(outer) if isinstance(value, Mapping) else ()
+        found = next(
+            (one for one in tagged if isinstance(value, Mapping) and value.get(one.tag_field) == one.tag), outer
+        )
     return found
-
-
-def _chosen(outer: inspect.Type | None, value: object) -> inspect.Type | None:
-    tagged = _tagged(outer) if isinstance(value, Mapping) else ()
-    return next((one for one in tagged if isinstance(value, Mapping) and value.get(one.tag_field) == one.tag), outer)
 
 
 def _tagged(outer: inspect.Type | None) -> tuple[inspect.StructType, ...]:
@@ -297,17 +296,13 @@ def _expected(said: str, spoken: inspect.Type | None) -> str:
     if isinstance(spoken, inspect.LiteralType):
         return _wanted(spoken) or repr(spoken.values[0])
     if not said.startswith("Expected "):  # the validator's words for a text that it tried to read
-        return _of_type(spoken)
+        # What a type is in words, without that it may be left out.
+        several = spoken.types if isinstance(spoken, inspect.UnionType) else (spoken,)
+        names = [type(_bare(one)).__name__.removesuffix("Type").lower() for one in several]
+        return " or ".join(_WORDS[name] for name in names if name in _WORDS) or "another value"
     wanted = said.removeprefix("Expected ").partition(", got")[0].replace("int | float", "float")
     named = re.sub(r"`([a-z| ]+)`", lambda found: " or ".join(_WORDS.get(w, w) for w in found[1].split(" | ")), wanted)
     return named[0].lower() + named[1:]
-
-
-def _of_type(spoken: inspect.Type | None) -> str:
-    """What a type is in words, without that it may be left out."""
-    several = spoken.types if isinstance(spoken, inspect.UnionType) else (spoken,)
-    names = [type(_bare(one)).__name__.removesuffix("Type").lower() for one in several]
-    return " or ".join(_WORDS[name] for name in names if name in _WORDS) or "another value"
 
 
 # Errors of Python functions in the words of a file that people write: the names of its keys, and where they stand.

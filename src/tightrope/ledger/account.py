@@ -50,7 +50,12 @@ class Account:
                 remedy = (
                     "say the same budget and rule and plan with a share of it; a promise to people is not changed later"
                 )
-                raise InputError(f"budget {name!r}", _said(limits, name), f"as the ledger has it ({has})", remedy)
+                raise InputError(
+                    f"budget {name!r}",
+                    next((limit.words for limit in limits if limit.name == name), "nothing"),
+                    f"as the ledger has it ({has})",
+                    remedy,
+                )
 
     def after(self, entry: Entry) -> State:
         """What was spent and reserved after an entry of the dataset."""
@@ -278,10 +283,6 @@ def _passed(found: Entry | BudgetRefused) -> Entry:
     if isinstance(found, BudgetRefused):
         raise found
     return found
-
-
-def _said(limits: Sequence[Limit], name: str) -> str:
-    return next((limit.words for limit in limits if limit.name == name), "nothing")
 
 
 # The datasets of a ledger: each declared once, with what a person is and what was promised.

@@ -268,12 +268,7 @@ def append(connection: Connection, dataset: str, kind: str, key: str | None, tim
         insert(ENTRIES),
         {column.name: value for column, value in zip(ENTRIES.columns, _values(entry), strict=True)},
     )
-    _refuse_unkept(connection, entry)
-    return entry
-
-
-def _refuse_unkept(connection: Connection, entry: Entry) -> None:
-    """Read an entry again: a trigger or a rule may have dropped it or changed it, also one that waits for the end."""
+    # Read an entry again: a trigger or a rule may have dropped it or changed it, also one that waits for the end.
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
     rows = connection.execute(select(ENTRIES).where(ENTRIES.c.number == entry.number)).all()
@@ -282,6 +277,7 @@ def _refuse_unkept(connection: Connection, entry: Entry) -> None:
             f"the database did not keep entry {entry.number} as it was written: a trigger, a rule or a policy of "
             f"somebody else is on the table {ENTRIES.name}; take it off; nothing was spent"
         )
+    return entry
 
 
 def _refuse_hidden(connection: Connection, number: int, mine: ColumnElement[bool]) -> None:

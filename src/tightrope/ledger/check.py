@@ -70,7 +70,11 @@ def check(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Report:
     except TightropeError as error:
         walk.say(str(error))
         return Report(walk.number, 0, 0, tuple(walk.problems))
-    _documents(walk, ledger)
+    # Every longer text that an entry names is there and is what was written.
+    whole = ledger.book.read(chain.whole_documents)
+    for number, name in walk.answers:
+        if name not in whole:
+            walk.say(f"the answers of entry {number} are not what was written")
     checked = sum(_guarantee(walk, ledger, *which) for which in sorted(walk.recipes))
     for cost in sorted(walk.costs, key=lambda cost: cost[1:]):
         _moments(walk, ledger, *cost)
@@ -158,14 +162,6 @@ def _same_noise(walk: _Walk, entry: Entry) -> None:
         walk.say(f"entry {entry.number} has other noise than its series")
     if said.get("time", entry.time) != entry.time:
         walk.say(f"entry {entry.number} counts for another time than its own")
-
-
-def _documents(walk: _Walk, ledger: Ledger) -> None:
-    """Every longer text that an entry names is there and is what was written."""
-    whole = ledger.book.read(chain.whole_documents)
-    for number, name in walk.answers:
-        if name not in whole:
-            walk.say(f"the answers of entry {number} are not what was written")
 
 
 def _guarantee(walk: _Walk, ledger: Ledger, recipe: str, kept: str, times: int) -> int:

@@ -75,7 +75,13 @@ class Moments:
         """Whether every point of the budget follows: δ_∞ + e^{B − zε} z^z/(1+z)^{1+z} ≤ δ, computed upwards."""
         if not (self.order > 0 and self.budget > 0 and 0 <= self.infinite_mass <= budget.delta):
             return False
-        bound = MomentBound(float(self.order), float(self.budget), _at_least(self.infinite_mass))
+        # The least float that is not below the decimal.
+        low = at_most(self.infinite_mass)
+        bound = MomentBound(
+            float(self.order),
+            float(self.budget),
+            low if Fraction(low) == Fraction(self.infinite_mass) else math.nextafter(low, math.inf),
+        )
         exact = Fraction(bound.order) == Fraction(self.order) and Fraction(bound.budget) == Fraction(self.budget)
         return exact and all(bound.delta(epsilon) <= delta for epsilon, delta in budget.rounded)
 
@@ -146,22 +152,15 @@ def _error(order: float, moment: float) -> float:
     """The least half-width, per row of a person, of noise with this log moment; ∞ where none has it."""
     if not moment > 0:
         return math.inf
-    scales = (math.sqrt(order * (order + 1) / (2 * moment)), 1 / _laplace_epsilon(order, moment))
-    return min(width * scale for width, scale in zip(WIDTHS, scales, strict=True))
 
-
-def _laplace_epsilon(order: float, moment: float) -> float:
-    """The ε of the Laplace noise whose log moment of this order is this."""
-
+    # The ε of the Laplace noise whose log moment of this order is this.
     def excess(log_epsilon: float) -> float:
         epsilon = math.exp(log_epsilon)
         low = order * math.exp(-(2 * order + 1) * epsilon)
         return order * epsilon + math.log((order + 1 + low) / (2 * order + 1)) - moment
 
-    return math.exp(optimize.brentq(excess, -30.0, math.log(1 + 2 * moment / order + 2 / order), xtol=1e-9))
-
-
-def _at_least(exact: Decimal) -> float:
-    """The least float that is not below the decimal."""
-    low = at_most(exact)
-    return low if Fraction(low) == Fraction(exact) else math.nextafter(low, math.inf)
+    scales = (
+        math.sqrt(order * (order + 1) / (2 * moment)),
+        1 / math.exp(optimize.brentq(excess, -30.0, math.log(1 + 2 * moment / order + 2 / order), xtol=1e-9)),
+    )
+    return min(width * scale for width, scale in zip(WIDTHS, scales, strict=True))

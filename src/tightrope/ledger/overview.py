@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +15,6 @@ from tightrope.ledger import chain
 from tightrope.ledger.account import Account
 from tightrope.ledger.chain import ANSWERED, CHARGED, REFUSED, RESERVED, Entry
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
-from tightrope.ledger.moments import Moments
 from tightrope.ledger.noise_record import Recipe, epsilon_together, together
 from tightrope.ledger.state import ADAPTIVE, TOGETHER, Balance, State, left_by_addition, shown
 
@@ -48,28 +46,21 @@ def running(
     if epsilon == 0:
         return None
     if limit.moments is None:
-        reading, rule = _at_least((balance.spent + balance.reserved) * Fraction(epsilon)), BY_ADDITION
+        # The least float that is not below it.
+        exact = (balance.spent + balance.reserved) * Fraction(epsilon)
+        near = float(exact)
+        reading, rule = near if Fraction(near) >= exact else math.nextafter(near, math.inf), BY_ADDITION
     else:
-        reading, rule = _odometer(limit.moments, delta, counted, texts), BY_MOMENTS
+        odometer = Odometer(
+            delta=at_most(delta),
+            infinite_mass=float(limit.moments.infinite_mass),
+            orders=tuple(float(limit.moments.order) * factor for factor in FACTORS),
+            neighbours=Neighbours.ADD_REMOVE,
+        )
+        for name, times in counted.items():
+            odometer.charge(Recipe.read(texts[name]).releases(times))
+        reading, rule = odometer.reading, BY_MOMENTS
     return {"rule": rule, "epsilon": reading, "delta": str(delta), "statement": RUNNING_STATEMENT}
-
-
-def _odometer(moments: Moments, delta: Decimal, counted: Mapping[str, int], texts: Mapping[str, str]) -> float:
-    odometer = Odometer(
-        delta=at_most(delta),
-        infinite_mass=float(moments.infinite_mass),
-        orders=tuple(float(moments.order) * factor for factor in FACTORS),
-        neighbours=Neighbours.ADD_REMOVE,
-    )
-    for name, times in counted.items():
-        odometer.charge(Recipe.read(texts[name]).releases(times))
-    return odometer.reading
-
-
-def _at_least(exact: Fraction) -> float:
-    """The least float that is not below it."""
-    near = float(exact)
-    return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
 
 
 MOST_COMPOSED = 200
@@ -84,6 +75,21 @@ def overview(account: Account) -> dict[str, Any]:
     counted = _counted(own)
     texts = _texts(account, counted)
     failed = sum(_failed(entry) for entry in own)
+    # Which releases add up by which rule: a series is one block; blocks add up with each other by the total's.
+    rule = ADAPTIVE[total.rule]
+    found: list[dict[str, str | int | None]] = []
+    for blocks_entry in own:
+        if blocks_entry.kind == RESERVED:
+            found.append(
+                {
+                    "entry": blocks_entry.number,
+                    "key": blocks_entry.key,
+                    "rule": TOGETHER,
+                    "releases": blocks_entry.said["times"],
+                }
+            )
+        elif blocks_entry.kind == CHARGED and blocks_entry.said["series"] is None:
+            found.append({"entry": blocks_entry.number, "key": blocks_entry.key, "rule": rule, "releases": 1})
     return {
         "dataset": account.name,
         "ledger": account.book.id,
@@ -95,7 +101,7 @@ def overview(account: Account) -> dict[str, Any]:
         "failed": failed,
         "refusals": _count(own, REFUSED),
         "series": [{"key": k, "released": r.done, "times": r.times} for k, r in state.series.items()],
-        "blocks": _blocks(own, ADAPTIVE[total.rule]),
+        "blocks": found,
         "planned_together": _price(total, counted, texts, state),
         "running": None if texts is None else running(total, state.balance(MAIN_LIMIT), counted, texts),
         "timeline": _timeline(own),
@@ -146,17 +152,6 @@ def _balance(balance: Balance) -> dict[str, str]:
 def _points(limit: Limit, share: Fraction) -> list[list[str]]:
     """What is left of every ε and δ, exactly."""
     return [[shown(share * Fraction(value)) for value in point] for point in limit.budget.points]
-
-
-def _blocks(own: Sequence[Entry], rule: str) -> list[dict[str, str | int | None]]:
-    """Which releases add up by which rule: a series is one block; blocks add up with each other by the total's."""
-    found: list[dict[str, str | int | None]] = []
-    for entry in own:
-        if entry.kind == RESERVED:
-            found.append({"entry": entry.number, "key": entry.key, "rule": TOGETHER, "releases": entry.said["times"]})
-        elif entry.kind == CHARGED and entry.said["series"] is None:
-            found.append({"entry": entry.number, "key": entry.key, "rule": rule, "releases": 1})
-    return found
 
 
 def _counted(own: Sequence[Entry]) -> Counter[str]:

@@ -61,7 +61,8 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
         remedy = "a ledger of the name before that would overwrite it; name it visits.ledger"
         raise InputError("ledger", str(place), f"a name that does not end with {' or '.join(BESIDE)}", remedy)
     mounted = _mounts() if mounts is None else mounts
-    if path in _mount_points(mounted):
+    fields = (line.split() for line in mounted.splitlines())
+    if path in {_mount_point(parts[1]) for parts in fields if len(parts) >= 3}:
         remedy = "its log of changes would lie elsewhere than that of its other name; mount its folder instead"
         raise InputError("ledger", str(place), "a file that is not mounted by itself", remedy)
     kind = _file_system(path.parent.resolve(), mounted)
@@ -73,7 +74,16 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
 
 def refuse_other_names(path: Path) -> None:
     """``InputError`` for a file with hard links."""
-    if _has_other_names(path):
+    # Whether a file is more than one by name, when the name is gone under which it was made.
+    if path.stat().st_nlink == 1:
+        has_other_names = False
+    else:
+        ours = [part for part in _siblings(path) if _was_made_as(part, path)]
+        for part in ours:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+        has_other_names = path.stat().st_nlink - sum(part.exists() for part in ours) > 1
+    if has_other_names:
         remedy = "two names of one file have two logs of changes, and charges are lost; remove the other name"
         raise InputError("ledger", str(path), "a file with one name (no hard links)", remedy)
 
@@ -81,20 +91,6 @@ def refuse_other_names(path: Path) -> None:
 def part_name(path: Path) -> str:
     """A name beside a ledger under which it is made; it has both until its maker takes this one away."""
     return f".{path.name}.{secrets.token_hex(4)}.part"
-
-
-def _has_other_names(path: Path) -> bool:
-    """Whether a file is more than one by name, when the name is gone under which it was made.
-
-    Its maker may be about to remove that one, or was killed before it could. Nobody uses it any more.
-    """
-    if path.stat().st_nlink == 1:
-        return False
-    ours = [part for part in _siblings(path) if _was_made_as(part, path)]
-    for part in ours:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-    return path.stat().st_nlink - sum(part.exists() for part in ours) > 1
 
 
 def _siblings(path: Path) -> list[Path]:
@@ -116,11 +112,6 @@ def _mounts() -> str:
         return MOUNTS.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def _mount_points(mounts: str) -> set[Path]:
-    fields = (line.split() for line in mounts.splitlines())
-    return {_mount_point(parts[1]) for parts in fields if len(parts) >= 3}
 
 
 def _mount_point(written: str) -> Path:

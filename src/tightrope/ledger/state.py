@@ -246,11 +246,9 @@ def taken(state: State, limits: Sequence[Limit], said: Mapping[str, Any]) -> Fra
 def _taken(limits: Sequence[Limit], said: Mapping[str, Any]) -> Shares:
     """What a block takes of every limit; moments as the entry says they were charged."""
     moments = tuple(said.get("costs", {}).items())
-    return _costs(tuple(limits), _kept(said), said["audience"], moments)
-
-
-def _kept(said: Mapping[str, Any]) -> tuple[Any, ...]:
-    return said["kept"]["delta"], tuple(map(tuple, said["kept"]["points"]))
+    return _costs(
+        tuple(limits), (said["kept"]["delta"], tuple(map(tuple, said["kept"]["points"]))), said["audience"], moments
+    )
 
 
 @lru_cache(maxsize=256)

@@ -186,7 +186,9 @@ def _file_engine(path: Path, opened: tuple[int, int, int] | None) -> Engine:
         _refuse_replaced(path, opened)
         return made
 
-    engine = create_engine("sqlite://", creator=connect, pool_size=1, max_overflow=64, poolclass=_queue())
+    from sqlalchemy.pool import QueuePool
+
+    engine = create_engine("sqlite://", creator=connect, pool_size=1, max_overflow=64, poolclass=QueuePool)
     event.listen(engine, "begin", _begin)
     return engine
 
@@ -195,12 +197,6 @@ def _begin(connection: Connection) -> None:
     """Writers take the lock at once: none that read first has to give up later."""
     writes = connection.get_execution_options().get("tightrope_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _queue() -> Any:
-    from sqlalchemy.pool import QueuePool
-
-    return QueuePool
 
 
 def _url_engine(url: str) -> Engine:
@@ -224,10 +220,26 @@ def file(path: Path) -> None:
     part = path.with_name(part_name(path))
     try:
         part.touch(exist_ok=False)
-        _fill(part)
+        # A log ahead of the file, which the file remembers: one wait for the disk an entry, and readers never wait.
+        with closing(sqlite3.connect(part, isolation_level=None)) as ahead_connection:
+            ahead_connection.execute("PRAGMA journal_mode=WAL")
+        store = Store(part)
+        try:
+            with store.writing() as connection:
+                METADATA.create_all(connection)
+                chain.begun(connection)
+        finally:
+            store.close()
         with suppress(FileExistsError):
             os.link(part, path)
-        _sync(path.parent)
+        # The new name, on disk.
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        except OSError as sync_error:
+            raise LedgerError(f"{path.parent} cannot be written ({sync_error.strerror})") from None
+        finally:
+            os.close(handle)
     except sqlite3.Error as error:
         raise LedgerError(f"no ledger could be made at {path} ({error})") from None
     except OSError as error:
@@ -236,23 +248,6 @@ def file(path: Path) -> None:
     finally:
         for name in (part.name, f"{part.name}-wal", f"{part.name}-shm", f"{part.name}-journal"):
             part.with_name(name).unlink(missing_ok=True)
-
-
-def _fill(part: Path) -> None:
-    _ahead(part)
-    store = Store(part)
-    try:
-        with store.writing() as connection:
-            METADATA.create_all(connection)
-            chain.begun(connection)
-    finally:
-        store.close()
-
-
-def _ahead(part: Path) -> None:
-    """A log ahead of the file, which the file remembers: one wait for the disk an entry, and readers never wait."""
-    with closing(sqlite3.connect(part, isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode=WAL")
 
 
 def schema(store: Store, *, create: bool) -> None:
@@ -323,17 +318,6 @@ def _tables(connection: Connection) -> list[tuple[str, str, str, str, bool]]:
     return [tuple(row) for row in connection.execute(chosen, {"names": list(METADATA.tables)})]
 
 
-def _sync(folder: Path) -> None:
-    """The new name, on disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        raise LedgerError(f"{folder} cannot be written ({error.strerror})") from None
-    finally:
-        os.close(handle)
-
-
 # A ledger, opened: transactions on its chain, and the witness beside a file that says how far it has come.
 
 Result = TypeVar("Result")
@@ -355,7 +339,8 @@ class Book:
         if self._witness is not None:
             self._witness.refuse_gone()
         if isinstance(where, Path) and not os.path.exists(where):  # noqa: PTH110 - says no where it may not look
-            _refuse_missing(place, create)
+            if not create:
+                raise InputError("ledger", str(place), "a ledger that exists", "the first release makes one")
             file(where)
         self._store, self._clock = Store(where), clock or _now
         if not self._store.is_file:
@@ -453,11 +438,6 @@ class Book:
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-
-
-def _refuse_missing(place: object, create: bool) -> None:
-    if not create:
-        raise InputError("ledger", str(place), "a ledger that exists", "the first release makes one")
 
 
 def _tried(once: Callable[[], Result]) -> Result:

@@ -108,7 +108,11 @@ class PrefixTree:
         kept, score = np.zeros(1, dtype=np.int64), np.zeros(1)
         for level in range(len(self.levels) - 1):
             kept, score = self._searched(level, _heard(rows, level), kept, score)
-        return self._told(_heard(rows, len(self.levels) - 1), kept, _trust(score), limit, confidence)
+        # The part of all errors that the candidates of each prefix may make: more where earlier people spoke for it.
+        trust_likely = np.exp(FREQUENT_DEVIATIONS * (score - score.max()))
+        return self._told(
+            _heard(rows, len(self.levels) - 1), kept, np.asarray(trust_likely / trust_likely.sum()), limit, confidence
+        )
 
     def _searched(self, level: int, heard: Numbers, prefixes: Numbers, score: Floats) -> tuple[Numbers, Floats]:
         """The continuations that look most frequent, and their scores."""
@@ -162,34 +166,20 @@ class PrefixTree:
         return rows
 
 
-def _trust(score: Floats) -> Floats:
-    """The part of all errors that the candidates of each prefix may make: more where earlier people spoke for it.
-
-    By the likelihood of ``FREQUENT_DEVIATIONS`` deviations against none. Whatever the parts are, they add up to 1, and
-    the people who are asked next know nothing of them.
-    """
-    likely = np.exp(FREQUENT_DEVIATIONS * (score - score.max()))
-    return np.asarray(likely / likely.sum())
-
-
 def _heard(rows: NDArray[np.uint64], level: int) -> Numbers:
     return np.asarray(rows[rows[:, 0] == level, 1], dtype=np.int64)
 
 
 def _continued(tail: LinearHash, last: Integers, answers: Numbers, head: Integers) -> Numbers:
     """Supports of all continuations of one prefix: the hash of a value is that of its head plus that of its tail."""
-    wanted = _differences(tail.order)[answers, head]
+    # Differences in the field, shape [order, order]: at (a, b) the c with b + c = a.
+    sums = field(tail.order).sums.astype(np.int64)
+    out = np.empty_like(sums)
+    numbers = np.arange(tail.order)
+    out[sums, numbers[:, None]] = numbers
+    wanted = out[answers, head]
     histogram = occurrences(last * tail.order + wanted, tail.seeds * tail.order)
     return tail.supports(histogram.reshape(tail.seeds, tail.order))
-
-
-def _differences(order: int) -> Numbers:
-    """Differences in the field, shape [order, order]: at (a, b) the c with b + c = a."""
-    sums = field(order).sums.astype(np.int64)
-    out = np.empty_like(sums)
-    numbers = np.arange(order)
-    out[sums, numbers[:, None]] = numbers
-    return out
 
 
 def heavy_hitters(epsilon: float, bits: int, *, hashes: int | None = None) -> PrefixTree:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,7 +83,34 @@ def variances(bins: Floats, noises: Sequence[Noise]) -> Floats:
     zero = np.zeros((depth, 1))
     ends, found = Halves(zero, zero, *np.zeros((3, 1))), np.zeros(2)
     for level in range(depth):
-        ends = _halved(ends, _alphas(own, level)[:, None] / 2, _measure(bins, noises, level))
+        # How much each level counts in the means of this one, shape [levels]; they add up to 1.
+        out, left = np.zeros(len(own)), 1.0
+        for deeper in range(level, len(own)):
+            out[deeper] = left * own[deeper]
+            left *= 1 - own[deeper]
+        # Σ (base + slope f) over the parts of each node of this level, in each level below it, [levels, nodes].
+        nodes = 2 << level
+        shares = bins.reshape(nodes, -1).sum(axis=1)
+        rows = [
+            noise.base * 2.0 ** max(below - level, 0) + noise.slope * shares if below >= level else np.zeros(nodes)
+            for below, noise in enumerate(noises)
+        ]
+        # The ends of the children: F(middle) = (F(left) + F(right)) / 2 + d, d of weight `step` and −`step`.
+        step = out[:, None] / 2
+        measure = np.array(rows)
+        middle = (ends.left + ends.right) / 2
+        total, balance = measure[:, ::2] + measure[:, 1::2], measure[:, ::2] - measure[:, 1::2]
+        with_left = (ends.of_left + ends.of_both) / 2 + np.sum(step * balance * ends.left, axis=0)
+        with_right = (ends.of_both + ends.of_right) / 2 + np.sum(step * balance * ends.right, axis=0)
+        average = (ends.of_left + 2 * ends.of_both + ends.of_right) / 4
+        of_middle = average + np.sum(step * (2 * balance * middle + step * total), axis=0)
+        ends = Halves(
+            left=_woven(ends.left, middle - step),
+            right=_woven(middle + step, ends.right),
+            of_left=_woven(ends.of_left, of_middle),
+            of_both=_woven(with_left, with_right),
+            of_right=_woven(of_middle, ends.of_right),
+        )
         found = np.append(np.stack([found[:-1], ends.of_right[::2]], axis=1).ravel(), 0.0)
     return np.asarray(found[1:-1])
 
@@ -99,50 +125,10 @@ def _weights(noises: Sequence[Noise]) -> list[float]:
     return own[::-1]
 
 
-def _alphas(own: Sequence[float], level: int) -> Floats:
-    """How much each level counts in the means of this one, shape [levels]; they add up to 1."""
-    out, left = np.zeros(len(own)), 1.0
-    for deeper in range(level, len(own)):
-        out[deeper] = left * own[deeper]
-        left *= 1 - own[deeper]
-    return out
-
-
-def _measure(bins: Floats, noises: Sequence[Noise], level: int) -> Floats:
-    """Σ (base + slope f) over the parts of each node of this level, in each level below it, [levels, nodes]."""
-    nodes = 2 << level
-    shares = bins.reshape(nodes, -1).sum(axis=1)
-    rows = [
-        noise.base * 2.0 ** max(below - level, 0) + noise.slope * shares if below >= level else np.zeros(nodes)
-        for below, noise in enumerate(noises)
-    ]
-    return np.array(rows)
-
-
-def _halved(ends: Halves, step: Floats, measure: Floats) -> Halves:
-    """The ends of the children: F(middle) = (F(left) + F(right)) / 2 + d, d of weight ``step`` and −``step``."""
-    middle = (ends.left + ends.right) / 2
-    total, balance = measure[:, ::2] + measure[:, 1::2], measure[:, ::2] - measure[:, 1::2]
-    with_left = (ends.of_left + ends.of_both) / 2 + np.sum(step * balance * ends.left, axis=0)
-    with_right = (ends.of_both + ends.of_right) / 2 + np.sum(step * balance * ends.right, axis=0)
-    average = (ends.of_left + 2 * ends.of_both + ends.of_right) / 4
-    of_middle = average + np.sum(step * (2 * balance * middle + step * total), axis=0)
-    return Halves(
-        left=_woven(ends.left, middle - step),
-        right=_woven(middle + step, ends.right),
-        of_left=_woven(ends.of_left, of_middle),
-        of_both=_woven(with_left, with_right),
-        of_right=_woven(of_middle, ends.of_right),
-    )
-
-
 def _woven(first: Floats, second: Floats) -> Floats:
     """Numbers of left and right children in turn, along the last axis."""
     return np.stack([first, second], axis=-1).reshape(*first.shape[:-1], -1)
 
-
-if TYPE_CHECKING:
-    pass
 
 MOST_LEVELS = 16
 Oracle = Response | Hashing

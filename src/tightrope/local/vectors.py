@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -103,20 +103,16 @@ def nearest(dimension: int, of: int) -> Nearest:
     size = np.arange(1, of + 1)
     if dimension == 1:
         return Nearest(of, np.ones(of), np.ones(of))
-    angle, weight = _angles(dimension)
+    # Nodes and weights of E over |angle from the equator|, whose density is proportional to cos^(d − 2).
+    points, weights = np.polynomial.legendre.leggauss(NODES)
+    half = min(math.pi / 2, FARTHEST_ANGLE / math.sqrt(dimension - 1)) / 2
+    angles_angle = (points + 1) * half
+    log_density = (dimension - 2) * np.log(np.cos(angles_angle)) - betaln(0.5, (dimension - 1) / 2) + math.log(2)
+    angle, weight = angles_angle, np.exp(log_density) * weights * half
     reach = np.sin(angle)
     nearer = 1 - betainc(0.5, (dimension - 1) / 2, reach**2)
     chosen = bdtr((size - 1)[:, None], of - 1, nearer) * weight
     return Nearest(of, of / size * (chosen @ reach), of / size * (chosen @ reach**2))
-
-
-def _angles(dimension: int) -> tuple[Floats, Floats]:
-    """Nodes and weights of E over |angle from the equator|, whose density is proportional to cos^(d − 2)."""
-    points, weights = np.polynomial.legendre.leggauss(NODES)
-    half = min(math.pi / 2, FARTHEST_ANGLE / math.sqrt(dimension - 1)) / 2
-    angle = (points + 1) * half
-    log_density = (dimension - 2) * np.log(np.cos(angle)) - betaln(0.5, (dimension - 1) / 2) + math.log(2)
-    return angle, np.exp(log_density) * weights * half
 
 
 MOST_DIMENSIONS = 1 << 20
@@ -316,26 +312,24 @@ def ball_mean(epsilon: float, dimension: int, *, radius: float = 1.0, directions
         raise InputError("directions", directions, f"at most {MOST_PAIRS}", "more hardly lower the error")
     if not SMALLEST_RADIUS <= ball <= 1 / SMALLEST_RADIUS:
         raise InputError("radius", radius, "between 1e-100 and 1e100", "change the unit of the vectors")
-    near, inside, projection, along = _best(epsilon, size, directions)
-    return BallMean(epsilon, size, ball, directions, near, inside, ball / projection, along)
-
-
-def _best(epsilon: float, dimension: int, pairs: int) -> tuple[int, int, float, float]:
-    """How many are near and with what chance; a report's mean and mean square along the person's axis.
-
-    All directions add up to 0, so the others are −c M / (2H − M) along the axis where the near ones are c.
-    """
-    found, sizes = nearest(dimension, pairs), np.arange(1, pairs + 1)
+    # How many are near and with what chance; a report's mean and mean square along the person's axis.
+    found, sizes = nearest(size, directions), np.arange(1, directions + 1)
     odds = math.exp(min(epsilon, LARGEST_STEP))
-    gains = found.mean * sizes / (sizes * odds + 2 * pairs - sizes)
-    near = int(np.argmax(gains)) + 1
-    others = 2 * pairs - near
-    inside = favoured(epsilon, Fraction(others, near))
-    chance, mean = Fraction(inside, WORD), float(found.mean[near - 1])
-    square, every = float(found.square[near - 1]), 1 / dimension
-    rest = (2 * pairs * every - near * square) / others
-    projection = mean * float(chance - (1 - chance) * near / others)
-    return near, inside, projection, float(chance) * square + float(1 - chance) * rest
+    gains = found.mean * sizes / (sizes * odds + 2 * directions - sizes)
+    best_near = int(np.argmax(gains)) + 1
+    others = 2 * directions - best_near
+    best_inside = favoured(epsilon, Fraction(others, best_near))
+    chance, mean = Fraction(best_inside, WORD), float(found.mean[best_near - 1])
+    square, every = float(found.square[best_near - 1]), 1 / size
+    rest = (2 * directions * every - best_near * square) / others
+    best_projection = mean * float(chance - (1 - chance) * best_near / others)
+    near, inside, projection, along = (
+        best_near,
+        best_inside,
+        best_projection,
+        float(chance) * square + float(1 - chance) * rest,
+    )
+    return BallMean(epsilon, size, ball, directions, near, inside, ball / projection, along)
 
 
 # Means of vectors in a cube: each person reports a few neighbouring coordinates, beginning at a random one.
@@ -398,7 +392,20 @@ class VectorMean:
         where = (rows[:, :1] + np.arange(self.count)) % self.dimension
         decoded = np.stack([self.part.decode(column) for column in rows[:, 1:].T], axis=1)
         width = deviations(confidence, of=self.dimension if simultaneous else 1)
-        value, square, people = _means(where.ravel(), decoded.ravel(), self.dimension)
+        # Mean and variance of the reports on each coordinate, and how many there are.
+        means_where = where.ravel()
+        means_decoded = decoded.ravel()
+        means_people = np.bincount(means_where, minlength=self.dimension)
+        if not np.all(means_people > 1):
+            fewest = int(means_people.min())
+            raise InputError(
+                "reports of a coordinate", fewest, "at least 2", "ask more people, or for fewer coordinates"
+            )
+        means_value = np.bincount(means_where, means_decoded, self.dimension) / means_people
+        means_square = np.bincount(means_where, (means_decoded - means_value[means_where]) ** 2, self.dimension) / (
+            means_people - 1
+        )
+        value, square, people = np.asarray(means_value), np.asarray(means_square), means_people
         least = np.array([self.part.least_spread(one) for one in value.tolist()])
         half = width * np.sqrt(np.maximum(square, least) / people)
         return Shares(value, value - half, value + half, len(rows), confidence, simultaneous)
@@ -407,17 +414,6 @@ class VectorMean:
         rows = report_rows(reports, 1 + self.count)
         categories("first coordinates", rows[:, 0], self.dimension)
         return rows.astype(np.int64)
-
-
-def _means(where: NDArray[Any], decoded: Floats, dimension: int) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Mean and variance of the reports on each coordinate, and how many there are."""
-    people = np.bincount(where, minlength=dimension)
-    if not np.all(people > 1):
-        fewest = int(people.min())
-        raise InputError("reports of a coordinate", fewest, "at least 2", "ask more people, or for fewer coordinates")
-    value = np.bincount(where, decoded, dimension) / people
-    square = np.bincount(where, (decoded - value[where]) ** 2, dimension) / (people - 1)
-    return np.asarray(value), np.asarray(square), people
 
 
 def vector_mean(

@@ -70,7 +70,19 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
     checked = [_point(pair) for pair in points]
     last = min(checked, key=lambda pair: (pair[1], pair[0]))
     with localcontext(prec=DECIMAL_DIGITS):
-        masses = _masses(_hull([pair for pair in checked if pair[0] <= last[0]]))
+        # Vertices of the lower convex hull in γ, from the last one with γ < 1 (or γ = 1) upwards.
+        hull_points = [pair for pair in checked if pair[0] <= last[0]]
+        given = [(e, Decimal(e).exp(), Decimal(d)) for e, d in hull_points]
+        ordered = sorted({*given, *((-e, 1 / gamma, 1 - (1 - d) / gamma) for e, gamma, d in given)})
+        kept: list[Node] = [(-math.inf, Decimal(0), Decimal(1))]
+        for node in ordered:
+            if node[0] == kept[-1][0]:
+                continue
+            while len(kept) > 1 and _slope(kept[-2], kept[-1]) >= _slope(kept[-1], node):
+                kept.pop()
+            kept.append(node)
+        first = max(i for i, node in enumerate(kept) if node[0] <= 0)
+        masses = _masses(kept[first:])
     whole = math.fsum(mass * (1 + math.exp(-epsilon)) for epsilon, mass in masses.items())
     centre = max(0.0, 1 - last[1] - whole)
     mirrored = {-epsilon: mass * math.exp(-epsilon) for epsilon, mass in masses.items()}
@@ -160,24 +172,6 @@ def _point(pair: tuple[float, float]) -> tuple[float, float]:
         return epsilon, delta
     # A point at negative ε is the mirror of one at positive ε (theory §1).
     return -epsilon, max(0.0, 1 - math.exp(-epsilon) * (1 - delta))
-
-
-def _hull(points: list[tuple[float, float]]) -> list[Node]:
-    """Vertices of the lower convex hull in γ, from the last one with γ < 1 (or γ = 1) upwards.
-
-    In decimals: masses are differences of slopes, and between doubles those of nearly collinear points cancel.
-    """
-    given = [(e, Decimal(e).exp(), Decimal(d)) for e, d in points]
-    ordered = sorted({*given, *((-e, 1 / gamma, 1 - (1 - d) / gamma) for e, gamma, d in given)})
-    kept: list[Node] = [(-math.inf, Decimal(0), Decimal(1))]
-    for node in ordered:
-        if node[0] == kept[-1][0]:
-            continue
-        while len(kept) > 1 and _slope(kept[-2], kept[-1]) >= _slope(kept[-1], node):
-            kept.pop()
-        kept.append(node)
-    first = max(i for i, node in enumerate(kept) if node[0] <= 0)
-    return kept[first:]
 
 
 def _slope(left: Node, right: Node) -> Decimal:

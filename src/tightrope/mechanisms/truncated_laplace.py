@@ -133,30 +133,27 @@ def discrete_truncated_laplace(*, epsilon: float, delta: float, sensitivity: int
     step = min(epsilon / sensitivity, LARGEST_STEP)
 
     def build(margin: float) -> NoiseTable:
-        return _built(step * (1 - margin), Fraction(delta * (1 - margin)), sensitivity)
+        built_step = step * (1 - margin)
+        built_delta = Fraction(delta * (1 - margin))
+        # About the smallest N with r^{N+1} (e^ε − 1 + 2δ) ≤ δ (1 + r).
+        cells_delta = float(built_delta)
+        built_epsilon = built_step * sensitivity
+        log_gap = built_epsilon + math.log(-math.expm1(-built_epsilon) + 2 * cells_delta * math.exp(-built_epsilon))
+        cells_cells = (log_gap - math.log(cells_delta) - math.log1p(math.exp(-built_step))) / built_step
+        if not cells_cells < MOST_TABLE_CELLS:
+            raise InputError(
+                "epsilon", built_epsilon, f"enough for noise of fewer than {MOST_TABLE_CELLS} cells", COARSER
+            )
+        cells = max(sensitivity, math.ceil(cells_cells)) + 2
+        raw = powers(exponential(Fraction(built_step)), cells + 1)
+        sums = [0, *accumulate(raw)]  # sums[n] = 1 + r + … + r^{n−1}
+        end = _end(sums, built_delta, sensitivity)
+        missing = sums[end] - sums[end - sensitivity] - built_delta * (2 * sums[end] - raw[0])
+        partial = missing / (raw[end - sensitivity] - raw[end] + 2 * built_delta * raw[end])
+        return tabulate([*raw[:end], math.ceil(partial * raw[end])], steps=(built_step,))
 
     table = first_within(build, sensitivity, [(epsilon, delta)])
     return DiscreteTruncatedLaplace(epsilon, delta, sensitivity, table)
-
-
-def _built(step: float, delta: Fraction, sensitivity: int) -> NoiseTable:
-    cells = _cells(step, float(delta), sensitivity) + 2
-    raw = powers(exponential(Fraction(step)), cells + 1)
-    sums = [0, *accumulate(raw)]  # sums[n] = 1 + r + … + r^{n−1}
-    end = _end(sums, delta, sensitivity)
-    missing = sums[end] - sums[end - sensitivity] - delta * (2 * sums[end] - raw[0])
-    partial = missing / (raw[end - sensitivity] - raw[end] + 2 * delta * raw[end])
-    return tabulate([*raw[:end], math.ceil(partial * raw[end])], steps=(step,))
-
-
-def _cells(step: float, delta: float, sensitivity: int) -> int:
-    """About the smallest N with r^{N+1} (e^ε − 1 + 2δ) ≤ δ (1 + r)."""
-    epsilon = step * sensitivity
-    log_gap = epsilon + math.log(-math.expm1(-epsilon) + 2 * delta * math.exp(-epsilon))
-    cells = (log_gap - math.log(delta) - math.log1p(math.exp(-step))) / step
-    if not cells < MOST_TABLE_CELLS:
-        raise InputError("epsilon", epsilon, f"enough for noise of fewer than {MOST_TABLE_CELLS} cells", COARSER)
-    return max(sensitivity, math.ceil(cells))
 
 
 def _end(sums: list[int], delta: Fraction, sensitivity: int) -> int:

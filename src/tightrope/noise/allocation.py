@@ -247,14 +247,10 @@ def _loss(total: Masses) -> PrivacyLoss:
 def _scale(epsilon: float, delta: float, lost: float) -> float:
     """ε, but for a δ that is large beside it: there losses far beyond ε are part of δ, and not lost altogether."""
     if not epsilon:
-        return _gaussian_epsilon(delta, lost)
+        # ε at δ of the Gaussian with this total variation: the scale of losses where only η is asked for.
+        mu = 2 * float(ndtri((1 + delta) / 2))
+        return max(PrivacyLoss.of(GaussianLaw(max(mu, 1e-6))).epsilon(max(lost, 1e-300)), mu)
     return max(epsilon, gaussian_reach(epsilon, delta) / WINDOW_REACH) if delta > 0 else epsilon
-
-
-def _gaussian_epsilon(total_variation: float, delta: float) -> float:
-    """ε at δ of the Gaussian with this total variation: the scale of losses where only η is asked for."""
-    mu = 2 * float(ndtri((1 + total_variation) / 2))
-    return max(PrivacyLoss.of(GaussianLaw(max(mu, 1e-6))).epsilon(max(delta, 1e-300)), mu)
 
 
 KEYS = TruncatedLaplace()
@@ -309,26 +305,19 @@ def allocate(
     for most in (MOST_EPSILON, *SMALLER):
         search = Search(tuple(units), budget, most)
         try:
-            return _allocated(search, compare, like)
+            if not search.delta > 0 and any(spend.bounded for spend in all_spends(search.units)):
+                raise BudgetRefused(
+                    "keys cannot be discovered at delta = 0: list them with keys=[...], or allow a delta such as 1e-12"
+                )
+            if like is not None and like.families:
+                size = search.least_size(like.families, like.losses / search.scale)
+                return _least(search, [Trial(like.name, like.families, size, search.error(like.families, size))])
+            return _optimum(search) or _least(search, _trials(search, compare=compare))
         except NoTableError as error:
             refused = error
             if not max(epsilon for epsilon, _ in budget.rounded) > SMALLER[-1]:
                 break
     raise refused
-
-
-def _allocated(search: Search, compare: bool, like: Allocation | None) -> Allocation:
-    _refuse_hidden_keys(search)
-    if like is not None and like.families:
-        return _least(search, [_resized(search, like)])
-    return _optimum(search) or _least(search, _trials(search, compare=compare))
-
-
-def _refuse_hidden_keys(search: Search) -> None:
-    if not search.delta > 0 and any(spend.bounded for spend in all_spends(search.units)):
-        raise BudgetRefused(
-            "keys cannot be discovered at delta = 0: list them with keys=[...], or allow a delta such as 1e-12"
-        )
 
 
 def _trials(search: Search, *, compare: bool) -> list[Trial]:
@@ -361,15 +350,13 @@ def _least(search: Search, trials: Sequence[Trial]) -> Allocation:
     ordered = sorted(trials, key=lambda trial: -trial.error)
     relative = {t.name: t.error / best.error for t in ordered if math.isfinite(t.error)}
     said = best.error, best.families, best.name, best.size * search.scale
-    return Allocation(choices, loss, relative, _spare(search, best), window, *said)
-
-
-def _spare(search: Search, best: Trial) -> float | None:
-    """How much smaller noise could be, at most, if the bound on many rows were exact: the fullest split needs it."""
+    # How much smaller noise could be, at most, if the bound on many rows were exact: the fullest split needs it.
     if all(unit.contribution.exact for unit in search.units):
-        return None
-    needed = replace(search, fullest=True).least_size(best.families, best.size)
-    return max(0.0, 1 - needed / best.size) if math.isfinite(needed) else 1.0
+        spare = None
+    else:
+        needed = replace(search, fullest=True).least_size(best.families, best.size)
+        spare = max(0.0, 1 - needed / best.size) if math.isfinite(needed) else 1.0
+    return Allocation(choices, loss, relative, spare, window, *said)
 
 
 def _optimum(search: Search) -> Allocation | None:
@@ -421,11 +408,6 @@ def _tuned(search: Search, family: Shaped, trials: Sequence[Trial]) -> Trial:
         error, bounds=family.ends, method="bounded", options={"xatol": SHAPE_WITHIN, "maxiter": MOST_SHAPES}
     )
     return min(found, key=lambda trial: trial.error)
-
-
-def _resized(search: Search, like: Allocation) -> Trial:
-    size = search.least_size(like.families, like.losses / search.scale)
-    return Trial(like.name, like.families, size, search.error(like.families, size))
 
 
 def _trial(search: Search, family: Family, guess: float | None = None) -> Trial:

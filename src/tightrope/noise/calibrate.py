@@ -54,16 +54,14 @@ def guessed(make_loss: MakeLoss, points: Iterable[tuple[float, float]], within: 
         if good is not None and bad is not None:
             begin = closed(search, good, bad, ROUGHLY).parameter
             return replace(search.range, begin=begin, falling=good.place > bad.place)
-        return _from_end(search.range, good or bad)
+        # The answer is thought to be at this end: the most useful one, which keeps the budget, or the most
+        # private.
+        end = good or bad
+        if end is None or end.parameter in (SMALLEST, LARGEST):
+            return search.range
+        return replace(search.range, begin=end.parameter, falling=(end.parameter == search.range.high) != end.keeps)
     except (InputError, PrecisionError):
         return within
-
-
-def _from_end(within: Range, end: Tried | None) -> Range:
-    """The answer is thought to be at this end: the most useful one, which keeps the budget, or the most private."""
-    if end is None or end.parameter in (SMALLEST, LARGEST):
-        return within
-    return replace(within, begin=end.parameter, falling=(end.parameter == within.high) != end.keeps)
 
 
 def _log_moment(loss: PrivacyLoss) -> float:
@@ -148,7 +146,13 @@ def calibrate(
     if not callable(make_loss):
         raise InputError("make_loss", make_loss, "a function from a parameter to a PrivacyLoss")
     question, tolerance = _Question.of(budget), positive("tolerance", tolerance, "1e-9 is usual")
-    within = guessed(make_loss, question.points, _range(smallest, largest, integer))
+    # The ends of the range; `InputError` where nothing lies between them.
+    check: Callable[[str, object], float] = whole if integer else positive
+    low = check("smallest", (1 if integer else SMALLEST) if smallest is None else smallest)
+    high = check("largest", (MOST if integer else LARGEST) if largest is None else largest)
+    if not low < high:
+        raise InputError("largest", high, f"above smallest={low!r}", "nothing lies between them")
+    within = guessed(make_loss, question.points, Range(low, high, (smallest is not None, largest is not None), integer))
     search = Search(make_loss, question.exceeded, within)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)  # of parameters that are not the answer
@@ -199,16 +203,6 @@ class _Question:
             f"no parameter in the range keeps the budget: at its most private end, {best.parameter!r}, {broken}; "
             "widen the range or raise the budget"
         )
-
-
-def _range(smallest: float | None, largest: float | None, integer: bool) -> Range:
-    """The ends of the range; ``InputError`` where nothing lies between them."""
-    check: Callable[[str, object], float] = whole if integer else positive
-    low = check("smallest", (1 if integer else SMALLEST) if smallest is None else smallest)
-    high = check("largest", (MOST if integer else LARGEST) if largest is None else largest)
-    if not low < high:
-        raise InputError("largest", high, f"above smallest={low!r}", "nothing lies between them")
-    return Range(low, high, (smallest is not None, largest is not None), integer)
 
 
 def _beyond(delta: float, allowed: float) -> float:

@@ -232,7 +232,17 @@ def least_size(build: Build, points: Points, guess: float) -> IntegerMechanism:
     Searched from ``guess`` by doubling, then bisected to ``SIZE_WITHIN``; the end that was shown to keep the points is
     returned. Sizes outside what ``build`` accepts raise its ``InputError``; ``BudgetRefused`` where no size will do.
     """
-    high = _first_kept(build, points, guess)
+    # The first of guess, 2 guess, 4 guess, … that keeps the points; `InputError` of `build` ends it.
+    size, before = guess, math.inf
+    for doublings in count():
+        noise = build(size)
+        left = excess(noise.table.atoms(noise.sensitivity), points)
+        if left <= 0:
+            break
+        if doublings >= USUAL_DOUBLINGS and not left <= HELPS * before:
+            raise BudgetRefused(f"no size of this noise keeps {list(points)}; raise epsilon or delta")
+        size, before = 2 * size, left
+    high = size
     low, best = high / 2, build(high)
     for _ in range(MOST_HALVINGS):
         smaller = _kept(build, points, low)
@@ -244,20 +254,6 @@ def least_size(build: Build, points: Points, guess: float) -> IntegerMechanism:
         found = _kept(build, points, middle)
         low, high, best = (middle, high, best) if found is None else (low, middle, found)
     return best
-
-
-def _first_kept(build: Build, points: Points, guess: float) -> float:
-    """The first of guess, 2 guess, 4 guess, … that keeps the points; ``InputError`` of ``build`` ends it."""
-    size, before = guess, math.inf
-    for doublings in count():
-        noise = build(size)
-        left = excess(noise.table.atoms(noise.sensitivity), points)
-        if left <= 0:
-            break
-        if doublings >= USUAL_DOUBLINGS and not left <= HELPS * before:
-            raise BudgetRefused(f"no size of this noise keeps {list(points)}; raise epsilon or delta")
-        size, before = 2 * size, left
-    return size
 
 
 def _kept(build: Build, points: Points, size: float) -> IntegerMechanism | None:

@@ -332,11 +332,30 @@ class TruncatedLaplace(Family):
     def weights(self, size: float, need: Need) -> Weights:
         allowed = need.infinite_mass * self.share
         if need.shift == 1 and need.parts == (1,):
-            return Weights(_optimal(1 / size, allowed))
+            # p_0 = tanh(ε/2) + 2δ/(1 + e^ε), then e^{−ε} a step, with one last partial step (theory §4.1).
+            epsilon = 1 / size
+            optimal_first = (1 - allowed) / (1 + math.exp(epsilon))
+            tails: list[float] = []
+            while optimal_first > 0 and len(tails) < 1 << 16:
+                tails.append(optimal_first)
+                optimal_first = math.exp(-epsilon) * (optimal_first - allowed)
+            optimal_ends = np.array([*tails, 0.0])
+            return Weights(np.concatenate([[1 - 2 * tails[0]], optimal_ends[:-1] - optimal_ends[1:]]))
         scale = max(size * need.shift, 0.026)
         count = math.ceil(need.depth * scale) + need.shift * max(need.parts)  # so many cells are lost at the end
         listed = np.exp(-np.arange(count) / scale)
-        return Weights(listed[: _largest(listed, need, allowed) + 1])
+        # Least N for which the parts' top masses P(X > N − shift) together stay within `allowed`.
+        total = 2 * math.fsum(listed.tolist()) - 1.0
+        reach = len(listed) - 1
+        below = np.concatenate([[0.0], np.cumsum(listed)])
+        largest_lost = np.zeros(reach + 1)
+        ends = np.arange(reach + 1)
+        for part, times in Counter(need.parts).items():
+            shift = part * need.shift
+            top = below[ends + 1] - below[np.maximum(ends + 1 - shift, 0)] + np.where(ends < shift, total, 0.0)
+            largest_lost += times * top
+        kept = np.flatnonzero(largest_lost / total <= allowed * (1 - 1e-9))
+        return Weights(listed[: (int(kept[0]) if len(kept) else reach) + 1])
 
     def noise(self, size: float, need: Need) -> IntegerMechanism:
         return discrete_truncated_laplace(epsilon=1 / size, delta=need.infinite_mass, sensitivity=need.shift)
@@ -359,32 +378,6 @@ def _ended(end: float) -> Indices:
     heights = STEP_PARTS * np.arange(cells(end) + 1, dtype=np.int64)
     heights[-1] += round(-STEP_PARTS * math.log(max(end - math.floor(end), 1e-3)))
     return heights
-
-
-def _largest(listed: Floats, need: Need, allowed: float) -> int:
-    """Least N for which the parts' top masses P(X > N − shift) together stay within ``allowed``."""
-    total = 2 * math.fsum(listed.tolist()) - 1.0
-    reach = len(listed) - 1
-    below = np.concatenate([[0.0], np.cumsum(listed)])
-    lost = np.zeros(reach + 1)
-    ends = np.arange(reach + 1)
-    for part, times in Counter(need.parts).items():
-        shift = part * need.shift
-        top = below[ends + 1] - below[np.maximum(ends + 1 - shift, 0)] + np.where(ends < shift, total, 0.0)
-        lost += times * top
-    kept = np.flatnonzero(lost / total <= allowed * (1 - 1e-9))
-    return int(kept[0]) if len(kept) else reach
-
-
-def _optimal(epsilon: float, delta: float) -> Floats:
-    """p_0 = tanh(ε/2) + 2δ/(1 + e^ε), then e^{−ε} a step, with one last partial step (theory §4.1)."""
-    first = (1 - delta) / (1 + math.exp(epsilon))
-    tails: list[float] = []
-    while first > 0 and len(tails) < 1 << 16:
-        tails.append(first)
-        first = math.exp(-epsilon) * (first - delta)
-    ends = np.array([*tails, 0.0])
-    return np.concatenate([[1 - 2 * tails[0]], ends[:-1] - ends[1:]])
 
 
 # e^{−(|x|/s)^q}, 1 ≤ q ≤ 2: the Laplace law at one end, the Gaussian at the other.

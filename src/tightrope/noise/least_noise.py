@@ -80,10 +80,18 @@ def least_noise(
     asked, chosen = Cost.of(cost), shape_of(shape)
     count = whole("releases", releases)
     if isinstance(budget, Budget) and budget.tradeoff is not None:
-        return _for_tradeoff(budget.tradeoff, asked, sensitivity, integer, count)
+        if not (integer and sensitivity == 1 and count == 1):
+            raise InputError(
+                "tradeoff", budget.tradeoff, "asked for one integer release of sensitivity 1", STATE_POINTS
+            )
+        return LeastNoise(tradeoff_table(budget.tradeoff), 1, TradeoffProof(budget.tradeoff, asked))
     promise = Promise.of(budget)
     if not integer:
-        return _real(promise, sensitivity, asked, chosen, count)
+        from tightrope.noise.real_noise import least_real_noise
+
+        if not count == 1:
+            raise InputError("releases", count, "1 for real-valued noise", "round to fixed point: integer=True")
+        return least_real_noise(promise, sensitivity, asked, chosen)
     width = whole("sensitivity", sensitivity, remedy="round the answers to fixed point first, or say integer=False")
     bound = Bound(promise, width, asked)
     if count > 1:
@@ -106,24 +114,9 @@ def composed_limit(
     return ComposedBound(bound, whole("releases", releases)).value
 
 
-def _for_tradeoff(tradeoff: Tradeoff, cost: Cost, sensitivity: Real, integer: bool, releases: int) -> Certified:
-
-    if not (integer and sensitivity == 1 and releases == 1):
-        raise InputError("tradeoff", tradeoff, "asked for one integer release of sensitivity 1", STATE_POINTS)
-    return LeastNoise(tradeoff_table(tradeoff), 1, TradeoffProof(tradeoff, cost))
-
-
 def _composed(budget: Budget, bound: Bound, cost: str | Callable[[float], float], releases: int) -> Certified:
     found = composed_noise(budget, releases=releases, sensitivity=bound.sensitivity, cost=cost)
     return LeastNoise(found.table, bound.sensitivity, ComposedProof(ComposedBound(bound, releases)))
-
-
-def _real(promise: Promise, sensitivity: Real, cost: Cost, shape: Shape, releases: int) -> Certified:
-    from tightrope.noise.real_noise import least_real_noise
-
-    if not releases == 1:
-        raise InputError("releases", releases, "1 for real-valued noise", "round to fixed point: integer=True")
-    return least_real_noise(promise, sensitivity, cost, shape)
 
 
 # The least integer noise of sensitivity 1 for any symmetric trade-off function f (theory §4.1).
@@ -158,10 +151,13 @@ class TradeoffProof(Proof):
         tails = _recursion(self.tradeoff, -ERROR)
         upper = expense(table, self.cost)
         whole = [int(Fraction(tail) * ONE) for tail in tails]
+        # At the largest finite loss, where δ is the mass of infinite loss.
+        loss, atoms = table.loss(1), table.atoms(1)
+        epsilon = max(0.0, atoms.largest + 2 * atoms.slack)
         return NoiseCertificate(
             lower=min(upper, least_cost(whole, self.cost)),
             upper=upper,
-            guarantee=_guarantee(table),
+            guarantee=Guarantee(epsilon, float(loss.delta(epsilon)), loss.total_variation()),
             realised=(),
             cost=self.cost.name,
             sensitivity=1,
@@ -182,7 +178,16 @@ def tradeoff_table(tradeoff: Tradeoff) -> NoiseTable:
     >>> round(table.mean_absolute * math.sinh(1), 6)
     1.0
     """
-    _checked(tradeoff)
+    rates = np.linspace(0, 1, CHECKED_RATES)
+    values = np.array([value(tradeoff, rate) for rate in rates.tolist()])
+    _require(bool(np.all(np.diff(values) <= SHAPE_TOLERANCE)), tradeoff, "decreasing")
+    _require(bool(np.all(np.diff(values, 2) >= -SHAPE_TOLERANCE)), tradeoff, "convex")
+    _require(bool(np.all(values <= 1 - rates + SHAPE_TOLERANCE)), tradeoff, "at most 1 - t: nothing hides more")
+    _require(bool(np.any(values[1:-1] > 0)), tradeoff, "above 0 somewhere: else it promises nothing")
+    back = [(value(tradeoff, v), rate) for v, rate in zip(values.tolist(), rates.tolist(), strict=True) if v > 0]
+    slope = 1 + np.max(np.abs(np.diff(values))) * CHECKED_RATES
+    far = max(abs(there - rate) for there, rate in back if rate > 0)
+    _require(far <= SHAPE_TOLERANCE * slope, tradeoff, "its own inverse (f(f(t)) = t): take max(f, its inverse)")
     tails = _recursion(tradeoff, ERROR)
     raw = [int(Fraction(tail) * ONE) for tail in tails]
     weights = [ONE - 2 * raw[0]] + [a - b for a, b in pairwise(raw)]
@@ -228,7 +233,9 @@ def _left_of(tail: float) -> float:
 
 def _recursion(tradeoff: Tradeoff, error: float) -> list[float]:
     """G_1, G_2, … down to ``SMALL`` or to where f is 0, each ``error`` larger than computed."""
-    tails = [min(0.5, _fixed_point(tradeoff, upper=error > 0) + 2 * error)]
+    upper = error > 0
+    side: Side = "passes" if upper else "fails"
+    tails = [min(0.5, crossing(lambda rate: value(tradeoff, rate) - rate, 0.0, 0.5, side=side) + 2 * error)]
     while tails[-1] > SMALL:
         last = tails[-1]
         there = _left_of(last) if error > 0 else min(1.0, math.nextafter(1 - last, 2.0))
@@ -244,11 +251,6 @@ def _recursion(tradeoff: Tradeoff, error: float) -> list[float]:
     return tails
 
 
-def _fixed_point(tradeoff: Tradeoff, *, upper: bool) -> float:
-    side: Side = "passes" if upper else "fails"
-    return crossing(lambda rate: value(tradeoff, rate) - rate, 0.0, 0.5, side=side)
-
-
 def _ratio(tradeoff: Tradeoff, last: float) -> float:
     """What the tail falls by: f(1 − G)/G at the last G, rounded up; 0 where f is 0 there."""
     found = value(tradeoff, _left_of(last))
@@ -260,28 +262,8 @@ def _ratio(tradeoff: Tradeoff, last: float) -> float:
     return ratio
 
 
-def _checked(tradeoff: Tradeoff) -> None:
-    rates = np.linspace(0, 1, CHECKED_RATES)
-    values = np.array([value(tradeoff, rate) for rate in rates.tolist()])
-    _require(bool(np.all(np.diff(values) <= SHAPE_TOLERANCE)), tradeoff, "decreasing")
-    _require(bool(np.all(np.diff(values, 2) >= -SHAPE_TOLERANCE)), tradeoff, "convex")
-    _require(bool(np.all(values <= 1 - rates + SHAPE_TOLERANCE)), tradeoff, "at most 1 - t: nothing hides more")
-    _require(bool(np.any(values[1:-1] > 0)), tradeoff, "above 0 somewhere: else it promises nothing")
-    back = [(value(tradeoff, v), rate) for v, rate in zip(values.tolist(), rates.tolist(), strict=True) if v > 0]
-    slope = 1 + np.max(np.abs(np.diff(values))) * CHECKED_RATES
-    far = max(abs(there - rate) for there, rate in back if rate > 0)
-    _require(far <= SHAPE_TOLERANCE * slope, tradeoff, "its own inverse (f(f(t)) = t): take max(f, its inverse)")
-
-
 def _require(held: bool, tradeoff: Tradeoff, expected: str) -> None:
     if not held:
         raise InputError(
             "tradeoff", tradeoff, expected, "a trade-off function gives the least type-II error at a type-I rate"
         )
-
-
-def _guarantee(table: NoiseTable) -> Guarantee:
-    """At the largest finite loss, where δ is the mass of infinite loss."""
-    loss, atoms = table.loss(1), table.atoms(1)
-    epsilon = max(0.0, atoms.largest + 2 * atoms.slack)
-    return Guarantee(epsilon, float(loss.delta(epsilon)), loss.total_variation())

@@ -88,7 +88,10 @@ def tail_sum(promise: Promise, sensitivity: float, cost: Cost) -> float:
 
 def _formulas(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[str, float]]:
     """Laws with formulas for E|X| and E X² that keep the promise."""
-    epsilon, delta, eta = _triple(promise)
+    # (ε, δ, η); η = 1 where it says nothing.
+    triple_eta = next((triple_delta for triple_epsilon, triple_delta in promise.points if triple_epsilon == 0), 1.0)
+    triple_epsilon, triple_delta = promise.points[-1]
+    epsilon, delta, eta = triple_epsilon, triple_delta, triple_eta
     several = sum(at > 0 for at, _ in promise.points) > 1
     if several or cost.power is None or not epsilon <= LARGEST_EPSILON:
         return []
@@ -104,13 +107,6 @@ def _formulas(promise: Promise, sensitivity: float, cost: Cost) -> list[tuple[st
         rate = min(epsilon, -2 * math.log1p(-eta * (1 - FORMULA_MARGIN)))
         return [("Laplace", _error(laplace(scale=sensitivity / rate, sensitivity=sensitivity), cost))]
     return []
-
-
-def _triple(promise: Promise) -> tuple[float, float, float]:
-    """(ε, δ, η); η = 1 where it says nothing."""
-    eta = next((delta for epsilon, delta in promise.points if epsilon == 0), 1.0)
-    epsilon, delta = promise.points[-1]
-    return epsilon, delta, eta
 
 
 def _largest_rate(epsilon: float, delta: float, eta: float) -> float:

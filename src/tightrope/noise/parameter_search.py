@@ -194,23 +194,21 @@ def bracket(search: Search, increasing: bool | None) -> Pair:
     if others:
         there = min(others, key=lambda tried: abs(tried.place - here.place))
         return _pair(here, there)
-    return _walked(search, ordered[-2] if len(ordered) > 1 else None, here, upwards)
+    # On from `here` until the budget is kept no more, or at last; `before` is what was tried before it.
+    before = ordered[-2] if len(ordered) > 1 else None
+    walked_here = here
+    sign, longest, overshoot = (1 if upwards else -1), FARTHEST, OVERSHOOT
+    while True:
+        length = search.range.stride if before is None else min(_stride(before, walked_here, overshoot), longest)
+        walked_there = search.step(walked_here, sign * length)
+        if walked_there is None or walked_there.keeps != walked_here.keeps:
+            return _pair(walked_here, walked_there)
+        before, walked_here, longest, overshoot = walked_here, walked_there, 2 * longest, 2 * overshoot - 1
 
 
 def _pair(here: Tried, there: Tried | None) -> Pair:
     """The one that keeps the budget first."""
     return (here, there) if here.keeps else (there, here)
-
-
-def _walked(search: Search, before: Tried | None, here: Tried, upwards: bool) -> Pair:
-    """On from ``here`` until the budget is kept no more, or at last; ``before`` is what was tried before it."""
-    sign, longest, overshoot = (1 if upwards else -1), FARTHEST, OVERSHOOT
-    while True:
-        length = search.range.stride if before is None else min(_stride(before, here, overshoot), longest)
-        there = search.step(here, sign * length)
-        if there is None or there.keeps != here.keeps:
-            return _pair(here, there)
-        before, here, longest, overshoot = here, there, 2 * longest, 2 * overshoot - 1
 
 
 def _stride(before: Tried, here: Tried, overshoot: float) -> float:
@@ -223,16 +221,14 @@ def _stride(before: Tried, here: Tried, overshoot: float) -> float:
 def _falls(search: Search, first: Tried) -> bool:
     """Whether the loss falls with the parameter: from two evaluations, or more where these are alike."""
     for other in _others(search, first):
-        if more := _above(other, first):
+        # Positive where the first is less private: by the excess, and where nothing is lost by the total variation.
+        apart = other.excess - first.excess
+        if more := (
+            other.loss.total_variation() - first.loss.total_variation() if apart == 0 and other.keeps else apart
+        ):
             return (more < 0) == (other.place > first.place)
     remedy = "widen the range, or say increasing=True or increasing=False"
     raise InputError("make_loss", first.loss, "a loss that depends on the parameter", remedy)
-
-
-def _above(one: Tried, other: Tried) -> float:
-    """Positive where the first is less private: by the excess, and where nothing is lost by the total variation."""
-    apart = one.excess - other.excess
-    return one.loss.total_variation() - other.loss.total_variation() if apart == 0 and one.keeps else apart
 
 
 def _others(search: Search, first: Tried) -> Iterator[Tried]:

@@ -336,7 +336,12 @@ def real_bound(promise: Promise, lattice: Lattice) -> tuple[float, tuple[Multipl
 
 def _proven(promise: Promise, lattice: Lattice, upper: float) -> tuple[float, Argument]:
     """The best bound found, refining the lattice until it is near ``upper``."""
-    best, why = _packed(promise, lattice)
+    power = lattice.cost.power
+    packed_found = 0.0 if power is None else packing_bound(promise, lattice.sensitivity, power)
+    best, why = (
+        packed_found,
+        Argument("theorem", PACKING, {"points": [list(point) for point in promise.uncapped.points]}),
+    )
     if best > 0 and promise.slowest > LARGEST_LATTICE_EPSILON:
         return _at_most(best, upper), why
     for rows in BOUND_ROWS if lattice.cost.power is not None else BOUND_ROWS[:1]:
@@ -346,7 +351,9 @@ def _proven(promise: Promise, lattice: Lattice, upper: float) -> tuple[float, Ar
         finer = finest(lattice.cost, lattice.sensitivity, promise.slowest, most, above=False)
         found, multipliers = real_bound(promise, finer)
         if found >= best:
-            best, why = found, _argument(finer, multipliers)
+            plain = dual_argument(multipliers, finer.below)
+            numbers = {"cells": finer.cells, "width": finer.width, "unit": finer.unit, **plain.numbers}
+            best, why = found, Argument("dual", DUAL + BETWEEN, numbers)
     return _at_most(best, upper), why
 
 
@@ -357,18 +364,6 @@ def _at_most(bound: float, cost: float) -> float:
     return min(bound, cost)
 
 
-def _packed(promise: Promise, lattice: Lattice) -> tuple[float, Argument]:
-    power = lattice.cost.power
-    found = 0.0 if power is None else packing_bound(promise, lattice.sensitivity, power)
-    return found, Argument("theorem", PACKING, {"points": [list(point) for point in promise.uncapped.points]})
-
-
 def _levels(promise: Promise) -> int:
     """About how many sensitivities the noise is wide."""
     return len(Reference.of(searched(promise), 1).weights)
-
-
-def _argument(lattice: Lattice, multipliers: tuple[Multiplier, ...]) -> Argument:
-    plain = dual_argument(multipliers, lattice.below)
-    numbers = {"cells": lattice.cells, "width": lattice.width, "unit": lattice.unit, **plain.numbers}
-    return Argument("dual", DUAL + BETWEEN, numbers)

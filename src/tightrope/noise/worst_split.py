@@ -19,7 +19,6 @@ from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.box_table import AnyTable, BoxTable
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.family_weights import Need
-from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import whole
 
 # One person in a grouped answer: the worst way their rows may fall into groups (theory §4.3).
@@ -101,27 +100,19 @@ def worst_split(part: Callable[[int], Masses], contribution: Contribution, windo
         return part(1) ** rows
     parts = [part(c) for c in range(1, largest + 1)]
     if contribution.levels == 1:
-        return _any_groups(parts, rows, window)
-    return _few_groups(parts, rows, contribution.groups, window)
-
-
-def _any_groups(parts: list[Masses], rows: int, window: Window) -> Masses:
-    """F_n = max over c of part c and F_{n−c}, n = 1..rows."""
-    best = [Masses.certain(window)]
-    for n in range(1, rows + 1):
-        best.append(_worst_last(parts, best, n))
-    return best[rows]
-
-
-def _few_groups(parts: list[Masses], rows: int, groups: int, window: Window) -> Masses:
-    """The same with at most ``groups`` ≥ 2 parts: F_{g,n} = max over c of part c and F_{g−1,n−c}, F_{1,n} = part n."""
+        # F_n = max over c of part c and F_{n−c}, n = 1..rows.
+        best = [Masses.certain(window)]
+        for n in range(1, rows + 1):
+            best.append(_worst_last(parts, best, n))
+        return best[rows]
+    # The same with at most `groups` ≥ 2 parts: F_{g,n} = max over c of part c and F_{g−1,n−c}, F_{1,n} = part n.
     certain = Masses.certain(window)
-    best = [certain, *parts, *[parts[-1]] * (rows - len(parts))]
-    for g in range(2, groups):
+    few_groups_best = [certain, *parts, *[parts[-1]] * (rows - len(parts))]
+    for g in range(2, contribution.groups):
         reachable = range(1, min(rows, g * len(parts)) + 1)
-        best = [certain, *(_worst_last(parts, best, n) for n in reachable)]
-        best += [best[-1]] * (rows + 1 - len(best))
-    return _worst_last(parts, best, rows)
+        few_groups_best = [certain, *(_worst_last(parts, few_groups_best, n) for n in reachable)]
+        few_groups_best += [few_groups_best[-1]] * (rows + 1 - len(few_groups_best))
+    return _worst_last(parts, few_groups_best, rows)
 
 
 def _worst_last(parts: list[Masses], best: list[Masses], rows: int) -> Masses:
@@ -191,40 +182,31 @@ def every_split(cells: Callable[[int], Cells], contribution: Contribution, windo
     """
     sizes = Sizes.up_to(contribution.largest_part)
     parts = [cells(rows) for rows in sizes.largest]
-    delta = _lost(parts[0], contribution)
-    linear = _linear(parts[-1], parts[0], delta, contribution, window)
-    return least([linear, _normal(parts, sizes, delta, contribution, window)])
-
-
-def _lost(fullest: Cells, contribution: Contribution) -> float:
-    """What all parts may lose for certain: the ends of the law, which grow at least as the rows do."""
-    parts = min(float(contribution.groups), contribution.most_rows / contribution.largest_part)
-    return min(1.0, parts * fullest.infinite_mass * (1 + RAISED))
-
-
-def _linear(one_row: Cells, fullest: Cells, delta: float, contribution: Contribution, window: Window) -> Masses:
-    """(ε, δ) for all parts together: losses add up, the largest of c rows is at most c times that of one."""
-    most = min(contribution.groups * _top(fullest), contribution.most_rows * _top(one_row))
+    # What all parts may lose for certain: the ends of the law, which grow at least as the rows do.
+    fullest = parts[0]
+    lost_parts = min(float(contribution.groups), contribution.most_rows / contribution.largest_part)
+    delta = min(1.0, lost_parts * fullest.infinite_mass * (1 + RAISED))
+    # (ε, δ) for all parts together: losses add up, the largest of c rows is at most c times that of one.
+    one_row = parts[-1]
+    linear_fullest = parts[0]
+    most = min(contribution.groups * _top(linear_fullest), contribution.most_rows * _top(one_row))
     epsilon = most * (1 + RAISED)
     high = (1 - delta) / (1 + math.exp(-epsilon))
     law = Cells.atoms(np.array([-epsilon, epsilon]), np.array([1 - delta - high, high]), delta, delta)
-    return Masses.of(law, window)
+    linear = Masses.of(law, window)
+    # A normal pair for all parts together, and what they may lose.
+    normals = [_normal_part(part) for part in parts]
+    mu = math.sqrt(sizes.most([normal.mu**2 for normal in normals], contribution))
+    given_up = max(normal.lost - part.infinite_mass for normal, part in zip(normals, parts, strict=True))
+    lost = min(1.0, delta + min(contribution.groups, contribution.most_rows) * given_up)
+    normal_law = Masses.of(GaussianLaw(mu).cells(window.step), window)
+    return least([linear, normal_law * Masses(window, 0, np.array([1 - lost]), lost)])
 
 
 def _top(part: Cells) -> float:
     """The largest finite loss; 0 where there is none."""
     losses, masses = part.ends()
     return float(np.max(losses[masses > 0], initial=0.0)) + part.slack
-
-
-def _normal(parts: Sequence[Cells], sizes: Sizes, delta: float, contribution: Contribution, window: Window) -> Masses:
-    """A normal pair for all parts together, and what they may lose."""
-    normals = [_normal_part(part) for part in parts]
-    mu = math.sqrt(sizes.most([normal.mu**2 for normal in normals], contribution))
-    given_up = max(normal.lost - part.infinite_mass for normal, part in zip(normals, parts, strict=True))
-    lost = min(1.0, delta + min(contribution.groups, contribution.most_rows) * given_up)
-    law = Masses.of(GaussianLaw(mu).cells(window.step), window)
-    return law * Masses(window, 0, np.array([1 - lost]), lost)
 
 
 def _normal_part(part: Cells) -> Normal:
@@ -243,14 +225,17 @@ def _normal_part(part: Cells) -> Normal:
     if lost == 1 or not np.any(kept):
         return Normal(0.0, 1.0)
     p, q = np.cumsum(masses[kept]) / (1 - lost), np.cumsum(masses[kept] * np.exp(-losses[kept])) / (1 - lost)
-    return Normal(_apart(p, q) * (1 + RAISED) + 1e-11, lost)
-
-
-def _apart(p: Floats, q: Floats) -> float:
-    """The largest Φ⁻¹(p) − Φ⁻¹(q) of the corners up to the first beyond the middle p + q = 1."""
-    last = int(np.searchsorted(p + q, 1.0)) + 1
-    p, q = np.minimum(p[:last] * (1 + 1e-12), 1 - 1e-15), np.minimum(q[:last] * (1 - 1e-12), 1 - 1e-15)
-    return float(np.max(ndtri_exp(np.log(p)) - ndtri_exp(np.log(q)), initial=0.0))
+    # The largest Φ⁻¹(p) − Φ⁻¹(q) of the corners up to the first beyond the middle p + q = 1.
+    apart_p = p
+    apart_q = q
+    apart_last = int(np.searchsorted(apart_p + apart_q, 1.0)) + 1
+    apart_p, apart_q = (
+        np.minimum(apart_p[:apart_last] * (1 + 1e-12), 1 - 1e-15),
+        np.minimum(apart_q[:apart_last] * (1 - 1e-12), 1 - 1e-15),
+    )
+    return Normal(
+        float(np.max(ndtri_exp(np.log(apart_p)) - ndtri_exp(np.log(apart_q)), initial=0.0)) * (1 + RAISED) + 1e-11, lost
+    )
 
 
 RESOLUTION = 64

@@ -74,12 +74,11 @@ class OfColumn(Question, ABC):
 
 def declared(term: Term, between: object) -> tuple[float, float] | None:
     """The declared range; None where it is left out and may follow from the expression. Raises ``PlanError``."""
-    return None if between is None and _may_be_known(term) else value_range("between", between)
-
-
-def _may_be_known(term: Term) -> bool:
-    """Whether it looks like an expression: the range of a column is never known."""
-    return isinstance(term, Tree) or not term.isidentifier()
+    return (
+        None
+        if between is None and (isinstance(term, Tree) or not term.isidentifier())
+        else value_range("between", between)
+    )
 
 
 def _derived(term: Term, schema: Schema) -> tuple[float, float]:

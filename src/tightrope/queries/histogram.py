@@ -109,7 +109,14 @@ def edges_of(edges: object, width: object, between: object) -> Edges:
     if (edges is None) == (width is None):
         raise PlanError("edges", edges, "given, or else width and between", f"{RISING}; or {WIDTH}")
     if edges is None:
-        return _counted_off(width, between)
+        # low, low + width, … up to high, in decimals: 0.1 is one tenth.
+        (low, high), step = value_range("between", between), positive("width", width, WIDTH)
+        if not (high - low) / step < MOST_EDGES:
+            raise PlanError("width", width, f"such that there are fewer than {MOST_EDGES:,} parts", "take wider parts")
+        first, by = Decimal(repr(low)), Decimal(repr(float(step)))
+        exact = [first + number * by for number in range(math.floor((Decimal(repr(high)) - first) / by) + 1)]
+        whole = all(edge == edge.to_integral_value() for edge in exact)
+        return tuple(literal(int(edge) if whole else float(edge)) for edge in exact)
     if between is not None or not isinstance(edges, (list, tuple, range)):
         raise PlanError("edges", _typed(edges), "a list of rising numbers or days, without between", RISING)
     try:
@@ -127,17 +134,6 @@ def _typed(edges: object) -> object:
 
 MOST_SHOWN, MOST_LETTERS = 20, 200
 """So much of wrong edges is shown at most."""
-
-
-def _counted_off(width: object, between: object) -> Edges:
-    """low, low + width, … up to high, in decimals: 0.1 is one tenth."""
-    (low, high), step = value_range("between", between), positive("width", width, WIDTH)
-    if not (high - low) / step < MOST_EDGES:
-        raise PlanError("width", width, f"such that there are fewer than {MOST_EDGES:,} parts", "take wider parts")
-    first, by = Decimal(repr(low)), Decimal(repr(float(step)))
-    exact = [first + number * by for number in range(math.floor((Decimal(repr(high)) - first) / by) + 1)]
-    whole = all(edge == edge.to_integral_value() for edge in exact)
-    return tuple(literal(int(edge) if whole else float(edge)) for edge in exact)
 
 
 def _with_parts(keys: tuple[tuple[object, ...], ...], edges: Edges) -> tuple[tuple[object, ...], ...]:

@@ -204,7 +204,10 @@ class Sample:
         Raises the number of rows by what its noise hides but ``NUISANCE`` of the time.
         """
         heavy = {name: weights[name] for name in self.noises if name in weights}
-        reaches = {name: _reach(weight) * self.noises[name].step for name, weight in heavy.items()}
+        reaches = {
+            name: (weight.reach if isinstance(weight, Span) else abs(weight)) * self.noises[name].step
+            for name, weight in heavy.items()
+        }
         noise = _joint(tuple(self.noises[name] for name in reaches)).width(tuple(reaches.values()), outside)
         rows = self.usable + _hidden(self.noises[USABLE])
         return noise + rows * math.fsum(reach for name, reach in reaches.items() if name != USABLE)
@@ -291,10 +294,6 @@ def lessened(noise: Noise) -> float:
 def main(nuisances: int) -> float:
     """What is left of the 5 % for the parameter itself, beside so many nuisances and the number of rows."""
     return OUTSIDE - NUISANCE * (nuisances + 1)
-
-
-def _reach(weight: Span | float) -> float:
-    return weight.reach if isinstance(weight, Span) else abs(weight)
 
 
 @lru_cache(maxsize=256)

@@ -356,21 +356,17 @@ def _likely(sample: Sample, seen: tuple[float, float]) -> Span:
     if not min(x.low, y.low) > 0:
         return ANY
     ratio = Span(math.sqrt(y.low / x.high), math.sqrt(y.high / x.low))
-    spread, found = _spread(sample.usable, seen, means, ratio), ANY
+    # (κ V + W/κ)/2 for all ratios: convex in κ, least at √(W/V); V and W by as much larger as the means may be off.
+    least = min(max(math.sqrt(seen[1] / seen[0]), ratio.low), ratio.high)
+    larger = [part + sample.usable * mean.off**2 for part, mean in zip(seen, means, strict=True)]
+    most = max((k * larger[0] + larger[1] / k) / 2 for k in (ratio.low, ratio.high))
+    spread, found = Span((least * seen[0] + seen[1] / least) / 2, most), ANY
     for _ in range(NARROWINGS):
         off = sample.width(_noise(sample, means, ratio, found), main(4))
         off += sample.usable * means[0].off * means[1].off
         middle = covariance_seen(sample)
         found = Span(middle - off, middle + off).over(spread).within(found)
     return found
-
-
-def _spread(usable: int, seen: tuple[float, float], means: tuple[Mean, Mean], ratio: Span) -> Span:
-    """(κ V + W/κ)/2 for all ratios: convex in κ, least at √(W/V); V and W by as much larger as the means may be off."""
-    least = min(max(math.sqrt(seen[1] / seen[0]), ratio.low), ratio.high)
-    larger = [part + usable * mean.off**2 for part, mean in zip(seen, means, strict=True)]
-    most = max((k * larger[0] + larger[1] / k) / 2 for k in (ratio.low, ratio.high))
-    return Span((least * seen[0] + seen[1] / least) / 2, most)
 
 
 def _noise(sample: Sample, means: tuple[Mean, Mean], ratio: Span, found: Span) -> Weights:

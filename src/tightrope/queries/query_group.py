@@ -234,15 +234,14 @@ def _check_measured(question: Question, measure: Measure, schema: Schema) -> Non
             raise SchemaError("column", str(term), "a column of plain values", "make one text of them first")
         if not isinstance(measure, Distinct) and kind not in VALUES:
             expected = f"a column of numbers, not of {NAMED.get(kind, kind)}"
-            raise SchemaError("column", str(term), expected, _how_else(question, str(term)))
-
-
-def _how_else(question: Question, column: str) -> str:
-    """What to do with a column that holds no numbers: of a share, nearly always a comparison was meant."""
-    if question.kind != "share":
-        return "cast it, or declare its type"
-    written = column if column.isidentifier() else f'column("{printable(column)}")'
-    return f"say what counts as true, as in {written} == 'yes'"
+            # What to do with a column that holds no numbers: of a share, nearly always a comparison was meant.
+            column = str(term)
+            if question.kind != "share":
+                how_else = "cast it, or declare its type"
+            else:
+                written = column if column.isidentifier() else f'column("{printable(column)}")'
+                how_else = f"say what counts as true, as in {written} == 'yes'"
+            raise SchemaError("column", str(term), expected, how_else)
 
 
 def _check_keys(question: Question, person: Person, schema: Schema) -> None:

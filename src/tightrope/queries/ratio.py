@@ -44,10 +44,11 @@ class Odds:
 
         Where there are none, what is seen is unlikely whatever the ratio: then all of them.
         """
+        ends = self._beyond(-top, bottom, max(-most, self.unit), -least)
         parts = [
             self._below(top, bottom, least, most),
             self._beyond(top, bottom, max(least, self.unit), most),
-            _mirrored(self._beyond(-top, bottom, max(-most, self.unit), -least)),
+            None if ends is None else (-ends[1], -ends[0]),
         ]
         found = [part for part in parts if part is not None]
         if not found:
@@ -64,10 +65,6 @@ class Odds:
             return None
         found = self.steep.likely(bottom, top, 1 / most, min(1 / least, self.steep.largest))
         return None if found is None else (1 / found[1], 1 / found[0] if found[0] > 0 else math.inf)
-
-
-def _mirrored(ends: Ends | None) -> Ends | None:
-    return None if ends is None else (-ends[1], -ends[0])
 
 
 TOP, BOTTOM = "numerator", "denominator"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 from tightrope.randomness.bits import Source, Words
-from tightrope.randomness.integers import Indices, Wide
+from tightrope.randomness.integers import Wide
 from tightrope.randomness.loops import Loop, choose, compiled
 
 # Alias tables on whole numbers: columns of equal capacity, each shared by at most two outcomes.
@@ -72,10 +72,24 @@ def lay(weights: Wide) -> Columns:
     if len(heavy):
         rooms = (Wide.full(len(light), room) - kept[light]).running()
         excesses = (kept[heavy] - Wide.full(len(heavy), room)).running()
-        other[light] = heavy[_pourers(rooms, excesses)]
-        kept.high[heavy], kept.low[heavy] = _parts(_left(rooms, excesses, room))
+        # For each room, the first heavy whose running excess is above what the rooms before it took.
+        before = Wide(*(np.concatenate([np.zeros(1, np.uint64), part[:-1]]) for part in _parts(rooms)))
+        # Index of the first number above each of `wanted`: the rank of wanted + 1.
+        carry = (before.low == np.uint64(2**64 - 1)).astype(np.uint64)
+        found = excesses.ranks(Wide(before.high + carry, before.low + np.uint64(1)))
+        other[light] = heavy[np.minimum(found, len(excesses) - 1)]
+        # What each heavy keeps of its own column.
+        kept.high[heavy], kept.low[heavy] = _parts(
+            Wide.full(len(excesses), room) - (rooms[rooms.ranks(excesses)] - excesses)
+        )
         other[heavy[:-1]] = heavy[1:]
-    return _placed(bits, kept, Wide.full(size, room), other)
+    # Edges in the line of 128-bit numbers.
+    capacity = Wide.full(size, room)
+    numbers = np.arange(len(other))
+    full = ~kept.less(capacity)
+    other[full] = numbers[full]
+    high = np.where(full, np.uint64(0), kept.high) + (numbers.astype(np.uint64) << np.uint64(64 - bits))
+    return Columns(bits, Wide(high, np.where(full, np.uint64(0), kept.low)), other.astype(np.int32))
 
 
 def sure(outcome: int) -> Columns:
@@ -86,33 +100,6 @@ def sure(outcome: int) -> Columns:
 
 def _parts(numbers: Wide) -> tuple[Words, Words]:
     return numbers.high, numbers.low
-
-
-def _pourers(rooms: Wide, excesses: Wide) -> Indices:
-    """For each room, the first heavy whose running excess is above what the rooms before it took."""
-    before = Wide(*(np.concatenate([np.zeros(1, np.uint64), part[:-1]]) for part in _parts(rooms)))
-    found = _first_above(excesses, before)
-    return np.minimum(found, len(excesses) - 1)  # rooms of no size at the very end: they are full
-
-
-def _first_above(ascending: Wide, wanted: Wide) -> Indices:
-    """Index of the first number above each of ``wanted``: the rank of wanted + 1."""
-    carry = (wanted.low == np.uint64(2**64 - 1)).astype(np.uint64)
-    return ascending.ranks(Wide(wanted.high + carry, wanted.low + np.uint64(1)))
-
-
-def _left(rooms: Wide, excesses: Wide, room: int) -> Wide:
-    """What each heavy keeps of its own column."""
-    return Wide.full(len(excesses), room) - (rooms[rooms.ranks(excesses)] - excesses)
-
-
-def _placed(bits: int, kept: Wide, capacity: Wide, other: Indices) -> Columns:
-    """Edges in the line of 128-bit numbers."""
-    numbers = np.arange(len(other))
-    full = ~kept.less(capacity)
-    other[full] = numbers[full]
-    high = np.where(full, np.uint64(0), kept.high) + (numbers.astype(np.uint64) << np.uint64(64 - bits))
-    return Columns(bits, Wide(high, np.where(full, np.uint64(0), kept.low)), other.astype(np.int32))
 
 
 BITS = ALIAS_BITS
@@ -162,7 +149,11 @@ class Choice:
         shift = np.uint64(64 - self.columns.bits)
         edges, other = self.columns.edges.high, self.columns.other
         if loop is None or not words.flags.writeable:  # read-only words would be compiled for anew
-            ties = _choose(words, edges, other, shift, self.first, out)
+            # The numpy twin of `loops.choose`.
+            choose_column = (words >> shift).astype(np.int64)
+            edge = edges[choose_column]
+            np.add(np.where(words < edge, choose_column, other[choose_column]), self.first, out=out)
+            ties = int(np.count_nonzero(words == edge))
         else:
             ties = loop(words, edges, other, shift, self.first, out)
         if ties:
@@ -170,22 +161,8 @@ class Choice:
 
     def _settle(self, out: NDArray[np.int64], words: Words, randomness: Source) -> None:
         """Where the high word is that of the edge, the low word decides."""
-        column = _column(words, self.columns.bits)
+        column = (words >> np.uint64(64 - self.columns.bits)).astype(np.int64)
         tied = np.flatnonzero(words == self.columns.edges.high[column])
         column = column[tied]
         own = randomness.words(len(tied)) < self.columns.edges.low[column]
         out[tied] = self.first + np.where(own, column, self.columns.other[column])
-
-
-def _column(words: Words, bits: int) -> NDArray[np.int64]:
-    return (words >> np.uint64(64 - bits)).astype(np.int64)
-
-
-def _choose(
-    words: Words, edges: Words, other: NDArray[np.int32], shift: np.uint64, first: int, out: NDArray[np.int64]
-) -> int:
-    """The numpy twin of ``loops.choose``."""
-    column = (words >> shift).astype(np.int64)
-    edge = edges[column]
-    np.add(np.where(words < edge, column, other[column]), first, out=out)
-    return int(np.count_nonzero(words == edge))

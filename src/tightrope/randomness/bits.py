@@ -116,17 +116,14 @@ class Stream(Source):
             return OperatingSystem().words(n)
         out = np.empty(n, dtype=np.uint64)
         for start in range(0, n, PER_KEY):
-            _fill(out[start : start + PER_KEY])
+            # Overwrite `out` with one key's stream.
+            fill_out = out[start : start + PER_KEY]
+            from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+            secret = os.urandom(KEY + COUNTER)
+            encryptor = Cipher(algorithms.AES(secret[:KEY]), modes.CTR(secret[KEY:])).encryptor()
+            target, zeros = fill_out.data.cast("B"), memoryview(ZEROS)
+            for fill_start in range(0, len(target), len(zeros)):
+                part = target[fill_start : fill_start + len(zeros)]
+                encryptor.update_into(zeros[: len(part)], part)
         return out
-
-
-def _fill(out: Words) -> None:
-    """Overwrite ``out`` with one key's stream."""
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-    secret = os.urandom(KEY + COUNTER)
-    encryptor = Cipher(algorithms.AES(secret[:KEY]), modes.CTR(secret[KEY:])).encryptor()
-    target, zeros = out.data.cast("B"), memoryview(ZEROS)
-    for start in range(0, len(target), len(zeros)):
-        part = target[start : start + len(zeros)]
-        encryptor.update_into(zeros[: len(part)], part)

@@ -30,15 +30,12 @@ def below(bound: int, size: int, randomness: Source | None = None) -> NDArray[np
     bound, size = count("bound", bound, at_least=1), count("size", size)
     if not bound <= LARGEST_BOUND:
         raise InputError("bound", bound, "at most 2^63", "draw two parts and combine them")
-    return _rejected(bound, size, randomness or Stream())
-
-
-def _rejected(bound: int, size: int, randomness: Source) -> NDArray[np.int64]:
+    rejected_randomness = randomness or Stream()
     shift = np.uint64(64 - max(1, (bound - 1).bit_length()))
     out = np.empty(size, dtype=np.int64)
     filled = 0
     while filled < size:
-        candidates = randomness.words(size - filled) >> shift
+        candidates = rejected_randomness.words(size - filled) >> shift
         kept = candidates[candidates < bound].astype(np.int64)
         out[filled : filled + len(kept)] = kept
         filled += len(kept)

@@ -58,7 +58,12 @@ def with_tallies(tasks: Sequence[Task], part: Decimal, schema: Schema) -> tuple[
         return tuple(tasks)
     spent = sum(_weight(unit) for task in tasks for unit in task.units)
     every = [*tasks, *{rows_of(found): found for found in map(every_row, bounded(tasks))}.values()]
-    return _sized(_each_once(every, schema), spent * float(part / (1 - part)))
+    # The tallies with the noise of what may be spent; a count of all rows, whose noise is largest, gets more of
+    # it.
+    sized_tasks = _each_once(every, schema)
+    sized_spent = spent * float(part / (1 - part))
+    shares = sum(_share(own) for task in sized_tasks for own in task.sets if own[0].whole)
+    return tuple(_with_noise(task, shares / sized_spent) for task in sized_tasks)
 
 
 def bounded(tasks: Sequence[Task]) -> list[Task]:
@@ -94,7 +99,11 @@ def _each_once(tasks: Sequence[Task], schema: Schema) -> list[Task]:
     about: dict[object, list[str]] = {}
     for task in tasks:
         for tally in tallies_of(task):
-            about.setdefault(place_of(tally, task), []).extend(_about(tally, task))
+            # The questions whose answers it says something of: for the values of a column those that read it so.
+            pair = (tally.column, tally.limits)
+            about.setdefault(place_of(tally, task), []).extend(
+                [question.name for question in task.questions if tally.column is None or pair in question.ranges]
+            )
     left, found = dict(about), []
     for task in tasks:
         own = [(tally, left.pop(place)) for tally in tallies_of(task) if (place := place_of(tally, task)) in left]
@@ -102,12 +111,6 @@ def _each_once(tasks: Sequence[Task], schema: Schema) -> list[Task]:
         names = {vector.name: tuple(said) for vector, (_, said) in zip(vectors, own, strict=True)}
         found.append(replace(task, tallies=(*task.tallies, *vectors), about={**task.about, **names}))
     return found
-
-
-def _about(tally: Tally, task: Task) -> list[str]:
-    """The questions whose answers it says something of: for the values of a column those that read it so."""
-    pair = (tally.column, tally.limits)
-    return [question.name for question in task.questions if tally.column is None or pair in question.ranges]
 
 
 def place_of(tally: Tally, task: Task) -> object:
@@ -191,12 +194,6 @@ def _weight(unit: Unit) -> float:
     return sum(unit.contribution.most_rows / spend.size for spend in unit.spends)
 
 
-def _sized(tasks: Sequence[Task], spent: float) -> tuple[Task, ...]:
-    """The tallies with the noise of what may be spent; a count of all rows, whose noise is largest, gets more of it."""
-    shares = sum(_share(own) for task in tasks for own in task.sets if own[0].whole)
-    return tuple(_with_noise(task, shares / spent) for task in tasks)
-
-
 def _share(own: Sequence[Vector]) -> int:
     return MORE if own[0].name == name_of(Tally("all", None, None)) else 1
 
@@ -268,7 +265,13 @@ Rows = Mapping[object, tuple[Counted, Counted]]
 def _of_task(task: Task, own: Mapping[str, Counted], rows: Rows, person: Person) -> Iterator[Cost]:
     found = None if task.bounds.person is None else rows.get(used_by(task))
     if found is not None and "used" in own:
-        yield _cost(task, Tally("used", None, None), _complement(_found_share(*found)), _left_out(task, person))
+        shares = _found_share(*found)
+        yield _cost(
+            task,
+            Tally("used", None, None),
+            None if shares is None else (1 - shares[0], 1 - shares[2], 1 - shares[1]),
+            _left_out(task, person),
+        )
     for tally in tallies_of(task):
         if tally.column is not None and name_of(tally) in own:
             count = own[name_of(tally)]
@@ -292,10 +295,6 @@ def _found_share(part: Counted, whole: Counted) -> Shares | None:
     lower, upper = min(part.lower / whole.upper, 1 - noise), max(part.upper / whole.lower, noise)
     value, lower, upper = (min(max(end, 0.0), 1.0) for end in (part.value / whole.value, lower, upper))
     return value, lower, upper
-
-
-def _complement(shares: Shares | None) -> Shares | None:
-    return None if shares is None else (1 - shares[0], 1 - shares[2], 1 - shares[1])
 
 
 def _cost(task: Task, tally: Tally, shares: Shares | None, what: str, found: Counted | None = None) -> Cost:

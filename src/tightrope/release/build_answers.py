@@ -56,7 +56,14 @@ def certificate_of(draft: Draft) -> ReleaseCertificate:
 
     It is read back before anything is spent: what could not be read is never promised.
     """
-    profile, tradeoff = _curves(draft)
+    # The profile and the attacker's best rates, all upper bounds.
+    top = max(float(epsilon) for epsilon, _ in draft.budget.points) or draft.loss.epsilon(float(draft.budget.delta))
+    epsilons = tuple(top * 1.25 * i / (EPSILONS - 1) for i in range(EPSILONS))
+    rates = draft.loss.true_positive_rate(list(FALSE_POSITIVE_RATES)).tolist()
+    profile, tradeoff = (
+        Profile(epsilon=epsilons, delta=tuple(draft.loss.delta(list(epsilons)).tolist())),
+        Rates(false_positive_rate=FALSE_POSITIVE_RATES, true_positive_rate=tuple(rates)),
+    )
     data = {
         "document": "release certificate",
         "version": 2,
@@ -131,17 +138,6 @@ def _public(table: PublicTable) -> PublicTablePart:
     """Which public table rows looked something up in."""
     return PublicTablePart(
         name=table.name, on=dict(table.on), columns=table.added.names, rows=table.rows.num_rows, sha256=table.digest
-    )
-
-
-def _curves(draft: Draft) -> tuple[Profile, Rates]:
-    """The profile and the attacker's best rates, all upper bounds."""
-    top = max(float(epsilon) for epsilon, _ in draft.budget.points) or draft.loss.epsilon(float(draft.budget.delta))
-    epsilons = tuple(top * 1.25 * i / (EPSILONS - 1) for i in range(EPSILONS))
-    rates = draft.loss.true_positive_rate(list(FALSE_POSITIVE_RATES)).tolist()
-    return (
-        Profile(epsilon=epsilons, delta=tuple(draft.loss.delta(list(epsilons)).tolist())),
-        Rates(false_positive_rate=FALSE_POSITIVE_RATES, true_positive_rate=tuple(rates)),
     )
 
 

@@ -318,10 +318,24 @@ def spread(terms: frozenset[Noisy]) -> Spread:
     points = 1 << math.ceil(math.log2(2 * LISTED_DEVIATIONS * GRID_POINTS * math.sqrt(noises)))
     step = 2 * LISTED_DEVIATIONS * deviation / points
     laws = [(_on_grid(noise, abs(float(weight)) / step, points // 2), count) for noise, weight, count in ordered]
-    sums = _added(laws, points)
+    # P(|sum| = 0), P(|sum| = 1), … up to half of `points`, where sums are taken modulo `points`.
+    product = np.ones(points // 2 + 1)
+    for law, added_count in laws:
+        around = np.zeros(points)
+        around[: len(law)] = law / 2
+        around[1:] += around[:0:-1].copy()  # those below zero; zero itself is there once
+        around[0] = law[0]
+        product = product * np.fft.rfft(around).real ** added_count
+    found = np.fft.irfft(product, points)
+    added_half: Floats = np.concatenate([[found[0]], found[1 : points // 2] * 2])
+    sums = np.maximum(added_half, 0.0)
     places = np.arange(len(sums))
     slack = step * math.sqrt(noises * math.log(2 / BEYOND_ROUNDING) / 2)
-    lost = _lost(laws, points, deviation / step) + noises * (math.sqrt(points) * TRANSFORM + FLOATS) + BEYOND_ROUNDING
+    # What is beyond the lists, and how often a sum is so large that it comes round to where intervals end.
+    lost_deviation = deviation / step
+    missing = sum(count * max(0.0, 1 - float(law.sum())) for law, count in laws)
+    wraps = [_chernoff(laws, slope / lost_deviation, 0.75 * points) for slope in MOMENT_SLOPES]
+    lost = (missing + min(1.0, *wraps)) + noises * (math.sqrt(points) * TRANSFORM + FLOATS) + BEYOND_ROUNDING
     held = np.cumsum(sums) - lost
     if lost > MOST_LOST or not held[-1] >= 1 - OUTSIDE:
         return Spread(math.inf, math.inf, worst)
@@ -337,27 +351,6 @@ def _on_grid(noise: Widened, scale: float, points: int) -> Floats:
     beyond = tails.beyond(edges)
     law: Floats = np.concatenate([[1 - 2 * beyond[0]], 2 * (beyond[:-1] - beyond[1:])])
     return np.maximum(law, 0.0)
-
-
-def _added(laws: list[tuple[Floats, int]], points: int) -> Floats:
-    """P(|sum| = 0), P(|sum| = 1), … up to half of ``points``, where sums are taken modulo ``points``."""
-    product = np.ones(points // 2 + 1)
-    for law, count in laws:
-        around = np.zeros(points)
-        around[: len(law)] = law / 2
-        around[1:] += around[:0:-1].copy()  # those below zero; zero itself is there once
-        around[0] = law[0]
-        product = product * np.fft.rfft(around).real ** count
-    found = np.fft.irfft(product, points)
-    half: Floats = np.concatenate([[found[0]], found[1 : points // 2] * 2])
-    return np.maximum(half, 0.0)
-
-
-def _lost(laws: list[tuple[Floats, int]], points: int, deviation: float) -> float:
-    """What is beyond the lists, and how often a sum is so large that it comes round to where intervals end."""
-    missing = sum(count * max(0.0, 1 - float(law.sum())) for law, count in laws)
-    wraps = [_chernoff(laws, slope / deviation, 0.75 * points) for slope in MOMENT_SLOPES]
-    return missing + min(1.0, *wraps)
 
 
 def _chernoff(laws: list[tuple[Floats, int]], slope: float, beyond: float) -> float:
@@ -397,7 +390,9 @@ class Squares:
 
     def fitted(self, tables: Sequence[Table]) -> list[Table]:
         """The tables that agree with each other and are nearest to these."""
-        parts = {along: self._agreed(tables, along) for along in _each(self.own)}
+        parts = {
+            along: self._agreed(tables, along) for along in {along for axes in self.own for along in _within(axes)}
+        }
         return [_sum(parts[along] / self._cells(own - along) for along in _within(own)) for own in self.own]
 
     def _agreed(self, tables: Sequence[Table], along: Axes) -> Table:
@@ -436,7 +431,9 @@ class Squares:
 
     def _kept(self, place: int, along: Axes, same: Axes) -> Fraction:
         """What a cell's part along these axes says of another that agrees with it on the same ones."""
-        kept = _product(Fraction((axis in same) * self.sizes[axis] - 1, self.sizes[axis]) for axis in along)
+        kept = reduce(
+            mul, (Fraction((axis in same) * self.sizes[axis] - 1, self.sizes[axis]) for axis in along), Fraction(1)
+        )
         return kept / self._cells(self.own[place] - along)
 
     def _cells(self, axes: Axes) -> int:
@@ -452,17 +449,9 @@ def _sum(tables: Iterable[Table]) -> Table:
     return reduce(add, tables)
 
 
-def _product(factors: Iterable[Fraction]) -> Fraction:
-    return reduce(mul, factors, Fraction(1))
-
-
 def _within(axes: Axes) -> Iterator[Axes]:
     """Every subset."""
     return map(frozenset, chain.from_iterable(combinations(sorted(axes), size) for size in range(len(axes) + 1)))
-
-
-def _each(own: Iterable[Axes]) -> set[Axes]:
-    return {along for axes in own for along in _within(axes)}
 
 
 # Noisy numbers of answers about the same rows, made consistent: their errors beforehand, their records afterwards.

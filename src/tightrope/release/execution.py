@@ -233,7 +233,13 @@ def recorded(
         if life.kept:
             refuse_again()
         try:
-            life.kept.append(_stored(account, claim, draft) or _paid(account, claim, draft, prepared, life, series))
+            # The answers that were paid and kept under the key before.
+            if account.charged(claim) is None:
+                stored = None
+            else:
+                text = account.stored(claim.key)
+                stored = None if text is None else _read(text, draft, claim)
+            life.kept.append(stored or _paid(account, claim, draft, prepared, life, series))
         except BudgetRefused:
             life.charging = account.charged(claim) is not None
             raise
@@ -252,14 +258,6 @@ def recorded(
             pass
 
     return Issued(release, answers, lambda: life.charging or bool(life.kept), rehearse)
-
-
-def _stored(account: Account, claim: Claim, draft: Draft) -> Answers | None:
-    """The answers that were paid and kept under the key before."""
-    if account.charged(claim) is None:
-        return None
-    text = account.stored(claim.key)
-    return None if text is None else _read(text, draft, claim)
 
 
 def _read(text: str, draft: Draft, claim: Claim) -> Answers:

@@ -273,7 +273,8 @@ class PlanFile:
         from tightrope.ledger import Limit
         from tightrope.ledger.limits import MAIN_LIMIT
 
-        said = _promised(one)
+        # The part of a limit that is a budget.
+        said = {name: getattr(one, name) for name in ("epsilon", "delta", "attack_success", "points")}
         whole = one.name == MAIN_LIMIT and not any(value is not None for value in said.values())
         section = self.document.budget if whole else BudgetSection(**said)
         return Limit(one.name, section.budget(), one.every, one.audience, one.rule, one.releases)
@@ -323,11 +324,6 @@ def parsed(tables: Mapping[str, Any]) -> PlanDocument:
     return PLAN_FILE.data({key: _plain(found[key]) if key == "question" else found[key] for key in found}, PlanDocument)
 
 
-def _promised(limit: FurtherLimit) -> dict[str, Any]:
-    """The part of a limit that is a budget."""
-    return {name: getattr(limit, name) for name in ("epsilon", "delta", "attack_success", "points")}
-
-
 def _plain(value: Any) -> Any:
     """Values as Python numbers: a column of numbers holds floats."""
     if isinstance(value, Decimal):
@@ -347,32 +343,30 @@ def standing(file: PlanFile, plan: Plan) -> list[str]:
         if account is None:
             return []
         file.recorded()  # the dataset is there: nothing is declared, and what differs is refused
-        return [*_left(account), *_verdict(file, plan, account)]
+        # What is left of every limit, in its latest period.
+        from tightrope.ledger.overview import limits
+
+        said = [f"{limit['left']} of {limit['slot']!r}" for limit in limits(account)]
+        # Whether a release passes now; of a series, how far it is.
+        from tightrope.release.execution import claim_of
+
+        section = file.document.ledger
+        if section.times is not None:
+            running = account.state().series.get(section.series)
+            done = 0 if running is None else running.done
+            if running is None or done < section.times:
+                verdict = [f"Of the series {section.series!r} {done} of {section.times} are released."]
+            else:
+                verdict = [f"A release would be refused: all {done} of the series {section.series!r} are released."]
+        else:
+            claim = claim_of(plan.draft, secrets.token_hex(8), section.audience)
+            if account.unanswered(claim.plan) is not None:
+                verdict = [
+                    "A release of this very plan was paid and never answered: the next one takes it up, at no cost."
+                ]
+            else:
+                refusal = account.refusal(claim)
+                verdict = [] if refusal is None else [f"A release would be refused: {refusal}."]
+        return [*[f"The ledger has left: {', '.join(said)}."], *verdict]
     except (InputError, LedgerError) as error:
         return [f"A release would be refused: {error}."]
-
-
-def _left(account: Account) -> list[str]:
-    """What is left of every limit, in its latest period."""
-    from tightrope.ledger.overview import limits
-
-    said = [f"{limit['left']} of {limit['slot']!r}" for limit in limits(account)]
-    return [f"The ledger has left: {', '.join(said)}."]
-
-
-def _verdict(file: PlanFile, plan: Plan, account: Account) -> list[str]:
-    """Whether a release passes now; of a series, how far it is."""
-    from tightrope.release.execution import claim_of
-
-    section = file.document.ledger
-    if section.times is not None:
-        running = account.state().series.get(section.series)
-        done = 0 if running is None else running.done
-        if running is None or done < section.times:
-            return [f"Of the series {section.series!r} {done} of {section.times} are released."]
-        return [f"A release would be refused: all {done} of the series {section.series!r} are released."]
-    claim = claim_of(plan.draft, secrets.token_hex(8), section.audience)
-    if account.unanswered(claim.plan) is not None:
-        return ["A release of this very plan was paid and never answered: the next one takes it up, at no cost."]
-    refusal = account.refusal(claim)
-    return [] if refusal is None else [f"A release would be refused: {refusal}."]

@@ -128,19 +128,15 @@ def series_of(account: Account, draft: Draft, times: int, key: str, how: How) ->
     first = account.reserved(key)
     if first is not None and found is None:
         recipe = Recipe.read(first[1])  # of two processes that reserve at once, the noise of the first
-    own = replace(draft, tasks=_arranged(draft, recipe), budget=Budget(**entry.said["kept"]))
-    return Series(account, replace(own, allocation=allocation_of(recipe)), entry.said["times"], key, how)
-
-
-def _arranged(draft: Draft, recipe: Recipe) -> Tasks:
-    """The tasks as the noise that was reserved has them: it is kept, whatever would be chosen today."""
-    found = next((tasks for tasks in _ways(draft) if tuple(units_of(tasks)) == recipe.units), None)
-    if found is None:
+    # The tasks as the noise that was reserved has them: it is kept, whatever would be chosen today.
+    arranged_found = next((tasks for tasks in _ways(draft) if tuple(units_of(tasks)) == recipe.units), None)
+    if arranged_found is None:
         raise LedgerError(
             "the noise that was reserved for this series fits none of the ways in which this version arranges its "
             "questions; release the dates that are left with the version that reserved them"
         )
-    return found
+    own = replace(draft, tasks=arranged_found, budget=Budget(**entry.said["kept"]))
+    return Series(account, replace(own, allocation=allocation_of(recipe)), entry.said["times"], key, how)
 
 
 def _ways(draft: Draft) -> tuple[Tasks, ...]:

@@ -165,7 +165,9 @@ def attacker(loss: PrivacyLoss, person: Person) -> str:
 def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
     """ε at the stated δ, η, attack success: rounded to the private side, and as exact decimal strings."""
     delta, proven = float(budget.delta), at_most(budget.delta)
-    epsilon, eta = _least(loss, budget, proven), loss.total_variation()
+    # ε at δ, never above what was asked for and is kept: a search for it ends some roundings above.
+    kept = [epsilon for epsilon, most in budget.rounded if most <= proven and loss.delta(epsilon) <= most]
+    epsilon, eta = min([loss.epsilon(proven), *kept]), loss.total_variation()
     return {
         "epsilon": epsilon,
         "epsilon_exact": str(Decimal(epsilon)),
@@ -175,12 +177,6 @@ def guarantee_data(loss: PrivacyLoss, budget: Budget) -> dict[str, Any]:
         "total_variation_exact": str(Decimal(eta)),
         "attack_success": attack_success(loss),
     }
-
-
-def _least(loss: PrivacyLoss, budget: Budget, delta: float) -> float:
-    """ε at δ, never above what was asked for and is kept: a search for it ends some roundings above."""
-    kept = [epsilon for epsilon, most in budget.rounded if most <= delta and loss.delta(epsilon) <= most]
-    return min([loss.epsilon(delta), *kept])
 
 
 def neighbours_data(person: Person) -> Mapping[str, Any]:

@@ -16,11 +16,10 @@ from tightrope.documents.numbers import UP, Guesses, one_in, percent, significan
 from tightrope.errors import PlanError, SchemaError, listed, nearest
 from tightrope.queries.accuracy import Accuracy
 from tightrope.reporting.wording.sentences import withheld
-from tightrope.studio.plan_form import SAID, Opened, Promise, Said, Who, Wish, Wishes
+from tightrope.studio.plan_form import SAID, Opened, Promise, Said, Wish, Wishes
 from tightrope.tables import Column
 
 if TYPE_CHECKING:
-    from tightrope.accounting.privacy_loss import PrivacyLoss
     from tightrope.release.plan_file import PlanFile
 
 # What the page offers to choose from: kinds of questions with their fields, and the stops of its sliders.
@@ -109,11 +108,21 @@ def drafted(opened: Opened, wishes: Wishes) -> dict[str, Any]:
     that are there, and nothing that it says is read as an expression.
     """
     own = opened.tables
+    if (wishes.who.column is None) != wishes.who.each_row:
+        expected = "a column that says whose row it is, or that each row is a person"
+        raise PlanError("person", wishes.who.column, expected, "choose one of them under 1: all else follows from it")
+    if wishes.who.column is None:
+        person_said = {"each_row": True, "means": wishes.who.means}
+    else:
+        _column(opened, wishes.who.column)
+        person_said = {
+            name: getattr(wishes.who, name) for name in ("column", "rows", "rows_per_group", "groups", "means")
+        }
     said = {
         "title": wishes.title,
         "expected_rows": wishes.expected_rows,
         "source": _source(opened, wishes),
-        "person": _person(opened, wishes.who),
+        "person": {name: value for name, value in person_said.items() if value not in (None, A_PERSON)},
         "budget": _budget(own.get("budget", {}), wishes.promise, wishes.share),
         "question": _questions(opened, wishes),
     }
@@ -133,18 +142,6 @@ def _source(opened: Opened, wishes: Wishes) -> dict[str, Any]:
     declared = {name: kind for name, kind in wishes.types.items() if kind != "text"}
     source.pop("types", None)
     return source | ({"types": declared} if declared else {})
-
-
-def _person(opened: Opened, who: Who) -> dict[str, Any]:
-    if (who.column is None) != who.each_row:
-        expected = "a column that says whose row it is, or that each row is a person"
-        raise PlanError("person", who.column, expected, "choose one of them under 1: all else follows from it")
-    if who.column is None:
-        said = {"each_row": True, "means": who.means}
-    else:
-        _column(opened, who.column)
-        said = {name: getattr(who, name) for name in ("column", "rows", "rows_per_group", "groups", "means")}
-    return {name: value for name, value in said.items() if value not in (None, A_PERSON)}
 
 
 def _budget(own: Mapping[str, Any], promise: Promise | None, share: Decimal | None) -> dict[str, Any]:
@@ -180,7 +177,13 @@ def _chosen(opened: Opened, wish: Wish) -> dict[str, Any]:
     said = {name: _field(opened, wish, name) for name in kind.fields}
     said |= {"by": [_column(opened, name) for name in wish.by], "keys": list(wish.keys), "weight": wish.weight}
     entry = {name: value for name, value in said.items() if value not in (None, [], 1.0)}
-    return {"kind": kind.kind, **entry, **_named(kind, wish)}
+    # Quantiles of one column differ by their q: the name says which.
+    if kind.kind != "quantile" or wish.q is None:
+        named = {}
+    else:
+        what = "median" if wish.q == 0.5 else f"quantile_{wish.q:g}"
+        named = {"name": "_".join([what, wish.column or "", *(["by", *wish.by] if wish.by else [])])}
+    return {"kind": kind.kind, **entry, **named}
 
 
 def _field(opened: Opened, wish: Wish, name: str) -> Any:
@@ -196,14 +199,6 @@ def _column(opened: Opened, name: str) -> str:
     if name not in names:
         raise SchemaError("column", name, f"one of {listed(names)}", nearest(name, names))
     return name
-
-
-def _named(kind: Kind, wish: Wish) -> dict[str, str]:
-    """Quantiles of one column differ by their q: the name says which."""
-    if kind.kind != "quantile" or wish.q is None:
-        return {}
-    what = "median" if wish.q == 0.5 else f"quantile_{wish.q:g}"
-    return {"name": "_".join([what, wish.column or "", *(["by", *wish.by] if wish.by else [])])}
 
 
 def plain_columns(columns: tuple[Column, ...]) -> list[dict[str, str]]:
@@ -279,6 +274,9 @@ def figures(file: PlanFile) -> Json:
     draft = file.plan().draft
     data = draft.to_data()
     epsilon, eta, success = data["epsilon"], data["total_variation"], data["attack_success"]
+    # How many people an attacker recognises at most, at each rate of false alarms.
+    found = draft.loss.true_positive_rate(np.array(ALARM_RATES[1:-1]))
+    between = [[rate, float(caught)] for rate, caught in zip(ALARM_RATES[1:-1], found, strict=True)]
     return {
         "attacker": data["attacker"],
         "protected": str(data["neighbours"].get("statement", "")),
@@ -294,7 +292,7 @@ def figures(file: PlanFile) -> Json:
         "answers": [
             _answer(answer, accuracy) for answer, accuracy in zip(data["answers"], draft.accuracies(), strict=True)
         ],
-        "curve": _curve(draft.loss),
+        "curve": [[0.0, float(draft.loss.true_positive_rate(0.0))], *between, [1.0, 1.0]],
         "rows_per_person": draft.person.rows if draft.person.column is not None else 1,
     }
 
@@ -322,10 +320,3 @@ def _answer(answer: Json, accuracy: Accuracy) -> Json:
         "noise": "; ".join(sorted({noise["family"] for noise in answer["noise"]})),
         "notes": list(answer["notes"]),
     }
-
-
-def _curve(loss: PrivacyLoss) -> list[list[float]]:
-    """How many people an attacker recognises at most, at each rate of false alarms."""
-    found = loss.true_positive_rate(np.array(ALARM_RATES[1:-1]))
-    between = [[rate, float(caught)] for rate, caught in zip(ALARM_RATES[1:-1], found, strict=True)]
-    return [[0.0, float(loss.true_positive_rate(0.0))], *between, [1.0, 1.0]]

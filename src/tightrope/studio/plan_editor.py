@@ -209,13 +209,13 @@ class Desk:
         for stop in stricter(place.promise) if place.promise is not None else ():
             found = self._plans.found(place.at(stop))
             if isinstance(found, dict):
-                return {"state": "bound", "figures": found, "at": _said(stop)}
+                return {
+                    "state": "bound",
+                    "figures": found,
+                    "at": {"said": stop.said, "value": str(stop.value), "delta": str(stop.delta)},
+                }
         return {"state": "working"}
 
 
 def _tables(text: str) -> Json:
     return tomllib.loads(text, parse_float=Decimal)
-
-
-def _said(promise: Promise) -> Json:
-    return {"said": promise.said, "value": str(promise.value), "delta": str(promise.delta)}

@@ -19,7 +19,7 @@ from tightrope.documents.budget import decimal
 from tightrope.documents.document import Counted, Part
 from tightrope.documents.reader import Reader
 from tightrope.errors import InputError
-from tightrope.release.plan_file import PLAN_FILE, PlanDocument, PlanFile, load, parsed
+from tightrope.release.plan_file import PLAN_FILE, PlanFile, load, parsed
 from tightrope.release.plan_sections import DATABASES, quoted
 from tightrope.tables import Column, open_source
 
@@ -220,10 +220,25 @@ class Opened:
                 title=self.tables["title"], who=Who(), promise=USUAL, questions=(Wish(kind="count"),), share=Decimal(1)
             )
         document = parsed(self.tables)
+        person = document.person
+        # The plan's promise where a slider can say it: not several points.
+        budget = document.budget
+        said = [name for name in SAID if getattr(budget, name, None) is not None]
+        if len(said) != 1 or budget.points is not None or budget.delta is None:
+            promise = None
+        else:
+            promise = Promise(said=said[0], value=getattr(budget, said[0]), delta=budget.delta)
         return Wishes(
             title=document.title,
-            who=_who(document),
-            promise=_promise(document),
+            who=Who(
+                column=person.column,
+                each_row=person.column is None,
+                rows=person.rows,
+                rows_per_group=person.rows_per_group,
+                groups=person.groups,
+                means=person.means,
+            ),
+            promise=promise,
             share=document.budget.share,
             questions=tuple(Wish(kept=number) for number in range(len(document.question))),
             types=document.source.types or {},
@@ -242,25 +257,19 @@ def opened(given: str, out: str | None, *, table: str | None = None) -> Opened:
     if given.lower().endswith(".toml"):
         if table is not None:
             raise InputError("table", table, "left out beside a plan", "the plan names its table")
-        return _plan(Path(given), out)
-    return _data(given, Path(out or "plan.toml"), table)
-
-
-def _plan(path: Path, out: str | None) -> Opened:
-    file = load(path)
-    target = path.with_name(f"{path.stem}-studio.toml") if out is None else Path(out)
-    if target.absolute().parent != path.absolute().parent:
-        raise InputError("out", str(target), f"a file in {path.parent}", "paths in a plan are relative to it")
-    return Opened(PLAN_FILE.tables(path), target, file.session().schema.columns, given=True)
-
-
-def _data(given: str, out: Path, table: str | None) -> Opened:
+        path = Path(given)
+        file = load(path)
+        target = path.with_name(f"{path.stem}-studio.toml") if out is None else Path(out)
+        if target.absolute().parent != path.absolute().parent:
+            raise InputError("out", str(target), f"a file in {path.parent}", "paths in a plan are relative to it")
+        return Opened(PLAN_FILE.tables(path), target, file.session().schema.columns, given=True)
+    data_out = Path(out or "plan.toml")
     columns = open_source(given, table=table).schema.columns
     in_database = given.startswith(DATABASES)
     named = {} if table is None else {"table": table}
-    source = {"postgres": given, **named} if in_database else {"path": _relative(given, out), **named}
+    source = {"postgres": given, **named} if in_database else {"path": _relative(given, data_out), **named}
     title = (table or "table") if in_database else PurePath(given).stem
-    return Opened({"title": title, "source": source, "budget": {"costs": COSTS}}, out, columns, given=False)
+    return Opened({"title": title, "source": source, "budget": {"costs": COSTS}}, data_out, columns, given=False)
 
 
 def _relative(data: str, plan: Path) -> str:
@@ -269,24 +278,3 @@ def _relative(data: str, plan: Path) -> str:
         return Path(os.path.relpath(data, plan.parent)).as_posix()
     except ValueError:
         return Path(data).absolute().as_posix()
-
-
-def _who(document: PlanDocument) -> Who:
-    person = document.person
-    return Who(
-        column=person.column,
-        each_row=person.column is None,
-        rows=person.rows,
-        rows_per_group=person.rows_per_group,
-        groups=person.groups,
-        means=person.means,
-    )
-
-
-def _promise(document: PlanDocument) -> Promise | None:
-    """The plan's promise where a slider can say it: not several points."""
-    budget = document.budget
-    said = [name for name in SAID if getattr(budget, name, None) is not None]
-    if len(said) != 1 or budget.points is not None or budget.delta is None:
-        return None
-    return Promise(said=said[0], value=getattr(budget, said[0]), delta=budget.delta)

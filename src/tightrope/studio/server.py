@@ -209,7 +209,11 @@ class Counter:
 
     def _released(self, text: str) -> Json:
         with self._desk.kept(text) as path:
-            folder = _free(path)
+            # A folder beside the plan that is not there yet.
+            number = 1
+            while (free_folder := path.with_name(f"{path.stem}-release-{number}")).exists():
+                number += 1
+            folder = free_folder
             self._desk.lent.release(path, folder)
         name = secrets.token_urlsafe()
         self._reports[name] = folder / COUNTER_REPORT
@@ -230,14 +234,6 @@ def _spends(file: PlanFile, plan: Plan) -> str:
 def _place(file: PlanFile) -> str:
     """The ledger without what a URL may hold besides."""
     return file.ledger.rpartition("@")[2] if "://" in file.ledger else file.ledger
-
-
-def _free(plan: Path) -> Path:
-    """A folder beside the plan that is not there yet."""
-    number = 1
-    while (folder := plan.with_name(f"{plan.stem}-release-{number}")).exists():
-        number += 1
-    return folder
 
 
 # The routes: a static page, and five questions that it may ask.

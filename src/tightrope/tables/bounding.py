@@ -67,7 +67,17 @@ def check(schema: Schema, request: Request) -> None:
     if request.where is not None and (kind := facts_of(request.where, schema).kind) != "boolean":
         raise SchemaError("where", str(request.where), f"a condition, but it is {kind}", "such as distance > 500")
     for measure in request.measures:
-        _check_measured(measure, schema)
+        for term in measure.columns:
+            check_measured_kind = facts_of(term, schema).kind
+            if isinstance(measure, Distinct) and check_measured_kind == "other":
+                raise SchemaError(
+                    "column", str(term), "a column of plain values to count the different ones", CAST_FIRST
+                )
+            if not isinstance(measure, Distinct) and check_measured_kind not in ("integer", "number", "boolean"):
+                remedy = "cast it first; for CSV and pandas objects declare types={...: 'number'}"
+                raise SchemaError(
+                    "column", str(term), f"numeric to be measured, but it is {check_measured_kind}", remedy
+                )
 
 
 def check_given(request: Request, types: Mapping[str, dt.DataType]) -> None:
@@ -78,16 +88,6 @@ def check_given(request: Request, types: Mapping[str, dt.DataType]) -> None:
     if request.keys is not None and request.by and all(isinstance(term, str) for term in request.by):
         kinds = tuple(types[str(term)] for term in request.by)
         given_keys(request.keys, tuple(map(str, request.by)), kinds)
-
-
-def _check_measured(measure: Measure, schema: Schema) -> None:
-    for term in measure.columns:
-        kind = facts_of(term, schema).kind
-        if isinstance(measure, Distinct) and kind == "other":
-            raise SchemaError("column", str(term), "a column of plain values to count the different ones", CAST_FIRST)
-        if not isinstance(measure, Distinct) and kind not in ("integer", "number", "boolean"):
-            remedy = "cast it first; for CSV and pandas objects declare types={...: 'number'}"
-            raise SchemaError("column", str(term), f"numeric to be measured, but it is {kind}", remedy)
 
 
 def narrow(
@@ -120,7 +120,10 @@ def narrow(
 
 def asked(source: Source, request: Request) -> Source:
     """The rows for which the request's condition is true."""
-    return source if request.where is None else _where(source, request.where)
+    # Only the rows for which the condition is true: neither false nor missing.
+    return (
+        source if request.where is None else replace(source, table=source.table.filter(computed(request.where, source)))
+    )
 
 
 def totals(rows: Rows, request: Request) -> ir.Table:
@@ -153,11 +156,6 @@ def long_texts(source: Source, term: Term, found: Sequence[str]) -> ir.Table:
     wanted = load("ibis").memtable(load("pyarrow").table({"digest": list(found)}))
     met = named.semi_join(wanted, "digest")
     return met.group_by("digest").agg(text=met["text"].min())
-
-
-def _where(source: Source, condition: Term) -> Source:
-    """Only the rows for which the condition is true: neither false nor missing."""
-    return replace(source, table=source.table.filter(computed(condition, source)))
 
 
 def _contributions(source: Source, request: Request, wide: bool) -> dict[str, ir.Column]:
@@ -274,8 +272,29 @@ def dropped(rows: Rows, bounds: PersonBounds) -> ir.Table:
     Of each person, ``groups`` groups stay, by the hash of person and group; in each, ``rows_per_group`` rows by the
     hash of the row; of those, ``rows``, by the hash again.
     """
-    hashed = _hashed(rows)
-    allowed = _allowed(rows.replaced(hashed), bounds)
+    # The rows with their hashes. Identical rows of a person are told apart by a running number, `copy`.
+    table = rows.table
+    content = [table[name] for name in ("person", *rows.keys, *rows.values)]
+    copies = table.mutate(copy=load("ibis").row_number().over(group_by=content))
+    names = ("person", *rows.keys, *rows.values, "copy")
+    hashed = copies.mutate(
+        row_hash=_digest([copies[name] for name in names]),
+        group_hash=_digest([copies[name] for name in ("person", *rows.keys)]),
+    )
+    # Whether a row's group stays, and the row in it; None when the bound on rows alone decides.
+    allowed_rows = rows.replaced(hashed)
+    ibis, allowed_table = load("ibis"), allowed_rows.table
+    tests = []
+    if allowed_rows.keys and bounds.groups < bounds.rows:
+        allowed_place = ibis.dense_rank().over(
+            group_by=allowed_table["person"], order_by=group_order(allowed_table, allowed_rows)
+        )
+        tests.append(allowed_place < bounds.groups)
+    if _limits_in_group(bounds):
+        group = [allowed_table[name] for name in ("person", *allowed_rows.keys)]
+        allowed_place = ibis.row_number().over(group_by=group, order_by=row_order(allowed_table, allowed_rows))
+        tests.append(allowed_place < bounds.rows_per_group)
+    allowed = reduce(and_, tests) if tests else None
     ranked = hashed if allowed is None else hashed.mutate(beyond=~allowed)
     first = () if allowed is None else (ranked["beyond"],)
     place = load("ibis").row_number().over(group_by=ranked["person"], order_by=[*first, *row_order(ranked, rows)])
@@ -313,7 +332,14 @@ def _digest(columns: Sequence[ir.Column]) -> ir.StringColumn:
 
 def _marked(column: ir.Column) -> ir.StringColumn:
     if column.type().is_floating():
-        return reduce(add, map(_marked, _whole_and_rest(column)))
+        # ⌊x⌋, held within 64 bits, and what is left of x in units of 2⁻⁵³; NULL where x is far from zero.
+        ibis = load("ibis")
+        near = ibis.ifelse(column.abs() < 2**53, column, ibis.null("float64"))
+        far = ibis.least(ibis.greatest(column, -(2**62)), 2**62).cast("int64")
+        whole = near.floor()
+        return reduce(
+            add, map(_marked, (ibis.coalesce(whole.cast("int64"), far), ((near - whole) * 2**53).floor().cast("int64")))
+        )
     text = column.cast("string")
     if column.type().is_timestamp():
         text = text.replace("+00", "")  # instants are in UTC, which only some engines say
@@ -323,48 +349,6 @@ def _marked(column: ir.Column) -> ir.StringColumn:
         else text.length().cast("string") + ":" + text
     )
     return closed.fill_null("n")
-
-
-def _whole_and_rest(x: ir.Column) -> tuple[ir.Column, ir.Column]:
-    """⌊x⌋, held within 64 bits, and what is left of x in units of 2⁻⁵³; NULL where x is far from zero.
-
-    Near comes first: Spark fails to floor what is no 64-bit integer.
-    """
-    ibis = load("ibis")
-    near = ibis.ifelse(x.abs() < 2**53, x, ibis.null("float64"))
-    far = ibis.least(ibis.greatest(x, -(2**62)), 2**62).cast("int64")
-    whole = near.floor()
-    return ibis.coalesce(whole.cast("int64"), far), ((near - whole) * 2**53).floor().cast("int64")
-
-
-def _hashed(rows: Rows) -> ir.Table:
-    """The rows with their hashes. Identical rows of a person are told apart by a running number, ``copy``.
-
-    Without it a hundred equal rows would be kept or dropped as one, and rare rows be kept far too often. Which of the
-    equal rows has which number is of no consequence: they are equal.
-    """
-    table = rows.table
-    content = [table[name] for name in ("person", *rows.keys, *rows.values)]
-    copies = table.mutate(copy=load("ibis").row_number().over(group_by=content))
-    names = ("person", *rows.keys, *rows.values, "copy")
-    return copies.mutate(
-        row_hash=_digest([copies[name] for name in names]),
-        group_hash=_digest([copies[name] for name in ("person", *rows.keys)]),
-    )
-
-
-def _allowed(rows: Rows, bounds: PersonBounds) -> ir.BooleanColumn | None:
-    """Whether a row's group stays, and the row in it; None when the bound on rows alone decides."""
-    ibis, table = load("ibis"), rows.table
-    tests = []
-    if rows.keys and bounds.groups < bounds.rows:
-        place = ibis.dense_rank().over(group_by=table["person"], order_by=group_order(table, rows))
-        tests.append(place < bounds.groups)
-    if _limits_in_group(bounds):
-        group = [table[name] for name in ("person", *rows.keys)]
-        place = ibis.row_number().over(group_by=group, order_by=row_order(table, rows))
-        tests.append(place < bounds.rows_per_group)
-    return reduce(and_, tests) if tests else None
 
 
 def _limits_in_group(bounds: PersonBounds) -> bool:

@@ -90,15 +90,11 @@ def _publish(part: Path, destination: Path) -> None:
     except FileExistsError:
         raise taken(destination) from None
     except OSError:  # a file system without links: whoever makes the empty file first has the name
-        _claim(destination)
+        try:
+            destination.touch(exist_ok=False)
+        except FileExistsError:
+            raise taken(destination) from None
         part.replace(destination)
-
-
-def _claim(destination: Path) -> None:
-    try:
-        destination.touch(exist_ok=False)
-    except FileExistsError:
-        raise taken(destination) from None
 
 
 # A folder that only we can enter, for what does not fit in memory: gone when we leave, or when the next one comes.

@@ -110,24 +110,22 @@ class _Form:
 
     def __init__(self, dtype: dt.DataType) -> None:
         self.wide = is_wide(dtype)
-        self.arrow = _arrow(dtype)
+        # The Arrow type of a column in comparable form.
+        pyarrow = load("pyarrow")
+        if dtype.is_floating():
+            arrow = pyarrow.float64()
+        elif dtype.is_timestamp():
+            fine = dtype.scale == NANOSECONDS and dtype.timezone is None
+            arrow = pyarrow.timestamp("ns" if fine else "us", tz=dtype.timezone and "UTC")
+        else:
+            arrow = pyarrow.string() if is_wide(dtype) or kind_of(dtype) == "text" else dtype.to_pyarrow()
+        self.arrow = arrow
 
     def of(self, entry: object) -> object:
         """The entry as a value of the Arrow type; raises when the column cannot hold it."""
         exact = str(entry) if self.wide and entry is not None else entry
         found = load("pyarrow").scalar(exact, self.arrow).as_py()
         return short_text(found) if isinstance(found, str) else found
-
-
-def _arrow(dtype: dt.DataType) -> Any:
-    """The Arrow type of a column in comparable form."""
-    pyarrow = load("pyarrow")
-    if dtype.is_floating():
-        return pyarrow.float64()
-    if dtype.is_timestamp():
-        fine = dtype.scale == NANOSECONDS and dtype.timezone is None
-        return pyarrow.timestamp("ns" if fine else "us", tz=dtype.timezone and "UTC")
-    return pyarrow.string() if is_wide(dtype) or kind_of(dtype) == "text" else dtype.to_pyarrow()
 
 
 def _located(key: Key, forms: tuple[_Form, ...]) -> Key | None:
@@ -158,7 +156,7 @@ def _canonical(entry: object, name: str, dtype: dt.DataType) -> object:
 def _fitting(entry: object, name: str, kind: Kind) -> Any:
     """The entry as a Python value of this kind, None for the missing key; ``SchemaError`` when it is of another."""
     value = _python(entry, kind)
-    if value is None or _is_nan(value) or value != value:  # noqa: PLR0124 - NaT is not itself
+    if value is None or (isinstance(value, (float, Decimal)) and math.isnan(value)) or value != value:  # noqa: PLR0124 - NaT is not itself
         return None
     if not _FITS[kind](value):
         expected = f"of kind {kind}, as column {name!r} is"
@@ -196,7 +194,3 @@ def _number(value: Any, dtype: dt.DataType) -> object:
 
 _FLOAT32_END = 3.4028235677973366e38
 """From here on a double rounds to infinity in 32 bits."""
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, (float, Decimal)) and math.isnan(value)

@@ -55,7 +55,12 @@ def written(
     Raises ``InputError`` for a destination that exists, ``SchemaError`` for columns that do not, ``EngineError``
     without a value of the data where the engine or the work fails.
     """
-    _refuse_clash(schema.names, keep)
+    # Results and kept columns share one table (engines take `a` and `A` for one name).
+    folded_names = [name.casefold() for name in (*schema.names, *keep)]
+    if len(set(folded_names)) != len(folded_names):
+        raise InputError(
+            "keep", tuple(keep), f"columns named unlike each other and {list(schema.names)}", "rename the column"
+        )
     backend, chosen = _chosen(table, [*columns, *keep])
     job = Writing(tuple(columns), tuple(keep), work, schema, whole("rows", rows))
     place = Path(destination)
@@ -91,13 +96,6 @@ def _chosen(table: Table, names: Sequence[str]) -> tuple[Any, ir.Table]:
     if len({name.casefold() for name in wanted}) != len(wanted):
         raise SchemaError("columns", wanted, "unlike each other in more than capitals", "rename one of them")
     return table.chosen(wanted)
-
-
-def _refuse_clash(names: Sequence[str], keep: Sequence[str]) -> None:
-    """Results and kept columns share one table (engines take ``a`` and ``A`` for one name)."""
-    folded_names = [name.casefold() for name in (*names, *keep)]
-    if len(set(folded_names)) != len(folded_names):
-        raise InputError("keep", tuple(keep), f"columns named unlike each other and {list(names)}", "rename the column")
 
 
 def _silent(_: int) -> None:

@@ -183,17 +183,15 @@ def with_cells(table: Table, axes: Sequence[Axis]) -> Table:
     def loaded(names: Sequence[str]) -> Any:
         wanted = dict.fromkeys([*(name for name in names if name != CELL), *(axis.column for axis in axes)])
         rows = table._load(list(wanted))
-        return rows.mutate(**{CELL: _numbered(rows, axes)})
+        # i·columns + j, in any dimension.
+        parts = [axis.expression(rows[axis.column]) for axis in axes]
+        number = reduce(
+            lambda so_far, pair: so_far * pair[0].cells + pair[1], zip(axes, parts, strict=True), 0 * parts[0]
+        )
+        known = reduce(and_, [part.notnull() for part in parts])
+        return rows.mutate(**{CELL: load("ibis").ifelse(known, number, load("ibis").null("int64"))})
 
     return Table(schema, table.source_kind, table._connect, loaded)
-
-
-def _numbered(rows: ir.Table, axes: Sequence[Axis]) -> ir.Column:
-    """i·columns + j, in any dimension."""
-    parts = [axis.expression(rows[axis.column]) for axis in axes]
-    number = reduce(lambda so_far, pair: so_far * pair[0].cells + pair[1], zip(axes, parts, strict=True), 0 * parts[0])
-    known = reduce(and_, [part.notnull() for part in parts])
-    return load("ibis").ifelse(known, number, load("ibis").null("int64"))
 
 
 def _double(number: float) -> ir.Scalar:

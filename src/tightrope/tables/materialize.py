@@ -99,7 +99,11 @@ def _column(column: Any, wanted: Any) -> Any:
     if types.is_timestamp(given):
         return _instants(column, wanted)
     if types.is_date64(given):
-        return _days(column)
+        # Milliseconds that are a whole number of days, as days.
+        ticks, missing = _whole(column)
+        days, rest = np.divmod(ticks, A_DAY)
+        missing = missing | (rest != 0) | (np.abs(days) > np.iinfo(np.int32).max)
+        return _of(np.where(missing, 0, days).astype(np.int32), missing, load("pyarrow").date32())
     if types.is_string(wanted) or types.is_large_string(wanted):
         return readable(column.cast(wanted) if given != wanted else column)
     return column if given == wanted else column.cast(wanted)
@@ -136,14 +140,6 @@ def _instants(column: Any, wanted: Any) -> Any:
     elif column.type.unit == wanted.unit and not np.any(gone):
         return column.view(wanted)
     return _of(ticks, missing | gone, wanted)
-
-
-def _days(column: Any) -> Any:
-    """Milliseconds that are a whole number of days, as days."""
-    ticks, missing = _whole(column)
-    days, rest = np.divmod(ticks, A_DAY)
-    missing = missing | (rest != 0) | (np.abs(days) > np.iinfo(np.int32).max)
-    return _of(np.where(missing, 0, days).astype(np.int32), missing, load("pyarrow").date32())
 
 
 def _whole(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -189,7 +185,12 @@ def filled(rows: Rows, longest: int | None = None) -> Iterator[tuple[Any, ir.Tab
     try:
         if not _copied(backend.con, rows, longest):
             batches = (within(batch, longest) for batch in rows.batches())
-            _fill(backend.con, settled_schema(rows.schema), batches, longest)
+            schema = settled_schema(rows.schema)
+            arrow = load("pyarrow")
+            stored = arrow.schema([arrow.field(f"c{place}", field.type) for place, field in enumerate(schema)])
+            guarded("make the table", lambda: backend.con.from_arrow(stored.empty_table()).create(TABLE))
+            for fill_batch in batches:
+                _store(backend.con, within(settled(fill_batch, schema), longest), stored)
         guarded("shut the room", lambda: seal(backend))
         table = guarded("read the room's own schema", lambda: backend.table(TABLE))
         names = {name: table[f"c{place}"] for place, name in enumerate(rows.schema.names)}
@@ -244,14 +245,6 @@ def _within(field: Any, longest: int | None) -> Any:
         return column
     fits = duckdb.FunctionExpression("strlen", column) <= duckdb.ConstantExpression(longest)
     return duckdb.CaseExpression(fits, column)
-
-
-def _fill(connection: Any, schema: Any, batches: Iterable[Any], longest: int | None) -> None:
-    arrow = load("pyarrow")
-    stored = arrow.schema([arrow.field(f"c{place}", field.type) for place, field in enumerate(schema)])
-    guarded("make the table", lambda: connection.from_arrow(stored.empty_table()).create(TABLE))
-    for batch in batches:
-        _store(connection, within(settled(batch, schema), longest), stored)
 
 
 def _store(connection: Any, batch: Any, stored: Any) -> None:

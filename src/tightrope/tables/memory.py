@@ -41,7 +41,9 @@ def memory_of_row(request: Request, schema: Schema) -> int:
     )  # fmt: skip
     short = [request.bounds.person, *request.by]
     short += [measure.column for measure in request.measures if isinstance(measure, Distinct)]
-    kept = sum(_short(term, schema) for term in short if term is not None) + FIXED * len(request.measures)
+    kept = sum(
+        (SHORT if facts_of(term, schema).kind == "text" else FIXED) for term in short if term is not None
+    ) + FIXED * len(request.measures)
     return sum(_read(name, schema) for name in used_columns(request)) + made + HELD * kept
 
 
@@ -63,7 +65,3 @@ def _made(terms: Sequence[Term]) -> int:
 
 def _read(name: str, schema: Schema) -> int:
     return FIXED + (LONGEST_TEXT if schema.column(name).kind == "text" else 0)
-
-
-def _short(term: Term, schema: Schema) -> int:
-    return SHORT if facts_of(term, schema).kind == "text" else FIXED

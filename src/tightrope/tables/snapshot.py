@@ -96,8 +96,18 @@ def collect(
         "prepare the columns of a question", lambda: bounding.narrow(source, types, request, wide=wide)
     )
     if request.steps:
-        return _persons(backend, narrow, request)
-    found = _all(backend, narrow, request) if request.bounds.person is None else _bounded(crowds, narrow, request)
+        # How many persons have so many rows: each in one cell, whatever rows the others have.
+        persons_counted = narrow.table.group_by("person").agg(own=narrow.table.count())
+        reached = reduce(add, [(persons_counted["own"] >= step).cast("int64") for step in request.steps])
+        placed = persons_counted.mutate(cell=reached)
+        many = placed.count().cast(bounding.WIDE_TOTAL)
+        summary = placed.group_by("cell").agg(total0=many, rows=many)
+        persons_found = _fetched(backend, summary, Rows(summary, ("cell",), ()))
+        totals = [persons_found.get((place,), (0,))[0] for place in range(1, len(request.steps) + 1)]
+        return Grouped(tuple((step,) for step in request.steps), {request.measures[0].name: tuple(totals)})
+    found = (
+        _totals(backend, narrow, None, request) if request.bounds.person is None else _bounded(crowds, narrow, request)
+    )
     if given is not None:
         # by place: Python takes both instants of the hour that autumn repeats for one key
         counted = _answer([(number,) for number in range(len(given.keys))], found, request)
@@ -124,23 +134,6 @@ def _columns(backend: Any, step: str, table: ir.Table) -> dict[str, list[Any]]:
     return guarded(step, lambda: of(backend).fetched(backend, table).to_pydict())
 
 
-def _all(backend: Any, narrow: Rows, request: Request) -> Totals:
-    """The totals where each row is a person: nothing to bound."""
-    return _totals(backend, narrow, None, request)
-
-
-def _persons(backend: Any, narrow: Rows, request: Request) -> Grouped:
-    """How many persons have so many rows: each in one cell, whatever rows the others have."""
-    counted = narrow.table.group_by("person").agg(own=narrow.table.count())
-    reached = reduce(add, [(counted["own"] >= step).cast("int64") for step in request.steps])
-    placed = counted.mutate(cell=reached)
-    many = placed.count().cast(bounding.WIDE_TOTAL)
-    summary = placed.group_by("cell").agg(total0=many, rows=many)
-    found = _fetched(backend, summary, Rows(summary, ("cell",), ()))
-    totals = [found.get((place,), (0,))[0] for place in range(1, len(request.steps) + 1)]
-    return Grouped(tuple((step,) for step in request.steps), {request.measures[0].name: tuple(totals)})
-
-
 def _bounded(crowds: Crowds, narrow: Rows, request: Request) -> Totals:
     """All totals minus those of the rows that bounding drops: exact, because they are integers.
 
@@ -159,7 +152,15 @@ def _totals(backend: Any, narrow: Rows, dropped: Rows | None, request: Request) 
     """The totals of the rows that are not dropped; different values by a query of their own, as they do not add up."""
     found = _fetched(backend, _kept(narrow, dropped, request), narrow)
     for place in (place for place, measure in enumerate(request.measures) if isinstance(measure, Distinct)):
-        own = _fetched(backend, _different(narrow, dropped, f"value{place}"), narrow)
+        # Of each group, how many values a row has that is not dropped: pairs of group and value, then their number.
+        name = f"value{place}"
+        less = None if dropped is None else bounding.by_value(dropped, name)
+        pairs = _kept(bounding.by_value(narrow, name), less, ROWS_ALONE)
+        left = pairs.filter(pairs["rows"] > 0)
+        many = {"total0": left.count().cast(bounding.WIDE_TOTAL), "rows": left.count().cast(bounding.WIDE_TOTAL)}
+        own = _fetched(
+            backend, left.group_by(list(narrow.keys)).agg(**many) if narrow.keys else left.agg(**many), narrow
+        )
         found = {key: (*totals[:place], *own.get(key, (0,)), *totals[place + 1 :]) for key, totals in found.items()}
     return found
 
@@ -168,15 +169,6 @@ def _kept(narrow: Rows, dropped: Rows | None, request: Request) -> ir.Table:
     """All totals, minus those of the rows that are dropped."""
     whole = bounding.totals(narrow, request)
     return whole if dropped is None else _difference(whole, bounding.totals(dropped, request), narrow.keys)
-
-
-def _different(narrow: Rows, dropped: Rows | None, name: str) -> ir.Table:
-    """Of each group, how many values a row has that is not dropped: pairs of group and value, then their number."""
-    less = None if dropped is None else bounding.by_value(dropped, name)
-    pairs = _kept(bounding.by_value(narrow, name), less, ROWS_ALONE)
-    left = pairs.filter(pairs["rows"] > 0)
-    many = {"total0": left.count().cast(bounding.WIDE_TOTAL), "rows": left.count().cast(bounding.WIDE_TOTAL)}
-    return left.group_by(list(narrow.keys)).agg(**many) if narrow.keys else left.agg(**many)
 
 
 def _difference(minuend: ir.Table, subtrahend: ir.Table, keys: Sequence[str]) -> ir.Table:

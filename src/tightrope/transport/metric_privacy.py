@@ -96,18 +96,17 @@ def metric_epsilon(tables: RowTables, cost: CostLike) -> float:
     worst = 0.0
     for x in range(len(logs)):
         others = np.flatnonzero(tables.starts != tables.starts[x])  # equal rows share one table
-        worst = max(worst, _row_epsilon(logs[x], logs[others], distances[x, others]))
+        # The worst of one row against others, its logs less theirs.
+        own = logs[x]
+        row_epsilon_others = logs[others]
+        row_epsilon_distances = distances[x, others]
+        possible = np.isfinite(own)
+        mine, theirs = own[possible], row_epsilon_others[:, possible]
+        gaps = mine - theirs + LOG_ERROR * (np.abs(mine) + np.where(np.isfinite(theirs), np.abs(theirs), 0.0))
+        with np.errstate(divide="ignore"):
+            ratios = np.max(gaps, axis=1, initial=0.0) / row_epsilon_distances
+        worst = max(worst, rounded(float(np.max(ratios, initial=0.0)), "up", error=DIVIDED))
     return worst
-
-
-def _row_epsilon(own: Floats, others: Floats, distances: Floats) -> float:
-    """The worst of one row against others, its logs less theirs."""
-    possible = np.isfinite(own)
-    mine, theirs = own[possible], others[:, possible]
-    gaps = mine - theirs + LOG_ERROR * (np.abs(mine) + np.where(np.isfinite(theirs), np.abs(theirs), 0.0))
-    with np.errstate(divide="ignore"):
-        ratios = np.max(gaps, axis=1, initial=0.0) / distances
-    return rounded(float(np.max(ratios, initial=0.0)), "up", error=DIVIDED)
 
 
 def log_weights(tables: RowTables) -> Floats:
@@ -170,12 +169,40 @@ def planar_laplace(shape: tuple[int, int], epsilon: float, *, metric: str = "euc
     >>> noisy.epsilon <= 1.0, noisy.matrix.shape
     (True, (12, 12))
     """
-    height, width = _checked_shape(shape)
+    checked_shape_height, checked_shape_width = _pair(shape)
+    if not 2 <= checked_shape_height * checked_shape_width <= MOST_CELLS:
+        raise InputError("shape", shape, f"2 to {MOST_CELLS} cells", "take larger cells")
+    height, width = checked_shape_height, checked_shape_width
     epsilon = positive("epsilon", epsilon)
     cost = grid_distances((height, width), metric)
     if not epsilon * float(cost.max()) <= LARGEST_STRETCH:
         raise InputError("epsilon", epsilon, f"at most {LARGEST_STRETCH / float(cost.max()):g} on this grid")
-    matrix = _clamped(_kernel((height, width), epsilon * (1 - EPSILON_MARGIN), metric), (height, width))
+    # e^{−ε‖z‖} for |z| up to the grid's size plus the reach, shape [2R + 1, 2R + 1].
+    kernel_shape = (height, width)
+    kernel_epsilon = epsilon * (1 - EPSILON_MARGIN)
+    reach = max(kernel_shape) + math.ceil(KERNEL_REACH / kernel_epsilon)
+    if not reach <= MOST_REACH:
+        remedy = "take larger cells: epsilon is per cell"
+        raise InputError(
+            "epsilon", kernel_epsilon, f"at least {KERNEL_REACH / (MOST_REACH - max(kernel_shape)):g}", remedy
+        )
+    axis = np.arange(-reach, reach + 1, dtype=np.float64)
+    down = axis[:, None]
+    right = axis[None, :]
+    # P(y | x) for x, y on the grid: sums of the kernel over what is clamped to y, shape [n, n].
+    kernel = np.exp(
+        -kernel_epsilon * np.asarray(np.hypot(down, right) if metric == "euclidean" else np.abs(down) + np.abs(right))
+    )
+    clamped_shape = (height, width)
+    clamped_height, clamped_width = clamped_shape
+    by_rows = _gathered(kernel, clamped_height)
+    both = _gathered(np.moveaxis(by_rows, 2, 0).reshape(len(kernel), -1), clamped_width)
+    cells = (
+        both.reshape(clamped_width, clamped_width, clamped_height, clamped_height)
+        .transpose(2, 0, 3, 1)
+        .reshape(clamped_height * clamped_width, clamped_height * clamped_width)
+    )
+    matrix = np.asarray(cells / cells.sum(axis=1, keepdims=True))
     found = MetricMechanism.of(matrix, cost)
     if not found.epsilon <= epsilon:
         raise InputError("epsilon", epsilon, f"at least {found.epsilon!r}, what the table's rounding allows")
@@ -195,40 +222,10 @@ def grid_distances(shape: tuple[int, int], metric: str = "euclidean") -> Floats:
     return grid(_pair(shape), metric=metric).matrix()
 
 
-def _norm(down: Floats, right: Floats, metric: str) -> Floats:
-    return np.asarray(np.hypot(down, right) if metric == "euclidean" else np.abs(down) + np.abs(right))
-
-
-def _checked_shape(shape: tuple[int, int]) -> tuple[int, int]:
-    height, width = _pair(shape)
-    if not 2 <= height * width <= MOST_CELLS:
-        raise InputError("shape", shape, f"2 to {MOST_CELLS} cells", "take larger cells")
-    return height, width
-
-
 def _pair(shape: tuple[int, int]) -> tuple[int, int]:
     if not isinstance(shape, tuple) or len(shape) != 2:
         raise InputError("shape", shape, "a pair of whole numbers (height, width)")
     return whole("height", shape[0]), whole("width", shape[1])
-
-
-def _kernel(shape: tuple[int, int], epsilon: float, metric: str) -> Floats:
-    """e^{−ε‖z‖} for |z| up to the grid's size plus the reach, shape [2R + 1, 2R + 1]."""
-    reach = max(shape) + math.ceil(KERNEL_REACH / epsilon)
-    if not reach <= MOST_REACH:
-        remedy = "take larger cells: epsilon is per cell"
-        raise InputError("epsilon", epsilon, f"at least {KERNEL_REACH / (MOST_REACH - max(shape)):g}", remedy)
-    axis = np.arange(-reach, reach + 1, dtype=np.float64)
-    return np.exp(-epsilon * _norm(axis[:, None], axis[None, :], metric))
-
-
-def _clamped(kernel: Floats, shape: tuple[int, int]) -> Floats:
-    """P(y | x) for x, y on the grid: sums of the kernel over what is clamped to y, shape [n, n]."""
-    height, width = shape
-    by_rows = _gathered(kernel, height)
-    both = _gathered(np.moveaxis(by_rows, 2, 0).reshape(len(kernel), -1), width)
-    cells = both.reshape(width, width, height, height).transpose(2, 0, 3, 1).reshape(height * width, height * width)
-    return np.asarray(cells / cells.sum(axis=1, keepdims=True))
 
 
 def _gathered(kernel: Floats, size: int) -> Floats:
@@ -284,7 +281,18 @@ def optimal_metric(law: ArrayLike, cost: CostLike, epsilon: float, *, dilation: 
     >>> round(best.loss, 6), best.mechanism.epsilon <= 1.0
     (0.268941, True)
     """
-    distances = _metric(cost)
+    metric_distances = as_cost(cost).matrix()
+    size = len(metric_distances)
+    if metric_distances.shape != (size, size) or size < 2 or not size <= MOST_PLACES:
+        raise InputError("cost", metric_distances.shape, f"a metric on 2 to {MOST_PLACES} points", "take larger cells")
+    apart = metric_distances[~np.eye(size, dtype=bool)]
+    if not (
+        apart.min() > 0
+        and np.array_equal(metric_distances, metric_distances.T)
+        and not np.any(np.diag(metric_distances))
+    ):
+        raise InputError("cost", cost, "a metric: symmetric, 0 on the diagonal and positive elsewhere")
+    distances = metric_distances
     weights = Law.of("law", law, len(distances)).floats
     epsilon, stretch = positive("epsilon", epsilon), finite("dilation", dilation)
     if not stretch >= 1:
@@ -303,17 +311,6 @@ def exponential_rows(distances: Floats, epsilon: float) -> Floats:
     """P(y|x) ∝ e^{−ε d(x, y) / 2}: ε·d private on any metric, shape [n, n]."""
     rows = np.exp(-epsilon / 2 * distances)
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
-
-
-def _metric(cost: CostLike) -> Floats:
-    distances = as_cost(cost).matrix()
-    size = len(distances)
-    if distances.shape != (size, size) or size < 2 or not size <= MOST_PLACES:
-        raise InputError("cost", distances.shape, f"a metric on 2 to {MOST_PLACES} points", "take larger cells")
-    apart = distances[~np.eye(size, dtype=bool)]
-    if not (apart.min() > 0 and np.array_equal(distances, distances.T) and not np.any(np.diag(distances))):
-        raise InputError("cost", cost, "a metric: symmetric, 0 on the diagonal and positive elsewhere")
-    return distances
 
 
 def _between(distances: Floats) -> Arcs:
@@ -403,13 +400,10 @@ def compare_on_grid(
     best = optimal_metric(everyone / everyone.sum(), cost, epsilon)
     maps = {"optimal": best.mechanism, "planar laplace": planar_laplace(shape, epsilon, metric=metric)}
     rows = [_of_map(name, found, (laws, everyone), cost) for name, found in maps.items()]
-    return [_of_coupling(CouplingMechanism.fit(laws, cost), cost), *rows]
-
-
-def _of_coupling(mechanism: CouplingMechanism, cost: Floats) -> ComparisonRow:
+    mechanism = CouplingMechanism.fit(laws, cost)
     loss = float(np.mean(list(mechanism.loss.values())))
     point = max(metric_epsilon(tables, cost) for tables in mechanism.tables.values())
-    return ComparisonRow("coupling", loss, point, *_groups_apart(mechanism, list(mechanism.groups)))
+    return [ComparisonRow("coupling", loss, point, *_groups_apart(mechanism, list(mechanism.groups))), *rows]
 
 
 def _of_map(name: str, found: MetricMechanism, data: tuple[dict[Any, Any], Any], cost: Floats) -> ComparisonRow:

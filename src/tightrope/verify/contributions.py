@@ -81,7 +81,11 @@ def contribution_claims(mechanisms: Sequence[Mechanism], whose: Mechanism) -> It
         where = {json.dumps([one["by"], one.get("where")]) for one in unit}
         yield fact(f"together {unit[0].get('together')!a}: one by and where", len(where), 1)
         if unit[0].get("exclusive") is not None:
-            yield from _exclusive(unit)
+            # An exclusive set: parts that are drawn alike, and that no row is in two of.
+            exclusive_name = f"exclusive set {unit[0]['exclusive']!a}"
+            exclusive_said = {json.dumps([one.get(part) for part in ALIKE], sort_keys=True) for one in unit}
+            yield fact(f"{exclusive_name}: one table, unit, sensitivity, by and where", len(exclusive_said), 1)
+            yield Claim(f"{exclusive_name}: no row is in two of its parts", str(len(unit)), *disjoint(unit))
     yield from _ranges(mechanisms)
     yield from _powers(mechanisms)
 
@@ -145,14 +149,6 @@ def _sensitivity_of(name: str, one: Mechanism) -> Iterator[Claim]:
         yield at_most(f"{name}.sensitivity_per_row: of a sum", "1", size, holds)
     else:
         yield Claim(f"{name}.statistic", statistic, "a statistic that is not known here", OPEN)
-
-
-def _exclusive(unit: Sequence[Mechanism]) -> Iterator[Claim]:
-    """An exclusive set: parts that are drawn alike, and that no row is in two of."""
-    name = f"exclusive set {unit[0]['exclusive']!a}"
-    said = {json.dumps([one.get(part) for part in ALIKE], sort_keys=True) for one in unit}
-    yield fact(f"{name}: one table, unit, sensitivity, by and where", len(said), 1)
-    yield Claim(f"{name}: no row is in two of its parts", str(len(unit)), *disjoint(unit))
 
 
 def disjoint(parts: Sequence[Mechanism]) -> tuple[str, str]:

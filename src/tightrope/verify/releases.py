@@ -120,7 +120,17 @@ def choice_claims(name: str, one: dict[str, Any], noise: Noise) -> Iterator[Clai
     yield fact(f"{name}.choice.root: the table dominates the choice", noise.lighter(steeper), True)
     yield fact(f"{name}.choice.root is no larger than needed", steeper <= noise.fall * (1 + NEEDED), True)
     if choice["target"] is not None:
-        yield fact(f"{name}.choice.target", int(choice["target"]), -(-_far(choice["cells"], root) * factor // 2))
+        # The first place whose weight is so small that all half-widths together have it 5 % of the time at most.
+        cells = choice["cells"]
+        widths = [0]
+        while widths[-1] < cells:
+            widths.append(max(widths[-1] + 1, round(2 ** ((len(widths) - 1) / 2))))
+        weight, far = HEAVIEST, 0
+        while Fraction(len(widths) * weight, HEAVIEST) > MISSED:
+            following = -(-weight * root // TOTAL)
+            affordable(far if following < weight else MOST_CELLS + 1, MOST_CELLS, "weights of a choice")
+            weight, far = following, far + 1
+        yield fact(f"{name}.choice.target", int(choice["target"]), -(-far * factor // 2))
 
 
 def pair_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim]:
@@ -140,19 +150,6 @@ def pair_claims(mechanisms: Sequence[dict[str, Any]]) -> Iterator[Claim]:
 
 def _sought(one: dict[str, Any]) -> str:
     return "a cell" if one["choice"]["target"] is None else "a width"
-
-
-def _far(cells: int, root: int) -> int:
-    """The first place whose weight is so small that all half-widths together have it 5 % of the time at most."""
-    widths = [0]
-    while widths[-1] < cells:
-        widths.append(max(widths[-1] + 1, round(2 ** ((len(widths) - 1) / 2))))
-    weight, far = HEAVIEST, 0
-    while Fraction(len(widths) * weight, HEAVIEST) > MISSED:
-        following = -(-weight * root // TOTAL)
-        affordable(far if following < weight else MOST_CELLS + 1, MOST_CELLS, "weights of a choice")
-        weight, far = following, far + 1
-    return far
 
 
 def noise_of(one: dict[str, Any]) -> Noise:

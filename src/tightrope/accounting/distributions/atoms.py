@@ -198,13 +198,39 @@ def log_sum(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
     """Log Σ w e^{zl}, Σ w = 1: near one as 1 + Σ w (e^{zl} − 1), far from it with the peak pulled out."""
     weight = np.exp(log_weight)
     steep = float(np.max(np.abs(z.real)) * np.max(np.abs(loss))) >= OVERFLOW
-    even = _equidistant(z)
+    # Whether the nodes lie on one line of equal Re z, one step apart, and are many.
+    if len(z) < FEWEST_NODES or not np.all(z.real == z.real[0]):
+        even = False
+    else:
+        steps = np.diff(z.imag)
+        even = bool(steps[0] != 0 and np.all(np.abs(steps - steps[0]) <= 1e-12 * np.abs(z.imag[-1])))
     if even and (steep or float(np.min(np.abs(z))) * float(weight @ np.abs(loss)) > FAR_MOMENTS):
-        return _on_line(z, loss, log_weight)
+        # Log Σ w e^{zl} at equidistant nodes of equal Re z, the peak pulled out.
+        along, length, most = _rows(z, loss)
+        inner = _turned(along[:, None] * loss)
+        exponent = log_weight + z.real[0] * loss
+        peak = float(np.max(exponent))
+        tilted = np.exp(exponent - peak)
+        starts = z.imag[::length]
+        parts = [
+            inner @ (tilted[:, None] * _turned(loss[:, None] * starts[i : i + most]))
+            for i in range(0, len(starts), most)
+        ]
+        total = np.concatenate(parts, axis=1).T.ravel()[: len(z)]
+        return np.asarray(np.log(np.where(total == 0, 5e-324, total)) + peak)
     if steep:
         return _in_chunks(z, loss, lambda part: _steep(part, loss, log_weight))
     if even:
-        return log1p(_excess_on_line(z, loss, weight))
+        # Σ w (e^{zl} − 1) there: e^{(z+ijh)l} − 1 = (e^{zl} − 1) + e^{zl} (e^{ijhl} − 1), no larger in sum than |zl|.
+        excess_on_line_along, excess_on_line_length, excess_on_line_most = _rows(z, loss)
+        excess_on_line_inner = _excess(np.asarray(1j * excess_on_line_along, dtype=np.complex128), loss).T
+        excess_on_line_parts = []
+        for start in range(0, len(z), excess_on_line_length * excess_on_line_most):
+            first = _excess(
+                z[start : start + excess_on_line_length * excess_on_line_most : excess_on_line_length], loss
+            )
+            excess_on_line_parts.append((first @ weight)[:, None] + ((first + 1) * weight) @ excess_on_line_inner)
+        return log1p(np.asarray(np.concatenate(excess_on_line_parts).ravel()[: len(z)]))
     if not np.any(z.imag):
         return np.asarray(np.log1p(np.expm1(z.real[:, None] * loss) @ weight), dtype=np.complex128)
     return _in_chunks(z, loss, lambda part: log1p(_excess(part, loss) @ weight))
@@ -229,45 +255,11 @@ def _in_chunks(z: Complexes, loss: Floats, answer: Callable[[Complexes], Complex
     return np.concatenate([answer(z[i : i + rows]) for i in range(0, len(z), rows)])
 
 
-def _equidistant(z: Complexes) -> bool:
-    """Whether the nodes lie on one line of equal Re z, one step apart, and are many."""
-    if len(z) < FEWEST_NODES or not np.all(z.real == z.real[0]):
-        return False
-    steps = np.diff(z.imag)
-    return bool(steps[0] != 0 and np.all(np.abs(steps - steps[0]) <= 1e-12 * np.abs(z.imag[-1])))
-
-
 def _rows(z: Complexes, loss: Floats) -> tuple[Floats, int, int]:
     """j·h for the nodes of a row, the number of nodes in a row, and of rows that are held at once."""
     length = min(LONGEST_ROW, math.isqrt(len(z)))
     step = (z.imag[-1] - z.imag[0]) / (len(z) - 1)
     return step * np.arange(length), length, max(1, TABLE_AT_ONCE // len(loss))
-
-
-def _on_line(z: Complexes, loss: Floats, log_weight: Floats) -> Complexes:
-    """Log Σ w e^{zl} at equidistant nodes of equal Re z, the peak pulled out."""
-    along, length, most = _rows(z, loss)
-    inner = _turned(along[:, None] * loss)
-    exponent = log_weight + z.real[0] * loss
-    peak = float(np.max(exponent))
-    tilted = np.exp(exponent - peak)
-    starts = z.imag[::length]
-    parts = [
-        inner @ (tilted[:, None] * _turned(loss[:, None] * starts[i : i + most])) for i in range(0, len(starts), most)
-    ]
-    total = np.concatenate(parts, axis=1).T.ravel()[: len(z)]
-    return np.asarray(np.log(np.where(total == 0, 5e-324, total)) + peak)
-
-
-def _excess_on_line(z: Complexes, loss: Floats, weight: Floats) -> Complexes:
-    """Σ w (e^{zl} − 1) there: e^{(z+ijh)l} − 1 = (e^{zl} − 1) + e^{zl} (e^{ijhl} − 1), no larger in sum than |zl|."""
-    along, length, most = _rows(z, loss)
-    inner = _excess(np.asarray(1j * along, dtype=np.complex128), loss).T
-    parts = []
-    for start in range(0, len(z), length * most):
-        first = _excess(z[start : start + length * most : length], loss)
-        parts.append((first @ weight)[:, None] + ((first + 1) * weight) @ inner)
-    return np.asarray(np.concatenate(parts).ravel()[: len(z)])
 
 
 def _turned(angle: Floats) -> Complexes:

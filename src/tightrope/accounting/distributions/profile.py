@@ -66,7 +66,17 @@ def check_pair(above: Profile, below: Profile, limit: float, relative_error: flo
         check_shape(name, profile, places, deltas, room)
         if not deltas[-1] >= limit * (1 - room):
             raise InputError("infinite_mass", limit, f"at most the {name} far out, {float(deltas[-1])!r}")
-    _check_middle(above, below, room)
+    # One total variation, and no more of it than the rest of the curve allows.
+    check_middle_places = np.concatenate([[0.0], np.geomspace(NEAREST, 30.0, POINTS)])
+    one, other = values(above, check_middle_places), values(below, check_middle_places)
+    if not abs(one[0] - other[0]) <= room * max(one[0], other[0]):
+        remedy = "the total variation has no direction: say the smaller for both"
+        raise InputError("reverse", float(other[0]), f"{float(one[0])!r} at epsilon=0, like the profile", remedy)
+    most = (one + other + np.expm1(check_middle_places)) / (1 + np.exp(check_middle_places))
+    if not np.all(one[0] <= most * (1 + room)):
+        at = float(check_middle_places[np.argmax(one[0] > most * (1 + room))])
+        kink = "one that, mirrored below 0, is convex in e^epsilon at epsilon=0, too"
+        raise InputError("profile", above, kink, f"between 0 and {at:.6g} it falls too fast for its value")
 
 
 def check_shape(
@@ -84,20 +94,6 @@ def check_shape(
     if np.any(dents):
         at = float(places[np.argmax(dents)])
         raise InputError(name, profile, f"one that is convex in e^epsilon, also near epsilon={at:.6g}")
-
-
-def _check_middle(above: Profile, below: Profile, room: float) -> None:
-    """One total variation, and no more of it than the rest of the curve allows."""
-    places = np.concatenate([[0.0], np.geomspace(NEAREST, 30.0, POINTS)])
-    one, other = values(above, places), values(below, places)
-    if not abs(one[0] - other[0]) <= room * max(one[0], other[0]):
-        remedy = "the total variation has no direction: say the smaller for both"
-        raise InputError("reverse", float(other[0]), f"{float(one[0])!r} at epsilon=0, like the profile", remedy)
-    most = (one + other + np.expm1(places)) / (1 + np.exp(places))
-    if not np.all(one[0] <= most * (1 + room)):
-        at = float(places[np.argmax(one[0] > most * (1 + room))])
-        kink = "one that, mirrored below 0, is convex in e^epsilon at epsilon=0, too"
-        raise InputError("profile", above, kink, f"between 0 and {at:.6g} it falls too fast for its value")
 
 
 def hull(epsilons: ProfileCheckFloats, deltas: ProfileCheckFloats) -> list[int]:
@@ -184,7 +180,17 @@ class ProfileLaw(LossLaw):
         start = min(above[1][0], below[1][0])  # both are above one and the same total variation
         losses, masses, outside = _kinks(above, below, start)
         if not np.min(masses) > -DENT:
-            losses, masses, outside = _kinks(above, below, _bridged(above, below, start))
+            # η on the hull of the whole curve, from above: the most for which a line through it at γ = 1 is below all
+            # else.
+            (top, up), (bottom, down) = above, below
+            right, left = np.expm1(top[1:]), -np.expm1(-bottom[1:])  # γ − 1 above, 1 − γ below
+            bridged_mirrored = left + (1 - left) * down[1:]
+            bridged_low, bridged_high = 0.0, start
+            for _ in range(CUT_HALVINGS):
+                eta = (bridged_low + bridged_high) / 2
+                fits = np.max((eta - bridged_mirrored) / left) <= np.min((up[1:] - eta) / right)
+                bridged_low, bridged_high = (eta, bridged_high) if fits else (bridged_low, eta)
+            losses, masses, outside = _kinks(above, below, bridged_high)
         if not np.min(masses) > -DENT:
             raise InputError("profile", self.above, "one that, mirrored below 0, is convex in e^epsilon at 0, too")
         masses, shares = np.maximum(masses, 0.0), np.full(len(losses), 0.5)
@@ -221,22 +227,6 @@ def _half(
     slopes = np.append(np.diff(found) / np.diff(np.exp(epsilons)), 0.0)
     masses = np.exp(epsilons[1:]) * np.diff(slopes)
     return epsilons[1:], np.maximum(masses, 0.0), float(found[-1])
-
-
-def _bridged(above: Half, below: Half, start: float) -> float:
-    """η on the hull of the whole curve, from above: the most for which a line through it at γ = 1 is below all else.
-
-    Raised values may be too high in the middle to be convex there; the hull of what is above the truth stays so.
-    """
-    (top, up), (bottom, down) = above, below
-    right, left = np.expm1(top[1:]), -np.expm1(-bottom[1:])  # γ − 1 above, 1 − γ below
-    mirrored = left + (1 - left) * down[1:]
-    low, high = 0.0, start
-    for _ in range(CUT_HALVINGS):
-        eta = (low + high) / 2
-        fits = np.max((eta - mirrored) / left) <= np.min((up[1:] - eta) / right)
-        low, high = (eta, high) if fits else (low, eta)
-    return high
 
 
 # Brackets of a falling function that fall themselves: every answer agrees with all that were given before.

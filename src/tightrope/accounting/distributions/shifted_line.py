@@ -159,7 +159,11 @@ def cut_line(power: Power, log_moment: float | None) -> MomentLine:
     beta = min(LEVEL, 2 / power.mu)
     top = math.pi * beta / 2
     start = power.ends()[0]
-    near = _near_cut(power, start)
+    # Log of how much the integrand near the cut exceeds the integral, at most.
+    steep = power.real * power.mu + abs(power.cut) + TAIL
+    near_cut_near = power.log_size(power.cut - min(LEVEL, 2 / power.mu) * np.linspace(0, 1, 65))
+    peak = max(float(np.max(near_cut_near)), float(np.max(power.log_size(np.linspace(start, power.cut, 257)))))
+    near = float(np.max(near_cut_near)) - peak + math.log(1 + steep)
     step = _wider(log_moment) * 2 * math.pi * ANGLE / (QUADRATURE_NATS + top**2 / 2 + max(near, 0.0) + 4)
     nearest = max(QUADRATURE_NATS + near + math.log(beta), 1.0)
     if not (nearest + (power.cut - start) / beta) / step <= MOST_NODES:
@@ -178,17 +182,6 @@ def softplus(w: Complexes) -> Complexes:
     return np.asarray(
         np.where(w.real > STEEP_VALUE, w + np.exp(-np.where(w.real > STEEP_VALUE, w, STEEP_VALUE)), log1p(np.exp(held)))
     )
-
-
-def _near_cut(power: Power, start: float) -> float:
-    """Log of how much the integrand near the cut exceeds the integral, at most.
-
-    Log φ g^p has a slope of pμ + |x| at most, so the integral is no less than the peak over that.
-    """
-    steep = power.real * power.mu + abs(power.cut) + TAIL
-    near = power.log_size(power.cut - min(LEVEL, 2 / power.mu) * np.linspace(0, 1, 65))
-    peak = max(float(np.max(near)), float(np.max(power.log_size(np.linspace(start, power.cut, 257)))))
-    return float(np.max(near)) - peak + math.log(1 + steep)
 
 
 def _wider(log_moment: float | None) -> int:
@@ -237,7 +230,12 @@ class Curve:
         # u is off by some units of its parts; where x is known from μ/2 on, of itself.
         own = np.minimum(np.abs(gain), power.rate) / power.rate
         off = 4 * np.abs(mu * x) + mu**2 + 6 if away is None else 8 * np.abs(exponent) + 6 * own
-        return cls(x, log_weight, loss, gain, blurred, _moved(exponent, loss, gain, power, off))
+        # What log g is off, in units of 2⁻⁵³, where u is off by `off` of them.
+        share = np.abs(np.exp(np.minimum(math.log(power.rate) + exponent.real - loss.real, 700.0)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            relative = np.abs(gain) * np.exp(np.minimum(-loss.real, 700.0))
+        moved_own = np.where(relative < 1 + share, relative, 1 + share)
+        return cls(x, log_weight, loss, gain, blurred, np.asarray(off * share + 6 * moved_own + 6 * np.abs(loss)))
 
     def whole(self, power: Power, end: float, missing: float, log_moment: float | None) -> MomentLine:
         """M = ∫ φ g^p up to the cut, from points up to ``end``."""
@@ -252,15 +250,6 @@ class Curve:
         linear -= power.rate * float(special.ndtr(power.mu - end) - special.ndtr(-end))
         at_c = math.nan if log_moment is None else log_moment
         return MomentLine(self.log_weight, self.loss, self.blurred, self.moved, linear, off, 0.0, missing, at_c, beyond)
-
-
-def _moved(exponent: Complexes, loss: Complexes, gain: Complexes, power: Power, off: Floats) -> Floats:
-    """What log g is off, in units of 2⁻⁵³, where u is off by ``off`` of them."""
-    share = np.abs(np.exp(np.minimum(math.log(power.rate) + exponent.real - loss.real, 700.0)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        relative = np.abs(gain) * np.exp(np.minimum(-loss.real, 700.0))
-    own = np.where(relative < 1 + share, relative, 1 + share)
-    return np.asarray(off * share + 6 * own + 6 * np.abs(loss))
 
 
 def _real_strip(power: Power) -> tuple[float, float]:
@@ -365,7 +354,20 @@ class LiftedPath:
         # Where it is cut a path comes down to the real axis again, along which nothing need die.
         at_cut = FARTHEST**2 / 2 + float(power.log_size(np.array(power.cut))) - at_c if cut else -math.inf
         drop = FARTHEST * math.exp(min(at_cut, 700.0))  # e^700 says as little as ∞
-        kernel = _kernel(x, np.asarray(logs), power.mu * share, pinned=len(powers) > 1)
+        # The b that minimises ∫ w ((b² + b'²)/2 − l' b), w = e^{logs}: −(w b')' + w b = w l'; made to rise.
+        kernel_logs = np.asarray(logs)
+        kernel_slope = power.mu * share
+        pinned = len(powers) > 1
+        apart = float(x[1] - x[0])
+        up, down = np.zeros_like(x), np.zeros_like(x)
+        up[:-1] = np.exp(np.clip(np.diff(kernel_logs) / 2, -600.0, 600.0))  # w between x_i and x_{i+1}, over w_i
+        down[1:] = np.exp(np.clip(-np.diff(kernel_logs) / 2, -600.0, 600.0))
+        right = apart**2 * kernel_slope
+        if pinned:
+            up[0], right[0] = 0.0, 0.0
+        bands = np.zeros((3, len(x)))
+        bands[0, 1:], bands[1], bands[2, :-1] = -up[:-1], up + down + apart**2, -down[1:]
+        kernel = np.asarray(np.maximum.accumulate(np.maximum(linalg.solve_banded((1, 1), bands, right), 0.0)))
         masses = np.cumsum(sum(part.most for part in parts))
         steep = FARTHEST / max(float(kernel[int(np.searchsorted(masses, 0.99 * masses[-1]))]), 1e-300)
         return cls(x, kernel, share, power.mu, parts, still, drop, steep)
@@ -400,20 +402,3 @@ class LiftedPath:
         most = np.maximum(spread[1:], spread[:-1])
         most[(self.share[:-1] < 0.5) & (self.share[1:] > 0.5)] = 0.25
         return np.asarray(power / 2 * np.log1p(-2 * most * (1 - np.cos(angle[1:]))))
-
-
-def _kernel(x: Floats, logs: Floats, slope: Floats, *, pinned: bool) -> Floats:
-    """The b that minimises ∫ w ((b² + b'²)/2 − l' b), w = e^{logs}: −(w b')' + w b = w l'; made to rise.
-
-    Free ends have b' = 0; ``pinned`` has b = 0 at the first point, where the path must leave the real axis.
-    """
-    apart = float(x[1] - x[0])
-    up, down = np.zeros_like(x), np.zeros_like(x)
-    up[:-1] = np.exp(np.clip(np.diff(logs) / 2, -600.0, 600.0))  # w between x_i and x_{i+1}, over w_i
-    down[1:] = np.exp(np.clip(-np.diff(logs) / 2, -600.0, 600.0))
-    right = apart**2 * slope
-    if pinned:
-        up[0], right[0] = 0.0, 0.0
-    bands = np.zeros((3, len(x)))
-    bands[0, 1:], bands[1], bands[2, :-1] = -up[:-1], up + down + apart**2, -down[1:]
-    return np.asarray(np.maximum.accumulate(np.maximum(linalg.solve_banded((1, 1), bands, right), 0.0)))

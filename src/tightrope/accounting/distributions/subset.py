@@ -195,7 +195,17 @@ def subset_line(power: Power, log_moment: float | None) -> MomentLine:
     below = _curve(power, (beta, step, angle), TAIL + power.mu, ends_there=False)
     real = below if angle == 0 else _curve(power, (beta, step, 0.0), TAIL + power.mu, ends_there=False)
     weight = np.exp(real.log_weight).real
-    terms, gone = (weight * real.gain * real.loss).real, _subset_line_beyond(power)
+    # ∫ φ g beyond the cut, in closed form, and ∫ φ g log g, by Gauss's rule: it falls by e^{−10} a panel at most.
+    if power.cut == math.inf:
+        subset_line_beyond = 0.0, 0.0
+    else:
+        mass = power.rate * special.ndtr(power.mu - power.cut) + (1 - power.rate) * special.ndtr(-power.cut)
+        panels = power.cut + PANEL * np.arange(math.ceil(TAIL / PANEL))
+        x = (panels[:, None] + PANEL * (GAUSS[0] + 1) / 2).ravel()
+        density = np.exp(power.log_size(x) + (1 - power.real) * power.log_g(x))
+        subset_line_beyond_weight = np.tile(GAUSS[1] * PANEL / 2, len(panels))
+        subset_line_beyond = float(mass), float((subset_line_beyond_weight * density) @ power.log_g(x))
+    terms, gone = (weight * real.gain * real.loss).real, subset_line_beyond
     relative = real.blurred + 2 * real.moved / np.maximum(np.abs(real.loss), 1e-300) + 8
     return MomentLine(
         np.concatenate([above.log_weight + above.loss, below.log_weight.conj()]),
@@ -226,18 +236,6 @@ def _curve(power: Power, shape: tuple[float, float, float], high: float, *, ends
         late = softplus(np.asarray(first - length))
         away, log_slope = away - late, log_slope - late + math.log(-math.expm1(-length))
     return Curve.of(power, power.mu / 2 + beta * away, math.log(step * beta) + log_slope, beta * away)
-
-
-def _subset_line_beyond(power: Power) -> tuple[float, float]:
-    """∫ φ g beyond the cut, in closed form, and ∫ φ g log g, by Gauss's rule: it falls by e^{−10} a panel at most."""
-    if power.cut == math.inf:
-        return 0.0, 0.0
-    mass = power.rate * special.ndtr(power.mu - power.cut) + (1 - power.rate) * special.ndtr(-power.cut)
-    panels = power.cut + PANEL * np.arange(math.ceil(TAIL / PANEL))
-    x = (panels[:, None] + PANEL * (GAUSS[0] + 1) / 2).ravel()
-    density = np.exp(power.log_size(x) + (1 - power.real) * power.log_g(x))
-    weight = np.tile(GAUSS[1] * PANEL / 2, len(panels))
-    return float(mass), float((weight * density) @ power.log_g(x))
 
 
 # Gaussian on a subset of fixed size: the step of DP-SGD with shuffled batches of m of n (GI Prop. 1; replace-one).

@@ -50,25 +50,19 @@ def gaussian_mu(law: LossLaw) -> float | None:
     bounded = math.isfinite(law.largest) and math.isfinite(law.reverse().largest)
     if not bounded or law.infinite_mass > 0 or law.opposite_mass > 0:
         return None
-    return _of_atoms(_atoms(law))
-
-
-def _atoms(law: LossLaw) -> Atoms:
-    """Atoms as they are; anything else by the ends of its cells, which dominate it."""
+    # Atoms as they are; anything else by the ends of its cells, which dominate it.
     if isinstance(law, Atoms):
-        return law
-    width = max(law.largest + law.reverse().largest, 1e-12)
-    cells = law.cells(width / CUT)
-    return Atoms.gather(*cells.ends(), infinite_mass=cells.infinite_mass, slack=cells.slack)
-
-
-def _of_atoms(law: Atoms) -> float | None:
-    q = law.masses * np.exp(np.minimum(-law.losses, 700.0))
-    missing = abs(math.fsum(law.masses) - 1) + abs(math.fsum(q) - 1)
-    if not missing <= TRUSTED or law.infinite_mass > 0:
+        atoms = law
+    else:
+        width = max(law.largest + law.reverse().largest, 1e-12)
+        cells = law.cells(width / CUT)
+        atoms = Atoms.gather(*cells.ends(), infinite_mass=cells.infinite_mass, slack=cells.slack)
+    q = atoms.masses * np.exp(np.minimum(-atoms.losses, 700.0))
+    missing = abs(math.fsum(atoms.masses) - 1) + abs(math.fsum(q) - 1)
+    if not missing <= TRUSTED or atoms.infinite_mass > 0:
         return None
-    error = missing + 2 * law.slack + 4 * ROUND_OFF * (len(q) + float(np.max(np.abs(law.losses), initial=0.0)))
-    corners = _quantile(law.masses) - _quantile(q)
+    error = missing + 2 * atoms.slack + 4 * ROUND_OFF * (len(q) + float(np.max(np.abs(atoms.losses), initial=0.0)))
+    corners = _quantile(atoms.masses) - _quantile(q)
     return (max(0.0, float(np.max(corners, initial=0.0))) + 8 * error) * (1 + 1e-14)
 
 

@@ -155,17 +155,13 @@ def _masses(bound: Worst) -> tuple[Floats, float]:
     masses = rise[:-1] / -math.expm1(-bound.step) - rise[1:] / math.expm1(bound.step)
     masses = np.where(masses > 16 * ROUND_OFF / bound.step * values[:-1], masses, 0.0)  # the rest is rounding
     short = values > infinite
-    reached = _profile(masses, infinite, bound.step)[short]
+    # δ at 0, h, …: δ(γ_i) = δ(γ_{i+1}) + (γ_{i+1} − γ_i) Q(L > l_i), only positive terms.
+    losses = bound.step * np.arange(len(masses) + 1)
+    under_q = np.append(np.cumsum((masses * np.exp(-losses[1:]))[::-1])[::-1], 0.0)
+    gains = math.expm1(bound.step) * np.exp(losses) * under_q
+    reached = np.asarray(infinite + np.cumsum(gains[::-1])[::-1])[short]
     factor = float(np.max(values[short] / reached, initial=1.0)) * (1 + 8 * len(values) * ROUND_OFF)
     return masses * factor, min(1.0, infinite * factor)
-
-
-def _profile(masses: Floats, infinite: float, step: float) -> Floats:
-    """δ at 0, h, …: δ(γ_i) = δ(γ_{i+1}) + (γ_{i+1} − γ_i) Q(L > l_i), only positive terms."""
-    losses = step * np.arange(len(masses) + 1)
-    under_q = np.append(np.cumsum((masses * np.exp(-losses[1:]))[::-1])[::-1], 0.0)
-    gains = math.expm1(step) * np.exp(losses) * under_q
-    return np.asarray(infinite + np.cumsum(gains[::-1])[::-1])
 
 
 def _distance(masses: Floats, infinite: float, step: float) -> float:

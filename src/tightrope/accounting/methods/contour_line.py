@@ -150,7 +150,12 @@ class RealAxis:
                 low = block
             else:  # beyond a wall K is infinite
                 high = block
-            block, stride = _next(low, high, stride), 2 * stride
+            # The block to try: beyond the only end that is known, or between both.
+            if high == math.inf:
+                next = int(low) + stride
+            else:
+                next = int(high) - stride if low == -math.inf else int(low + high) // 2
+            block, stride = next, 2 * stride
         return None
 
     def _first(self, epsilon: float) -> int:
@@ -204,13 +209,6 @@ class RealAxis:
         peaks = np.zeros_like(c) if self.between else c * np.log(c) - (1 + c) * np.log1p(c)
         rounding = 16 * ROUND_OFF * (np.abs(cumulants) + np.abs(c * epsilon) + np.abs(c) + 64)
         return np.asarray(cumulants - c * epsilon + peaks + errors + np.abs(c) * self.source.slack + rounding)
-
-
-def _next(low: float, high: float, stride: int) -> int:
-    """The block to try: beyond the only end that is known, or between both."""
-    if high == math.inf:
-        return int(low) + stride
-    return int(high) - stride if low == -math.inf else int(low + high) // 2
 
 
 # Which line Re z = c the contour integral takes, with which step, and its nodes (theory §3, §3.1).

@@ -8,7 +8,6 @@ import numpy as np
 
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.composition import Composition, any_of
-from tightrope.numerics.arrays import Floats
 
 MOST_SUMS = 1 << 15
 """Sums that are still listed."""
@@ -26,7 +25,18 @@ def enumerated(total: Composition) -> Atoms | None:
     for law, count in zip(laws, total.counts, strict=True):
         for _ in range(count):
             added = np.add.outer(losses, law.losses).ravel()
-            losses, masses, apart = _merged(added, np.multiply.outer(masses, law.masses).ravel())
+            # Ascending losses, near ones joined at the first of them, and how far one was moved.
+            merged_losses = added
+            merged_masses = np.multiply.outer(masses, law.masses).ravel()
+            order = np.argsort(merged_losses)
+            merged_losses, merged_masses = merged_losses[order], merged_masses[order]
+            merged_apart = np.diff(merged_losses) > SAME_SUM * max(1e-300, float(np.max(np.abs(merged_losses))))
+            starts = np.flatnonzero(np.append(True, merged_apart))
+            kept = merged_losses[starts]
+            merged_moved = float(
+                np.max(merged_losses - np.repeat(kept, np.diff(np.append(starts, len(merged_losses)))))
+            )
+            losses, masses, apart = kept, np.add.reduceat(merged_masses, starts), merged_moved
             moved += apart
     opposite = any_of((law.opposite_mass, n) for law, n in zip(laws, total.counts, strict=True))
     steps = sum(total.counts)
@@ -46,14 +56,3 @@ def mirrored(total: Composition) -> Atoms | None:
 def _sums(laws: list[Atoms], counts: tuple[int, ...]) -> int:
     """How many multisets of atoms there are."""
     return math.prod(math.comb(n + len(law.losses) - 1, n) for law, n in zip(laws, counts, strict=True))
-
-
-def _merged(losses: Floats, masses: Floats) -> tuple[Floats, Floats, float]:
-    """Ascending losses, near ones joined at the first of them, and how far one was moved."""
-    order = np.argsort(losses)
-    losses, masses = losses[order], masses[order]
-    apart = np.diff(losses) > SAME_SUM * max(1e-300, float(np.max(np.abs(losses))))
-    starts = np.flatnonzero(np.append(True, apart))
-    kept = losses[starts]
-    moved = float(np.max(losses - np.repeat(kept, np.diff(np.append(starts, len(losses))))))
-    return kept, np.add.reduceat(masses, starts), moved

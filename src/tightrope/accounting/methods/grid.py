@@ -105,7 +105,14 @@ class Outline:
     def of(cls, total: Composition) -> Self:
         """From the cells that the laws come with."""
         cells = [law.cells(COARSE_CUT) for law in total.laws]
-        low = _rare(cells, total.counts)
+        # The loss, no more than 0, below which all laws together hold next to nothing.
+        upper = np.concatenate([each.upper for each in cells])
+        masses = np.concatenate([n * each.p for each, n in zip(cells, total.counts, strict=True)])
+        order = np.argsort(upper)
+        ends = upper[order]
+        held = int(np.searchsorted(np.cumsum(masses[order]), RARE_MASS, side="right"))
+        first = int(np.searchsorted(ends, ends[min(held, len(ends) - 1)]))  # many end at one loss where a rate is small
+        low = min(float(ends[first - 1]), 0.0) if first else -math.inf
         losses = tuple((each.lower, each.p) for each in cells)
         top = max(float(np.max(each.upper[each.p > HELD_MASS], initial=0.0)) for each in cells)
         rates, logs = _moments([(np.maximum(lower, low), p) for lower, p in losses], total.counts)
@@ -154,17 +161,6 @@ class Gained:
         chances = np.exp(np.minimum(np.min(self.others + self.rates[:, None] * rest, axis=0), 0.0))
         lost = 2 * ROUNDED_SUMS * float(np.sum(self.above))
         return (float(np.dot(self.above[folds], chances[folds])) + lost + self.below * high) * (1 + 1e-9)
-
-
-def _rare(cells: Sequence[Cells], counts: Sequence[int]) -> float:
-    """The loss, no more than 0, below which all laws together hold next to nothing."""
-    upper = np.concatenate([each.upper for each in cells])
-    masses = np.concatenate([n * each.p for each, n in zip(cells, counts, strict=True)])
-    order = np.argsort(upper)
-    ends = upper[order]
-    held = int(np.searchsorted(np.cumsum(masses[order]), RARE_MASS, side="right"))
-    first = int(np.searchsorted(ends, ends[min(held, len(ends) - 1)]))  # many end at one loss where a rate is small
-    return min(float(ends[first - 1]), 0.0) if first else -math.inf
 
 
 def _moments(losses: Sequence[tuple[Floats, Floats]], counts: Sequence[int]) -> tuple[Floats, Floats]:

@@ -231,10 +231,16 @@ def _states(flats: tuple[Flat, ...], counts: Counts, widths: tuple[float, ...], 
     for n in place:
         rest = tuple(k - m for k, m in zip(counts, n, strict=True))
         half_width = math.fsum(m * w for m, w in zip(n, widths, strict=True))
+        # The sum of `count` signs times the width, for 0, 1, … minus signs.
         states.append(
             _State(
                 unit,
-                _outer_sum([_placed(w, k) for w, k in zip(widths, rest, strict=True)]),
+                _outer_sum(
+                    [
+                        np.asarray(w * (k - 2 * np.arange(k + 1)), dtype=np.float64)
+                        for w, k in zip(widths, rest, strict=True)
+                    ]
+                ),
                 math.prod(float(row[m]) for row, m in zip(chances, n, strict=True)) * _signs(rest),
                 half_width,
                 math.prod(growth**m for growth, m in zip(growths, n, strict=True)),
@@ -262,11 +268,6 @@ def _moments(singles: tuple[Floats, ...], most: Counts) -> dict[Counts, Floats]:
 
 def _less(n: Counts, group: int) -> Counts:
     return (*n[:group], n[group] - 1, *n[group + 1 :])
-
-
-def _placed(width: float, count: int) -> Floats:
-    """The sum of ``count`` signs times the width, for 0, 1, … minus signs."""
-    return np.asarray(width * (count - 2 * np.arange(count + 1)), dtype=np.float64)
 
 
 def _outer_sum(rows: list[Floats]) -> Floats:

@@ -209,7 +209,7 @@ class Lattice:
         height = shape.log_scale - shape.tilt * epsilon
         if not height < STEEPEST_TILT:
             return 0.5, 0.5  # so far from the tilted mean that nothing is known
-        value, spread = (_scaled(height, part) for part in sum_.above(epsilon))
+        value, spread = ((math.exp(height + math.log(part)) if part > 0 else 0.0) for part in sum_.above(epsilon))
         rounding = (abs(shape.log_scale) + abs(shape.tilt * epsilon) + 64) * ROUND_OFF
         spread += value * (rounding + sum_.scale_error) + TINY_MASS
         return self.infinite_mass + value, spread + 4 * ROUND_OFF * self.infinite_mass
@@ -313,11 +313,6 @@ class Lattice:
             for part, mass in zip(self.parts, masses, strict=True)
         ]
         return origin, stride, steps
-
-
-def _scaled(log_scale: float, value: float) -> float:
-    """Value · e^log_scale, where the factor alone may be below double precision."""
-    return math.exp(log_scale + math.log(value)) if value > 0 else 0.0
 
 
 class Composed(NamedTuple):
@@ -425,15 +420,12 @@ def _log_characteristic(offsets: Indices, masses: Floats, points: int) -> Comple
     nodes = np.arange(points // 2 + 1)
     angle = np.zeros(len(nodes), dtype=np.complex128)
     for offset, mass in zip(offsets, masses, strict=True):
-        turn = _phase(nodes, int(offset), points)
+        # θ·offset for θ = 2π·node/points, brought into [−π, π] in whole numbers: no digit is lost far out, or near 0.
+        phase_offset = int(offset)
+        turns = nodes * (phase_offset % points) % points
+        turn = np.asarray(2 * math.pi / points * np.where(2 * turns > points, turns - points, turns))
         angle += mass * (-2 * np.sin(turn / 2) ** 2 - 1j * np.sin(turn))
     return _log(1 + angle, log1p(np.where(angle == -1, 0, angle)))
-
-
-def _phase(nodes: Indices, offset: int, points: int) -> Floats:
-    """θ·offset for θ = 2π·node/points, brought into [−π, π] in whole numbers: no digit is lost far out, or near 0."""
-    turns = nodes * (offset % points) % points
-    return np.asarray(2 * math.pi / points * np.where(2 * turns > points, turns - points, turns))
 
 
 def _log(value: Complexes, logarithm: Complexes) -> Complexes:

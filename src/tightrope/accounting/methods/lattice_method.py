@@ -103,21 +103,7 @@ def three_point(step: float, masses: tuple[float, float], missing: float, count:
 
     top, middle = masses
     bottom = top * math.exp(-step)
-    positive = _upper_half(top, middle, bottom, count)[::-1]
-    logs = np.concatenate([positive[:0:-1] - step * np.arange(count, 0, -1), positive])
-    log_mass = count * math.log1p(-missing)
-    composed = np.exp(logs - float(logsumexp(logs)) + log_mass)
-    above = np.cumsum(composed[:0:-1])
-    profile, _ = signal.lfilter([-math.expm1(-step)], [1.0, -math.exp(-step)], above, zi=[0.0])
-    return ThreePoint(step, count, math.exp(log_mass), np.append(profile[::-1], 0.0))
-
-
-def _upper_half(top: float, middle: float, bottom: float, count: int) -> Floats:
-    """Log U_0..U_k up to a common constant: U_n is the mass at loss (k − n)·step.
-
-    U spans thousands of orders: it is solved for in powers of two that grow as the recurrence would if its
-    coefficients stood still, and scaling by them is exact.
-    """
+    # Log U_0..U_k up to a common constant: U_n is the mass at loss (k − n)·step.
     n = np.arange(count, dtype=np.float64)
     last, before = middle * (count - n) / (top * (n + 1)), bottom * (2 * count - n + 1) / (top * (n + 1))
     growth = last / 2 + np.sqrt(last * last / 4 + before)
@@ -126,8 +112,14 @@ def _upper_half(top: float, middle: float, bottom: float, count: int) -> Floats:
     bands[1, :-1] = -np.ldexp(last, powers[:-1] - powers[1:])
     bands[2, :-2] = -np.ldexp(before[1:], powers[:-2] - powers[2:])
     values = dtbsv(2, bands, np.eye(1, count + 1)[0], lower=1, diag=1)
-    logs = np.log(values, where=values > 0, out=np.full(count + 1, -np.inf))
-    return np.asarray(logs + math.log(2) * (powers - powers.max()))
+    upper_half_logs = np.log(values, where=values > 0, out=np.full(count + 1, -np.inf))
+    positive = np.asarray(upper_half_logs + math.log(2) * (powers - powers.max()))[::-1]
+    logs = np.concatenate([positive[:0:-1] - step * np.arange(count, 0, -1), positive])
+    log_mass = count * math.log1p(-missing)
+    composed = np.exp(logs - float(logsumexp(logs)) + log_mass)
+    above = np.cumsum(composed[:0:-1])
+    profile, _ = signal.lfilter([-math.expm1(-step)], [1.0, -math.exp(-step)], above, zi=[0.0])
+    return ThreePoint(step, count, math.exp(log_mass), np.append(profile[::-1], 0.0))
 
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]

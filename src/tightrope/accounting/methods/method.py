@@ -141,7 +141,21 @@ def closer(upper: Callable[[float], float], rough: Guess, target: float, largest
         if abs(excess) <= CLOSE:
             break
         low, high = (here, high) if excess > 0 else (low, here)
-        there = _crossing(points[-3:], rough.rate)
+        # Where the excess is 0: at the slope −rate from one point, else by Neville's scheme for ε as a function
+        # of it.
+        crossing_points = points[-3:]
+        if len(crossing_points) == 1:
+            ((crossing_excess, crossing_here),) = crossing_points
+            there = crossing_here + crossing_excess / rough.rate
+        else:
+            (x, a), (y, b), *third = crossing_points
+            line = (a * y - b * x) / (y - x) if x != y else b
+            if not third or third[0][0] in (x, y):
+                there = line
+            else:
+                ((z, c),) = third
+                other = (b * z - c * y) / (z - y)
+                there = (line * z - other * x) / (z - x)
         there = there if low < there < high else _between(low, high, here)
         if not abs(there - here) > 2e-16 * here:
             break
@@ -155,17 +169,3 @@ def _between(low: float, high: float, here: float) -> float:
     if math.isinf(high):
         return 2 * here
     return (low + high) / 2 if low > 0 else here / 2
-
-
-def _crossing(points: list[Point], rate: float) -> float:
-    """Where the excess is 0: at the slope −rate from one point, else by Neville's scheme for ε as a function of it."""
-    if len(points) == 1:
-        ((excess, here),) = points
-        return here + excess / rate
-    (x, a), (y, b), *third = points
-    line = (a * y - b * x) / (y - x) if x != y else b
-    if not third or third[0][0] in (x, y):
-        return line
-    ((z, c),) = third
-    other = (b * z - c * y) / (z - y)
-    return (line * z - other * x) / (z - x)

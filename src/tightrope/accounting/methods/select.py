@@ -115,12 +115,13 @@ def choose(total: Composition) -> Engine:
     if total.infinite_mass == 1:
         nearly = 0.0 if total.infinite_bounds[0] == 1 else 8 * ROUND_OFF
         return ClosedForm(Atoms(np.zeros(0), np.zeros(0), 1.0, 1.0, inexact=nearly))
-    return _single(total) or on_lattice(total) or _finite(total) or _dense(total)
-
-
-def _single(total: Composition) -> Engine | None:
     law = total.laws[0] if total.counts == (1,) else None
-    return ClosedForm(law) if law is not None and law.profile(np.array([1.0])) is not None else None
+    return (
+        (ClosedForm(law) if law is not None and law.profile(np.array([1.0])) is not None else None)
+        or on_lattice(total)
+        or _finite(total)
+        or _dense(total)
+    )
 
 
 def _finite(total: Composition) -> Engine | None:

@@ -219,7 +219,10 @@ class Chernoff:
         """A wide step whose aliases pass, with few binary digits."""
         c = at(place)
         for index in range(200):
-            step = _short(4.0 * (1 + abs(c)) * SHRINK**index)
+            # About the value, with `DIGITS` binary digits.
+            value = 4.0 * (1 + abs(c)) * SHRINK**index
+            mantissa, exponent = math.frexp(value)
+            step = math.ldexp(math.floor(math.ldexp(mantissa, STEP_DIGITS)), exponent - STEP_DIGITS)
             if self.passes(place, epsilon, step, deviation, 0.0):
                 return step
         raise PrecisionError(f"no step keeps the aliases below {TOLERANCE} at c={c:.3g}")
@@ -262,12 +265,6 @@ def at(place: Place) -> float:
     """C of a place."""
     between, index = place
     return -1 / (1 + math.exp(-(index + 0.5) / LINES_A_UNIT)) if between else math.exp(index / LINES_A_UNIT)
-
-
-def _short(value: float) -> float:
-    """About the value, with ``DIGITS`` binary digits."""
-    mantissa, exponent = math.frexp(value)
-    return math.ldexp(math.floor(math.ldexp(mantissa, STEP_DIGITS)), exponent - STEP_DIGITS)
 
 
 FINEST = 1e-10

@@ -224,51 +224,40 @@ def alive(laws: Sequence[OnLine], counts: Sequence[int], row: float, rows: int, 
     """Which of the ``rows`` intervals of width ``row`` from 0 on may hold |M| above e^``DEAD`` M(c); ascending. No more
     than ``most`` are looked at, at any width.
     """
-    doublings = _doublings(laws, row, rows)
+    # How often a row is doubled for the widest intervals.
+    variance = max(law.variance for law in laws)
+    widest = min(BENT / variance**0.5 / row, rows) if variance > 0 else rows
+    doublings = max(0, min(int(np.log2(max(widest, 1.0))), int(np.log2(rows))))
     wide = 1 << doublings
     if -(-rows // wide) > most:
         raise TooManyError(-(-rows // wide), most, "intervals of a line to look at")
     first = np.arange(0, rows, wide)
     if len(first) == rows:
         return first
-    edges = _even(laws, row * wide, len(first) + 1)
+    # |φ| of each law at multiples of the width.
+    width = row * wide
+    count = len(first) + 1
+    starts = np.asarray(LONG * width * np.arange(-(-count // LONG)), dtype=np.float64)
+    along = np.asarray(width * np.arange(LONG), dtype=np.float64)
+    edges = np.stack([law.moduli(starts, along).ravel()[:count] for law in laws])
     left, right = edges[:, :-1], edges[:, 1:]
     while True:
-        live = _bounds(laws, counts, np.maximum(left, right), row * wide) > DEAD
+        # Log of a bound on |M|/M(c) on each interval.
+        ends = np.maximum(left, right)
+        bounds_width = row * wide
+        bent = np.array([bounds_width**2 * law.variance / 8 for law in laws])[:, None]
+        live = np.asarray(np.array(counts, dtype=np.float64) @ np.log(np.minimum(ends + bent, 1.0))) > DEAD
         first, left, right = first[live], left[:, live], right[:, live]
         if wide == 1 or not len(first):
             return first[first < rows]
         wide //= 2
-        middle = _moduli(laws, np.asarray(row * (first + wide), dtype=np.float64))
+        y = np.asarray(row * (first + wide), dtype=np.float64)
+        middle = np.stack([law.moduli(y, np.zeros(1))[:, 0] for law in laws])
         first = np.stack([first, first + wide], axis=1).ravel()
         left = np.stack([left, middle], axis=2).reshape(len(laws), -1)
         right = np.stack([middle, right], axis=2).reshape(len(laws), -1)
         if len(first) > most:
             raise TooManyError(len(first), most, "intervals of a line alive")
-
-
-def _doublings(laws: Sequence[OnLine], row: float, rows: int) -> int:
-    """How often a row is doubled for the widest intervals."""
-    variance = max(law.variance for law in laws)
-    widest = min(BENT / variance**0.5 / row, rows) if variance > 0 else rows
-    return max(0, min(int(np.log2(max(widest, 1.0))), int(np.log2(rows))))
-
-
-def _even(laws: Sequence[OnLine], width: float, count: int) -> Floats:
-    """|φ| of each law at multiples of the width."""
-    starts = np.asarray(LONG * width * np.arange(-(-count // LONG)), dtype=np.float64)
-    along = np.asarray(width * np.arange(LONG), dtype=np.float64)
-    return np.stack([law.moduli(starts, along).ravel()[:count] for law in laws])
-
-
-def _moduli(laws: Sequence[OnLine], y: Floats) -> Floats:
-    return np.stack([law.moduli(y, np.zeros(1))[:, 0] for law in laws])
-
-
-def _bounds(laws: Sequence[OnLine], counts: Sequence[int], ends: Floats, width: float) -> Floats:
-    """Log of a bound on |M|/M(c) on each interval."""
-    bent = np.array([width**2 * law.variance / 8 for law in laws])[:, None]
-    return np.asarray(np.array(counts, dtype=np.float64) @ np.log(np.minimum(ends + bent, 1.0)))
 
 
 Pair = tuple[float, float]
@@ -335,13 +324,22 @@ def smooth_line(c: float, parts: tuple[Part, Part | None], step: float, smooth: 
     starts, along = step * ROW * live.astype(np.float64), np.asarray(step * np.arange(ROW), dtype=np.float64)
     blocks = [_terms(c, parts, starts[i : i + CHUNK], along, smooth) for i in range(0, len(starts), CHUNK)]
     values, gains, off, more = zip(*blocks, strict=True)
+    # What nodes that were not looked at may add, |M| being no more than M(c) beyond all rows and dead between.
+    skipped = rows > len(live)
+    lifted = math.exp(smooth**2 * (c + c * c) / 2)
+    end = step * ROW * rows
+    tail = math.exp(-((smooth * end) ** 2) / 2) / math.pi * (1 / (smooth**2 * end) + step)
+    dead = math.exp(DEAD) * skipped / math.pi
+    first = step * ROW
+    value = tail / end**2 + dead * (1 + step / first) / first
+    gain = smooth**2 * math.exp(smooth**2 / 8) * (tail + dead * (math.sqrt(math.pi / 2) / smooth + step))
     return SmoothLine(
         step,
         starts,
         (np.concatenate(values), np.concatenate(gains)),
         _both(off),
         _both(more),
-        _missing(c, rows > len(live), step, smooth, rows),
+        (2 * lifted * value, 2 * lifted * gain),
     )
 
 
@@ -369,15 +367,3 @@ def _terms(
     off = float(np.vdot(sizes[0], roundings)), float(np.vdot(sizes[1], roundings))
     more = float(np.vdot(sizes[0], turned)), float(np.vdot(sizes[1], turned))
     return values, gains, off, more
-
-
-def _missing(c: float, skipped: bool, step: float, smooth: float, rows: int) -> Pair:
-    """What nodes that were not looked at may add, |M| being no more than M(c) beyond all rows and dead between."""
-    lifted = math.exp(smooth**2 * (c + c * c) / 2)
-    end = step * ROW * rows
-    tail = math.exp(-((smooth * end) ** 2) / 2) / math.pi * (1 / (smooth**2 * end) + step)
-    dead = math.exp(DEAD) * skipped / math.pi
-    first = step * ROW
-    value = tail / end**2 + dead * (1 + step / first) / first
-    gain = smooth**2 * math.exp(smooth**2 / 8) * (tail + dead * (math.sqrt(math.pi / 2) / smooth + step))
-    return 2 * lifted * value, 2 * lifted * gain

@@ -15,7 +15,6 @@ from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
     from tightrope.transport.on_tables.saved import SavedCoupling
-    from tightrope.transport.on_tables.supports import Support
 
 APPLY_EXAMPLE = """\b
 Example:
@@ -60,7 +59,22 @@ def apply(asked: Asked) -> None:
     new_parquet(asked.out, DRAWN_ALREADY)
     with working("Checking the mechanism ..."):
         saved = read(asked.mechanism)
-    saved = replace(saved, support=_placed(saved.support, asked.value), group=asked.group or saved.group)
+    # The same points in other columns.
+    from tightrope.errors import InputError
+    from tightrope.transport.on_tables.supports import Categories, Cells
+
+    if asked.value is None:
+        placed = saved.support
+    else:
+        if len(asked.value) != len(saved.support.columns):
+            raise InputError("value", asked.value, f"{len(saved.support.columns)} columns, in the order of the fit")
+        if isinstance(saved.support, Categories):
+            placed = replace(saved.support, column=asked.value[0])
+        else:
+            placed = Cells(
+                tuple(replace(axis, column=name) for axis, name in zip(saved.support.axes, asked.value, strict=True))
+            )
+    saved = replace(saved, support=placed, group=asked.group or saved.group)
     with rows_done("Drawing") as progress:
         rows = _applied(saved, asked, progress)
     if asked.as_json:
@@ -68,20 +82,6 @@ def apply(asked: Asked) -> None:
         return
     say(f"{rows:,} rows written to {asked.out}: {', '.join([*saved.support.columns, *(asked.keep or [])])}.")
     say("Each value was drawn once. Running this again would release every value again, and that tells more.")
-
-
-def _placed(support: Support, columns: list[str] | None) -> Support:
-    """The same points in other columns."""
-    from tightrope.errors import InputError
-    from tightrope.transport.on_tables.supports import Categories, Cells
-
-    if columns is None:
-        return support
-    if len(columns) != len(support.columns):
-        raise InputError("value", columns, f"{len(support.columns)} columns, in the order of the fit")
-    if isinstance(support, Categories):
-        return replace(support, column=columns[0])
-    return Cells(tuple(replace(axis, column=name) for axis, name in zip(support.axes, columns, strict=True)))
 
 
 def _applied(saved: SavedCoupling, asked: Asked, progress: Callable[[int], None]) -> int:

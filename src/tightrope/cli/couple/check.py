@@ -13,7 +13,6 @@ import typer
 from tightrope.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from tightrope.transport.couplings.mechanism import CouplingMechanism
     from tightrope.transport.guarantees.single_draws import OneDraw
     from tightrope.transport.on_tables.saved import SavedCoupling
 
@@ -57,7 +56,14 @@ def check(
     if as_json:
         print_json(found)
     else:
-        _show(found)
+        from tightrope.cli.output import say
+
+        say(f"{found['points']} points, groups: {', '.join(found['groups'])}")
+        if found["kind"] == "channel":
+            say(f"Epsilon between any two inputs: {_number(found['point_epsilon'])}")
+            _show_apart("Outputs of two groups differ by at most", found["measured"])
+        else:
+            _show_coupling(found)
 
 
 def read(path: Path) -> SavedCoupling:
@@ -94,20 +100,20 @@ def _saved(
     }
     actual = _actual_laws(saved, laws, data)
     if actual is not None:
-        found["actual"] = _with_laws(fitted, actual)
+        # A bound from the distance of the laws alone, and what this mechanism really does to them.
+        from tightrope.transport.guarantees.single_draws import approximate_knowledge
+
+        bound = approximate_knowledge(fitted, actual)
+        found["actual"] = {"bound": _triple(bound), "measured": _apart(fitted, list(actual.items()))}
     if samples is not None:
-        _refuse_noise(saved)
+        # Shares of samples are near the truth; laws that were learned with noise are not their shares.
+        from tightrope.errors import InputError
+
+        if saved.origin.kind == "private":
+            remedy = "the file says what is left of sampling and noise together"
+            raise InputError("samples", "laws learned with noise", "left out, or the shares of samples", remedy)
         found["sampled"] = {"samples": samples, "confidence": 0.95, **_triple(sampled(fitted, samples))}
     return found
-
-
-def _refuse_noise(saved: SavedCoupling) -> None:
-    """Shares of samples are near the truth; laws that were learned with noise are not their shares."""
-    from tightrope.errors import InputError
-
-    if saved.origin.kind == "private":
-        remedy = "the file says what is left of sampling and noise together"
-        raise InputError("samples", "laws learned with noise", "left out, or the shares of samples", remedy)
 
 
 def _actual_laws(saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None]) -> Any:
@@ -127,14 +133,6 @@ def _actual_laws(saved: SavedCoupling, laws: Path | None, data: tuple[Path | Non
         return None
     population = Population(group=saved.group, groups=names)
     return of_counts(counted(fitting_table(saved, path, table), saved.support, population)).laws
-
-
-def _with_laws(fitted: CouplingMechanism, actual: Mapping[Any, Any]) -> dict[str, Any]:
-    """A bound from the distance of the laws alone, and what this mechanism really does to them."""
-    from tightrope.transport.guarantees.single_draws import approximate_knowledge
-
-    bound = approximate_knowledge(fitted, actual)
-    return {"bound": _triple(bound), "measured": _apart(fitted, list(actual.items()))}
 
 
 def _channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]:
@@ -173,17 +171,6 @@ def _triple(bound: OneDraw) -> dict[str, float]:
     """The triple; delta never exceeds the total variation."""
     eta = bound.total_variation
     return {"epsilon": bound.epsilon, "delta": min(bound.delta, eta), "total_variation": eta}
-
-
-def _show(data: Mapping[str, Any]) -> None:
-    from tightrope.cli.output import say
-
-    say(f"{data['points']} points, groups: {', '.join(data['groups'])}")
-    if data["kind"] == "channel":
-        say(f"Epsilon between any two inputs: {_number(data['point_epsilon'])}")
-        _show_apart("Outputs of two groups differ by at most", data["measured"])
-    else:
-        _show_coupling(data)
 
 
 def _show_coupling(data: Mapping[str, Any]) -> None:

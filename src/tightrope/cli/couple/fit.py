@@ -103,14 +103,37 @@ def fit(asked: Asked) -> None:
     started = time.perf_counter()
     with working("Coupling the groups' laws with their target ..."):
         saved = _fitted(asked, known)
-    data = _facts(saved, time.perf_counter() - started)
+    # What is printed, and what --json has.
+    seconds = time.perf_counter() - started
+    from tightrope.documents.document import plain
+    from tightrope.transport.couplings.mechanism import moves
+
+    fitted, cost = saved.mechanism, saved.support.cost(saved.metric)
+    data = {
+        "points": len(saved.support),
+        "unit": saved.support.unit(saved.metric),
+        "metric": saved.metric,
+        "objective": fitted.objective,
+        "groups": [_group(str(name), moves(fitted, name, cost)) for name in fitted.groups],
+        "target_error": float(fitted.target_error),
+        "seconds": seconds,
+        "origin": plain(saved.origin),
+    }
     with _hidden(known.kind == "table"):
         write(asked.out, written(saved.document()))
         if asked.plot is not None:
             with working("Drawing ..."):
                 draw(saved, asked.plot)
         if asked.report is not None:
-            write(asked.report, _page(saved, data))
+            from tightrope.reporting import Table, document_html
+
+            caption = f"How far values move, in {data['unit']} ({data['metric']})"
+            write(
+                asked.report,
+                document_html(
+                    saved.document(), tables=[Table(caption, tuple(name.capitalize() for name in MOVES), _moves(data))]
+                ),
+            )
     if asked.as_json:
         print_json({**data, "out": str(asked.out)})
     else:
@@ -159,33 +182,6 @@ def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
     cost, target = known.support.cost(metric), target_law(known, asked.target)
     mechanism = CouplingMechanism.fit(known.laws, cost, target=target, objective=objective)
     return SavedCoupling(mechanism, known.support, asked.group, metric, known.origin(asked.target))
-
-
-def _facts(saved: SavedCoupling, seconds: float) -> dict[str, Any]:
-    """What is printed, and what --json has."""
-    from tightrope.documents.document import plain
-    from tightrope.transport.couplings.mechanism import moves
-
-    fitted, cost = saved.mechanism, saved.support.cost(saved.metric)
-    return {
-        "points": len(saved.support),
-        "unit": saved.support.unit(saved.metric),
-        "metric": saved.metric,
-        "objective": fitted.objective,
-        "groups": [_group(str(name), moves(fitted, name, cost)) for name in fitted.groups],
-        "target_error": float(fitted.target_error),
-        "seconds": seconds,
-        "origin": plain(saved.origin),
-    }
-
-
-def _page(saved: SavedCoupling, data: Mapping[str, Any]) -> str:
-    from tightrope.reporting import Table, document_html
-
-    caption = f"How far values move, in {data['unit']} ({data['metric']})"
-    return document_html(
-        saved.document(), tables=[Table(caption, tuple(name.capitalize() for name in MOVES), _moves(data))]
-    )
 
 
 def _moves(data: Mapping[str, Any]) -> list[list[str]]:

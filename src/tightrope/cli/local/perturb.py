@@ -12,9 +12,7 @@ import typer
 from tightrope.cli.options import AsJson, Force, Page
 
 if TYPE_CHECKING:
-    from tightrope.documents import Guarantee
     from tightrope.documents.study import FindingsDocument
-    from tightrope.local.studies.findings import Findings
     from tightrope.local.studies.study import Study
 
 PERTURB_EXAMPLE = """\b
@@ -62,21 +60,17 @@ def perturb(
         print_json({"reports": str(out), "count": made, **facts})
         return
     say(f"{made:,} report{'' if made == 1 else 's'} by {asked.settled.choice}: {out}")
-    say(_price(told))
-    if _kind(asked) == "text":
-        say(MATCHED)
-    say("Send these and nothing else. Who is asked the same again sends the same report again, not a fresh one.")
-
-
-def _price(told: Guarantee) -> str:
-    """What a report says about a person: whoever runs a study that others wrote sees what it asks for."""
+    # What a report says about a person: whoever runs a study that others wrote sees what it asks for.
     from tightrope.documents.numbers import UP, percent, significant
 
     success = percent(told.attack_success, UP)
-    return (
+    say(
         f"Each says at most epsilon {significant(told.epsilon, 4, UP)} about a person: "
         f"a guess between two answers is right at most {success} of the time."
     )
+    if _kind(asked) == "text":
+        say(MATCHED)
+    say("Send these and nothing else. Who is asked the same again sends the same report again, not a fresh one.")
 
 
 def _perturbed(asked: Study, data: str, column: str, out: Path, table: str | None) -> int:
@@ -167,7 +161,15 @@ def estimate(asked: Asked) -> None:
 
     check_page(asked.report, replace=asked.force)
     with working("Counting reports ..."):
-        found = _found(asked).document()
+        from tightrope.local.collection import tally_table
+        from tightrope.local.studies.findings import Findings
+        from tightrope.local.studies.study import load_study
+
+        study = load_study(asked.study)
+        tally = tally_table(study.mechanism, asked.reports)
+        found = Findings.of(
+            study, tally, confidence=asked.confidence, simultaneous=asked.simultaneous, consistent=asked.consistent
+        ).document()
     if asked.report is not None:
         from tightrope.reporting import study_html
 
@@ -178,18 +180,6 @@ def estimate(asked: Asked) -> None:
     _show(found)
     if asked.report is not None:
         _say(f"\nWritten: {asked.report}")
-
-
-def _found(asked: Asked) -> Findings:
-    from tightrope.local.collection import tally_table
-    from tightrope.local.studies.findings import Findings
-    from tightrope.local.studies.study import load_study
-
-    study = load_study(asked.study)
-    tally = tally_table(study.mechanism, asked.reports)
-    return Findings.of(
-        study, tally, confidence=asked.confidence, simultaneous=asked.simultaneous, consistent=asked.consistent
-    )
 
 
 def _say(*lines: str) -> None:

@@ -80,7 +80,19 @@ def plan(asked: Asked) -> None:
     study = _study(asked)
     unit = 1.0 if study is None else study.unit
     with working("Comparing mechanisms ..."):
-        found = _planned(asked, study, unit)
+        from tightrope.local.studies.planning import plan as planned
+
+        k = asked.k if study is None else study.k
+        error = None if asked.error is None else asked.error / unit
+        found = planned(
+            asked.question,
+            epsilon=asked.epsilon,
+            people=asked.people,
+            error=error,
+            k=k,
+            dimension=asked.dimension,
+            total_variation=asked.total_variation,
+        )
     if asked.out is not None and study is not None:
         write(asked.out, study_text(study))
     if asked.report is not None and study is not None:
@@ -95,22 +107,6 @@ def plan(asked: Asked) -> None:
         say(f"  tightrope local perturb {asked.out} DATA --column ANSWER --out reports.parquet")
     if asked.report is not None:
         say(f"Written: {asked.report}")
-
-
-def _planned(asked: Asked, study: Study | None, unit: float) -> Plan:
-    from tightrope.local.studies.planning import plan as planned
-
-    k = asked.k if study is None else study.k
-    error = None if asked.error is None else asked.error / unit
-    return planned(
-        asked.question,
-        epsilon=asked.epsilon,
-        people=asked.people,
-        error=error,
-        k=k,
-        dimension=asked.dimension,
-        total_variation=asked.total_variation,
-    )
 
 
 def _study(asked: Asked) -> Study | None:

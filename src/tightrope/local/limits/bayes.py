@@ -90,7 +90,20 @@ class Cells(BayesProblem):
         """
         if isinstance(prior, Prior):
             return cls._of_distribution(prior, likelihood, whole("cells", cells, at_least=2))
-        points, counts = np.unique(_samples(prior), return_counts=True)
+        try:
+            samples_points = np.asarray(prior, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                "type of prior", type(prior).__name__, "a scipy.stats distribution or samples, shape [m]"
+            ) from None
+        if samples_points.ndim != 1 or samples_points.size == 0:
+            raise InputError("shape of prior", samples_points.shape, "samples, shape [m], at least one")
+        strange = int(np.count_nonzero(~np.isfinite(samples_points)))
+        if strange:  # samples may be people's values: how many, not which
+            raise InputError(
+                "samples of prior that are not finite", strange, f"0 of {samples_points.size}", "leave them out"
+            )
+        points, counts = np.unique(samples_points, return_counts=True)
         laws = _laws(likelihood, points)[:, None, :]
         return cls(points, points, counts / counts.sum(), laws)
 
@@ -163,21 +176,6 @@ def log_choose(count: int) -> Floats:
     """Log C(n, s) for s in 0..n, shape [n + 1]."""
     s = np.arange(count + 1.0)
     return np.asarray(special.gammaln(count + 1.0) - special.gammaln(s + 1) - special.gammaln(count - s + 1))
-
-
-def _samples(prior: Any) -> Floats:
-    try:
-        points = np.asarray(prior, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            "type of prior", type(prior).__name__, "a scipy.stats distribution or samples, shape [m]"
-        ) from None
-    if points.ndim != 1 or points.size == 0:
-        raise InputError("shape of prior", points.shape, "samples, shape [m], at least one")
-    strange = int(np.count_nonzero(~np.isfinite(points)))
-    if strange:  # samples may be people's values: how many, not which
-        raise InputError("samples of prior that are not finite", strange, f"0 of {points.size}", "leave them out")
-    return points
 
 
 def _laws(likelihood: Callable[[Floats], ArrayLike], points: Floats) -> Floats:

@@ -146,7 +146,14 @@ def risk_within(cells: Cells, windows: int, information: float, cost: Cost) -> f
     """
     low, high = cells.low.reshape(windows, -1), cells.high.reshape(windows, -1)
     count = low.shape[1]
-    shared = information * _shared(cells, windows)
+    # I(Θ; X | window) in nats, shape [windows], from all nodes of its cells.
+    laws = cells.laws.reshape(windows, -1, cells.laws.shape[2])
+    weights = np.tile(cells.shares, cells.laws.shape[0] // windows)
+    weights = weights / weights.sum()
+    centre = np.einsum("wnv,n->wv", laws, weights)[:, None, :]
+    ratio = np.log(np.where(laws > 0, laws, 1.0)) - np.log(np.where(laws > 0, centre, 1.0))
+    shared_shared: Floats = np.einsum("wnv,n->w", laws * ratio, weights)
+    shared = information * (np.maximum(shared_shared, 0.0) * (1 + 1e-9) + 1e-15)
     touched = np.arange(1, count)
     reach = np.stack([np.min(low[:, j:] - high[:, :-j], axis=1) for j in touched], axis=1) / 2
     # One cell may be touched at any radius, j + 1 only from the reach of j on. Infinite outer ends are not used.
@@ -160,14 +167,3 @@ def windows_for(information: float) -> list[int]:
     """Numbers of windows worth trying when nκ is this."""
     counts = {int(np.clip(factor * np.sqrt(information), 1, MOST_WINDOWS)) for factor in WIDTHS}
     return sorted(counts)
-
-
-def _shared(cells: Cells, windows: int) -> Floats:
-    """I(Θ; X | window) in nats, shape [windows], from all nodes of its cells."""
-    laws = cells.laws.reshape(windows, -1, cells.laws.shape[2])
-    weights = np.tile(cells.shares, cells.laws.shape[0] // windows)
-    weights = weights / weights.sum()
-    centre = np.einsum("wnv,n->wv", laws, weights)[:, None, :]
-    ratio = np.log(np.where(laws > 0, laws, 1.0)) - np.log(np.where(laws > 0, centre, 1.0))
-    shared: Floats = np.einsum("wnv,n->w", laws * ratio, weights)
-    return np.maximum(shared, 0.0) * (1 + 1e-9) + 1e-15

@@ -226,19 +226,20 @@ def _proposed(prices: Prices, totals: Floats, box: float) -> Floats:
     kept[:: max(1, len(rows) // 60)] = True
     found: Floats = np.zeros(3)
     for _ in range(PRICE_ROUNDS):
-        found = _least(totals / units, rows[kept], wanted[kept], box)
+        # The linear program; nothing rests on how well it was solved.
+        least_totals = totals / units
+        least_rows = rows[kept]
+        least_wanted = wanted[kept]
+        bounds = [(-box, box), (-box, box), (0.0, box)]
+        solved = optimize.linprog(
+            least_totals / np.max(least_totals), A_ub=-least_rows, b_ub=-least_wanted, bounds=bounds, method="highs"
+        )
+        found = np.zeros(3) if solved.x is None else np.asarray(solved.x)
         missing = wanted - rows @ found
         if np.max(missing) <= SPARE:
             break
         kept[np.argsort(missing)[-8:]] = True
     return np.asarray(found / units)
-
-
-def _least(totals: Floats, rows: Floats, wanted: Floats, box: float) -> Floats:
-    """The linear program; nothing rests on how well it was solved."""
-    bounds = [(-box, box), (-box, box), (0.0, box)]
-    solved = optimize.linprog(totals / np.max(totals), A_ub=-rows, b_ub=-wanted, bounds=bounds, method="highs")
-    return np.zeros(3) if solved.x is None else np.asarray(solved.x)
 
 
 def repaired(prices: Prices, proposed: Floats) -> Floats:

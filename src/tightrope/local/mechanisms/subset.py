@@ -127,7 +127,9 @@ def subset_selection(epsilon: float, k: int, *, size: int | None = None) -> Subs
     epsilon = checked_epsilon(epsilon)
     categories_ = domain(k, MOST_SUBSET_CATEGORIES, "hash the categories: local.hashing")
     if size is not None:
-        return _with_size(epsilon, categories_, _checked_size(size, categories_))
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < categories_:
+            raise InputError("size", size, f"a whole number in 1..{categories_ - 1}", "leave it out for the best one")
+        return _with_size(epsilon, categories_, size)
     near = int(categories_ / (math.exp(min(epsilon, LARGEST_STEP)) + 1))
     sizes = range(max(1, near - 1), min(categories_ - 1, near + 2) + 1)
     return min((_with_size(epsilon, categories_, w) for w in sizes), key=lambda way: way.mean_variance)
@@ -136,9 +138,3 @@ def subset_selection(epsilon: float, k: int, *, size: int | None = None) -> Subs
 def _with_size(epsilon: float, k: int, size: int) -> SubsetSelection:
     """P(own in the set) = p with p (k − w) / ((1 − p) w) ≤ e^ε."""
     return SubsetSelection(epsilon, k, size, favoured(epsilon, Fraction(k - size, size)))
-
-
-def _checked_size(size: object, k: int) -> int:
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < k:
-        raise InputError("size", size, f"a whole number in 1..{k - 1}", "leave it out for the best one")
-    return size

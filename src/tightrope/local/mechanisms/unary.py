@@ -201,21 +201,14 @@ def rappor(epsilon: float, k: int, *, once: float | None = None) -> Rappor:
     if not single < epsilon:
         raise InputError("once", once, f"below epsilon={epsilon!r}", "one report says less than all together")
     permanent = unary_encoding(epsilon, k, optimised=False)
-    return Rappor(epsilon, permanent.k, permanent, _least_flip(permanent, single))
-
-
-def _least_flip(permanent: UnaryEncoding, once: float) -> Digits:
-    """The least multiple of 2⁻¹⁶ with which one report spends at most ``once``, by halving: more flips, less loss."""
+    # The least multiple of 2⁻¹⁶ with which one report spends at most `once`, by halving: more flips, less loss.
     most = 1 << FLIP_DIGITS - 1
-    least = bisect_left(range(most), True, lo=1, key=lambda flips: _spends(permanent, flips) <= once)
+    least = bisect_left(
+        range(most), True, lo=1, key=lambda flips: epsilon_of(_once(permanent, _digits(flips))) <= single
+    )
     if least == most:
-        raise InputError("once", once, "large enough to be told from 0", "ask for more in one report")
-    return _digits(least)
-
-
-def _spends(permanent: UnaryEncoding, numerator: int) -> float:
-    """ε of one report, rounded up."""
-    return epsilon_of(_once(permanent, _digits(numerator)))
+        raise InputError("once", single, "large enough to be told from 0", "ask for more in one report")
+    return Rappor(epsilon, permanent.k, permanent, _digits(least))
 
 
 def _digits(numerator: int) -> Digits:

@@ -115,22 +115,19 @@ def field(order: int) -> Field:
     """
     numbers = np.arange(order)
     if order & (order - 1) == 0:
-        sums, products = numbers[:, None] ^ numbers, _carryless(order.bit_length() - 1)
+        # Products of polynomials over two elements, modulo an irreducible one.
+        degree = order.bit_length() - 1
+        carryless_numbers = np.arange(1 << degree)
+        out = np.zeros((len(carryless_numbers), len(carryless_numbers)), dtype=np.int64)
+        power = carryless_numbers.copy()
+        for place in range(degree):
+            out ^= np.where(carryless_numbers[:, None] >> place & 1, power, 0)
+            power = power << 1
+            power = np.where(power >> degree, power ^ POLYNOMIALS[degree], power)
+        sums, products = numbers[:, None] ^ numbers, out
     else:
         sums, products = (numbers[:, None] + numbers) % order, (numbers[:, None] * numbers) % order
     return Field(order, sums.astype(np.uint16), products.astype(np.uint16))
-
-
-def _carryless(degree: int) -> NDArray[np.int64]:
-    """Products of polynomials over two elements, modulo an irreducible one."""
-    numbers = np.arange(1 << degree)
-    out = np.zeros((len(numbers), len(numbers)), dtype=np.int64)
-    power = numbers.copy()
-    for place in range(degree):
-        out ^= np.where(numbers[:, None] >> place & 1, power, 0)
-        power = power << 1
-        power = np.where(power >> degree, power ^ POLYNOMIALS[degree], power)
-    return out
 
 
 # Rows of k bits packed into 64-bit words: drawn digit by digit, counted plane by plane, never bit by bit.
@@ -213,25 +210,23 @@ def column_counts(rows: Words, k: int) -> NDArray[np.int64]:
     for start in range(0, len(rows), BITS_AT_ONCE):
         level, weight = rows[start : start + BITS_AT_ONCE], 1
         while len(level):
-            level, last = _carried(level)
-            total += weight * _added(last)
+            # Full adders, three rows to a sum and a carry, until at most two rows are left: all carries, and these.
+            carried_level = level
+            carries = []
+            while len(carried_level) >= 3:
+                third = len(carried_level) // 3
+                a, b, c, rest = (
+                    carried_level[:third],
+                    carried_level[third : 2 * third],
+                    carried_level[2 * third : 3 * third],
+                    carried_level[3 * third :],
+                )
+                half = a ^ b
+                carries.append((a & b) | (half & c))
+                carried_level = np.concatenate([half ^ c, rest])
+            level, last = (np.concatenate(carries) if carries else carried_level[:0]), carried_level
+            # Column sums of a few rows, bit by bit.
+            flat = np.ascontiguousarray(last.astype("<u8")).view(np.uint8)
+            total += weight * np.asarray(np.unpackbits(flat, axis=1, bitorder="little").sum(axis=0, dtype=np.int64))
             weight *= 2
     return np.asarray(total[:k])
-
-
-def _carried(level: Words) -> tuple[Words, Words]:
-    """Full adders, three rows to a sum and a carry, until at most two rows are left: all carries, and these."""
-    carries = []
-    while len(level) >= 3:
-        third = len(level) // 3
-        a, b, c, rest = level[:third], level[third : 2 * third], level[2 * third : 3 * third], level[3 * third :]
-        half = a ^ b
-        carries.append((a & b) | (half & c))
-        level = np.concatenate([half ^ c, rest])
-    return (np.concatenate(carries) if carries else level[:0]), level
-
-
-def _added(rows: Words) -> NDArray[np.int64]:
-    """Column sums of a few rows, bit by bit."""
-    flat = np.ascontiguousarray(rows.astype("<u8")).view(np.uint8)
-    return np.asarray(np.unpackbits(flat, axis=1, bitorder="little").sum(axis=0, dtype=np.int64))

@@ -22,7 +22,11 @@ def categories(name: str, values: ArrayLike, k: int) -> Integers:
     """
     array = _numbers(name, values, "iub", f"a list or array of whole numbers in 0..{k - 1}, shape [n]")
     array = array.view(np.uint8) if array.dtype.kind == "b" else array
-    outside = 0 if _within(array, k) else int(np.count_nonzero((array < 0) | (array >= k)))
+    outside = (
+        0
+        if (not array.size or 0 <= int(array.min()) <= int(array.max()) < k)
+        else int(np.count_nonzero((array < 0) | (array >= k)))
+    )
     if outside:
         wanted, remedy = f"0 of {len(array)}", REMEDIES.get(name, "number the categories from 0")
         raise InputError(f"{name} outside 0..{k - 1}", outside, wanted, remedy)
@@ -69,10 +73,6 @@ def domain(k: object, most: int, remedy: str) -> int:
 def smallest_type(k: int) -> np.dtype[Any]:
     """The unsigned type with the fewest bytes that holds 0..k − 1."""
     return np.min_scalar_type(k - 1)
-
-
-def _within(array: Integers, k: int) -> bool:
-    return not array.size or 0 <= int(array.min()) <= int(array.max()) < k
 
 
 def _numbers(name: str, values: ArrayLike, kinds: str, expected: str) -> NDArray[Any]:

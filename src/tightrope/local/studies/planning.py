@@ -248,7 +248,14 @@ def plan(
     if (people is None) == (error is None):
         raise InputError("people", people, "either people or error", "the other one follows")
     option = chosen(question, epsilon=epsilon, k=k, dimension=dimension, total_variation=total_variation)
-    asked, wanted = _sides(option, people, error)
+    # People and error, of which one is given.
+    if people is None:
+        sides_wanted = positive("error", error)
+        sides = option.people(sides_wanted), sides_wanted
+    else:
+        sides_asked = whole("people", people)
+        sides = sides_asked, option.error(sides_asked)
+    asked, wanted = sides
     parts = whole("k", k, 2) if question == "distribution" else 1
     alone, in_turn = _limits(question, epsilon, k, dimension, total_variation)
     least, later = _least(alone, parts, asked, wanted), _least(in_turn, parts, asked, wanted)
@@ -269,32 +276,24 @@ def chosen(
     >>> chosen("distribution", epsilon=1.0, k=3).name
     'k_randomized_response'
     """
-    _check_sizes(question, k, dimension)
-    if total_variation is not None:
-        _checked_cap(total_variation)
-    if question == "vector":
-        return of_vectors(positive("epsilon", epsilon), whole("dimension", dimension), total_variation)
-    options = _options(question, positive("epsilon", epsilon), k, total_variation)
-    return min((_drawn(one, question, k) for one in options), key=lambda one: (one.variance, one.bits))
-
-
-def _check_sizes(question: str, k: int | None, dimension: int | None) -> None:
-    """Each question has the one size that it needs: one that is ignored would answer another question."""
+    # Each question has the one size that it needs: one that is ignored would answer another question.
     if question not in ("distribution", "mean", "vector"):
         raise InputError("question", question, "'distribution', 'mean' or 'vector'")
     if k is not None and question != "distribution":
         raise InputError("k", k, f"left out for a {question}", "k is the number of categories of a distribution")
     if dimension is not None and question != "vector":
         raise InputError("dimension", dimension, f"left out for a {question}", "it is for the mean of vectors")
-
-
-def _sides(option: Option, people: int | None, error: float | None) -> tuple[int, float]:
-    """People and error, of which one is given."""
-    if people is None:
-        wanted = positive("error", error)
-        return option.people(wanted), wanted
-    asked = whole("people", people)
-    return asked, option.error(asked)
+    if total_variation is not None:
+        _checked_cap(total_variation)
+    if question == "vector":
+        return of_vectors(positive("epsilon", epsilon), whole("dimension", dimension), total_variation)
+    # All mechanisms that keep both promises.
+    options_epsilon = positive("epsilon", epsilon)
+    if total_variation is None:
+        options = compare(question, epsilon=options_epsilon, k=k)
+    else:
+        options = options_within(question, options_epsilon, total_variation, k)
+    return min((_drawn(one, question, k) for one in options), key=lambda one: (one.variance, one.bits))
 
 
 def _limits(
@@ -315,13 +314,6 @@ def _limits(
 
 def _least(limit: Limit, parts: int, asked: int, wanted: float) -> Least:
     return Least(limit.people(parts * wanted**2), math.sqrt(limit.risk(asked) / parts))
-
-
-def _options(question: str, epsilon: float, k: int | None, total_variation: float | None) -> list[Option]:
-    """All mechanisms that keep both promises."""
-    if total_variation is None:
-        return compare(question, epsilon=epsilon, k=k)
-    return options_within(question, epsilon, total_variation, k)
 
 
 def _checked_cap(total_variation: float) -> None:

@@ -15,7 +15,6 @@ from tightrope.errors import InputError
 from tightrope.local.mechanisms.means import MeanOracle
 from tightrope.local.mechanisms.oracle import FrequencyOracle
 from tightrope.local.parts.losses import checked_epsilon
-from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import inner_probability, non_negative, whole
 from tightrope.numerics.root_finding import crossing
 from tightrope.randomness.bits import Source
@@ -107,8 +106,27 @@ def shuffled_delta(epsilon: float, *, local_epsilon: float, people: int) -> floa
         return 0.0
     if level > OVERFLOWING_EPSILON:  # e^ε overflows; nothing is lost: so many cannot hide anybody
         return -math.expm1(level - local)
-    fewest, chances, missed = _clones(others, math.exp(-local))
-    gains = _pair_deltas(fewest, level, local)
+    # The smallest number of each group, the group's probability, and that of all numbers below the first group.
+    chance = math.exp(-local)
+    mean, spread = others * chance, math.sqrt(others * chance * (1 - chance))
+    first = max(0, math.floor(mean - CLONE_DEVIATIONS * spread) - 1)
+    last = min(others, math.ceil(mean + CLONE_DEVIATIONS * spread) + 1)
+    clones_fewest = np.unique(np.linspace(first, last, GROUPS_OF_CLONES).astype(np.int64))
+    low, high = clones_fewest - 1, np.append(clones_fewest[1:] - 1, others)
+    up = stats.binom.cdf(high, others, chance) - stats.binom.cdf(low, others, chance)
+    down = stats.binom.sf(low, others, chance) - stats.binom.sf(high, others, chance)
+    masses = np.where(clones_fewest < mean, up, down)  # differences of small numbers: of the nearer tail
+    fewest, chances, missed = (
+        clones_fewest.astype(np.float64),
+        masses,
+        float(stats.binom.cdf(first - 1, others, chance)),
+    )
+    # δ of the pair for each number of clones, rounding included.
+    share, grown = 1 / (1 + math.exp(-local)), math.exp(level)
+    u, v = share - grown * (1 - share), grown * share - (1 - share)
+    pair_deltas_first = np.floor((fewest + 1) * (v / (u + v))) + 1
+    above, at = (stats.binom.sf(pair_deltas_first - shift, fewest, 0.5) for shift in (2, 1))
+    gains = np.asarray(np.maximum(above * u - at * v, 0.0) + TAIL_ROUNDING * (above + at) * grown)
     return min(1.0, float(np.dot(chances, gains)) * (1 + SHUFFLING_MARGIN) + missed)
 
 
@@ -145,33 +163,3 @@ def shuffled_closed_form(delta: float, *, local_epsilon: float, people: int) -> 
     each = max(math.exp(local - math.log(count)), 1e-300)  # where it underflows, ε is not 0
     spread = 8 * math.sqrt(each * math.log(4 / wanted)) + 8 * each
     return math.log1p(math.tanh(local / 2) * spread) * (1 + 1e-12)
-
-
-def _clones(others: int, chance: float) -> tuple[Floats, Floats, float]:
-    """The smallest number of each group, the group's probability, and that of all numbers below the first group.
-
-    Fewer clones hide less: the pair for c + 1 is that for c with one more fair coin, a post-processing.
-    """
-    mean, spread = others * chance, math.sqrt(others * chance * (1 - chance))
-    first = max(0, math.floor(mean - CLONE_DEVIATIONS * spread) - 1)
-    last = min(others, math.ceil(mean + CLONE_DEVIATIONS * spread) + 1)
-    fewest = np.unique(np.linspace(first, last, GROUPS_OF_CLONES).astype(np.int64))
-    low, high = fewest - 1, np.append(fewest[1:] - 1, others)
-    up = stats.binom.cdf(high, others, chance) - stats.binom.cdf(low, others, chance)
-    down = stats.binom.sf(low, others, chance) - stats.binom.sf(high, others, chance)
-    masses = np.where(fewest < mean, up, down)  # differences of small numbers: of the nearer tail
-    return fewest.astype(np.float64), masses, float(stats.binom.cdf(first - 1, others, chance))
-
-
-def _pair_deltas(clones: Floats, level: float, local: float) -> Floats:
-    """δ of the pair for each number of clones, rounding included.
-
-    Of a' in the first place, P is p a' + (1−p)(m−a') and Q is (1−p) a' + p (m−a'), times the same, with m = C + 1. So
-    P > e^ε Q from some k on, and δ = S(k−1) u − S(k) v for S(j) = P(Bin(C, ½) ≥ j), u = p − e^ε (1−p) and
-    v = e^ε p − (1−p).
-    """
-    share, grown = 1 / (1 + math.exp(-local)), math.exp(level)
-    u, v = share - grown * (1 - share), grown * share - (1 - share)
-    first = np.floor((clones + 1) * (v / (u + v))) + 1
-    above, at = (stats.binom.sf(first - shift, clones, 0.5) for shift in (2, 1))
-    return np.asarray(np.maximum(above * u - at * v, 0.0) + TAIL_ROUNDING * (above + at) * grown)

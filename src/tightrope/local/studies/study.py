@@ -72,7 +72,19 @@ class Study:
     def _check_answers(self) -> None:
         if self.question == "distribution":
             _refuse("between", self.between, "the bounds of a mean")
-            object.__setattr__(self, "categories", _checked(self.categories))
+            # Two names or more: all text or all whole numbers of 64 bits, none twice.
+            checked_remedy = "list every answer that somebody may give, once, for example ['yes', 'no']"
+            if not isinstance(self.categories, (list, tuple)) or len(self.categories) < 2:
+                raise InputError("categories", self.categories, "a list of two names or more", checked_remedy)
+            try:
+                names = Labels.of(self.categories).names
+            except InputError as error:
+                raise InputError("categories", error.value, error.expected, checked_remedy) from None
+            if not all(map(_storable, names)):
+                raise InputError(
+                    "categories", len(names), "text in Unicode, or whole numbers of 64 bits", checked_remedy
+                )
+            object.__setattr__(self, "categories", names)
         else:
             _refuse("categories", self.categories or None, "the answers to a question for shares")
             object.__setattr__(self, "between", checked_between(self.between))
@@ -114,20 +126,6 @@ class Study:
 def _refuse(name: str, value: object, what: str) -> None:
     if value is not None:
         raise InputError(name, value, "left out", f"it is for {what}")
-
-
-def _checked(categories: object) -> tuple[Name, ...]:
-    """Two names or more: all text or all whole numbers of 64 bits, none twice."""
-    remedy = "list every answer that somebody may give, once, for example ['yes', 'no']"
-    if not isinstance(categories, (list, tuple)) or len(categories) < 2:
-        raise InputError("categories", categories, "a list of two names or more", remedy)
-    try:
-        names = Labels.of(categories).names
-    except InputError as error:
-        raise InputError("categories", error.value, error.expected, remedy) from None
-    if not all(map(_storable, names)):
-        raise InputError("categories", len(names), "text in Unicode, or whole numbers of 64 bits", remedy)
-    return names
 
 
 def _storable(name: Name) -> bool:

@@ -147,7 +147,9 @@ def optimal_table(points: Points) -> NoiseTable:
     >>> round(table.mean_absolute, 12), round(table.mean_squared, 12)
     (0.850902115757, 1.841099853871)
     """
-    asked = _checked(points)
+    pairs = list(points)
+    filled("points", pairs, "say [(1, 1e-6)]")
+    asked = [_point(epsilon, delta) for epsilon, delta in pairs]
     return first_within(lambda margin: _built(asked, margin), 1, asked)
 
 
@@ -170,12 +172,6 @@ def excess(atoms: Atoms, points: Points) -> float:
     epsilons = np.array([epsilon for epsilon, _ in points])
     above = atoms.profile(epsilons - atoms.slack) * (1 + 2.0**-51 * (len(atoms.losses) + 8))
     return float(np.max(above - np.array([delta for _, delta in points])))
-
-
-def _checked(points: Points) -> list[tuple[float, float]]:
-    pairs = list(points)
-    filled("points", pairs, "say [(1, 1e-6)]")
-    return [_point(epsilon, delta) for epsilon, delta in pairs]
 
 
 def _point(epsilon: float, delta: float) -> tuple[float, float]:

@@ -139,7 +139,10 @@ class NoiseTable:
 
     def __post_init__(self) -> None:
         if self.tail is None and self.half and self.half[-1] == 0:
-            object.__setattr__(self, "half", _trimmed(self.half))
+            trimmed_size = len(self.half)
+            while trimmed_size and self.half[trimmed_size - 1] == 0:
+                trimmed_size -= 1
+            object.__setattr__(self, "half", self.half[:trimmed_size])
         if not min(self.half, default=0) >= 0 or not self.centre >= 0:
             raise InputError("half", min(self.half, default=self.centre), "weights >= 0")
         whole_weight = self.centre + 2 * sum(self.half) + 2 * self._beyond
@@ -298,10 +301,3 @@ class NoiseTable:
 def tabulate(raw: Sequence[int], tail: Plateaus | None = None, steps: tuple[float, ...] = ()) -> NoiseTable:
     """The law with raw weights raw[0], raw[1], … of 0, ±1, …, continued by ``tail`` (``integer_weights``)."""
     return NoiseTable(*weighed(raw, tail, steps))
-
-
-def _trimmed(half: tuple[int, ...]) -> tuple[int, ...]:
-    size = len(half)
-    while size and half[size - 1] == 0:
-        size -= 1
-    return half[:size]

@@ -52,7 +52,18 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
 
     Raises ``InputError`` where the shift is far beyond the noise: such a release has no privacy to compute.
     """
-    overlap = _overlap(table, shift)
+    weights, whole = _unrolled(table, shift)
+    first, last = shift // 2 + 1, len(table.half) + shift
+    overlap_near = [weights[abs(x - shift)] for x in range(first, len(weights))]
+    overlap_far = weights[first:]
+    middle = weights[shift // 2] if shift % 2 == 0 else 0
+    if table.tail is None:
+        overlap = Overlap(overlap_near, overlap_far, middle, whole)
+    else:
+        stay, head = sum(table.tail.block), last - first + 1  # the last period stands for all: times 2^128 / stay
+        overlap = Overlap(
+            _closed(overlap_near, head, stay), _closed(overlap_far, head, stay), middle * stay, whole * stay
+        )
     both = [(n, f) for n, f in zip(overlap.near, overlap.far, strict=True) if n and f]
     losses, slack = snapped(log_ratios(both), table.steps)
     losses, slack = np.where(np.abs(losses) < NOTHING, 0.0, losses), slack + NOTHING
@@ -65,18 +76,6 @@ def loss_atoms(table: NoiseTable, shift: int) -> Atoms:
     shares = np.array([masses[loss] / overlap.whole for loss in values.tolist()])
     infinite = lonely / overlap.whole
     return Atoms(values, shares, infinite, infinite, slack, inexact=2.3e-16)
-
-
-def _overlap(table: NoiseTable, shift: int) -> Overlap:
-    weights, whole = _unrolled(table, shift)
-    first, last = shift // 2 + 1, len(table.half) + shift
-    near = [weights[abs(x - shift)] for x in range(first, len(weights))]
-    far = weights[first:]
-    middle = weights[shift // 2] if shift % 2 == 0 else 0
-    if table.tail is None:
-        return Overlap(near, far, middle, whole)
-    stay, head = sum(table.tail.block), last - first + 1  # the last period stands for all: times 2^128 / stay
-    return Overlap(_closed(near, head, stay), _closed(far, head, stay), middle * stay, whole * stay)
 
 
 def _closed(weights: list[int], head: int, stay: int) -> list[int]:
@@ -159,7 +158,15 @@ def worst_of(laws: Sequence[Atoms]) -> Atoms:
     values = np.array([curve.at(nodes) for curve in curves])
     up = 1 + ROUND_OFF * (4 * len(nodes) + 64)
     infinite = max(law.infinite_mass for law in laws)
-    hull = _lower_hull([(e, v * up) for e, v in _maximum(nodes, values)], infinite * up)
+    # Vertices of the lower convex hull in γ; after the last node the profile is `infinite_mass`.
+    lower_hull_nodes = [(e, v * up) for e, v in _maximum(nodes, values)]
+    infinite_mass = infinite * up
+    kept: list[Node] = []
+    for node in [*lower_hull_nodes, (math.inf, infinite_mass)]:
+        while len(kept) > 1 and _before(kept[-2], kept[-1]) >= _after(kept[-1], node):
+            kept.pop()
+        kept.append(node)
+    hull = kept[:-1]
     inexact = max(law.inexact for law in laws)
     return _law(hull, infinite, max(law.slack for law in laws), inexact)
 
@@ -221,24 +228,12 @@ def _crossings(ends: tuple[float, float], left: Floats, right: Floats) -> list[N
         place, current = float(max(meets[nearest], place)), int(faster[nearest])
         if not place < 1:
             return found
-        found.append((float(ends[0]) + _offset(place, apart), float(np.max(left + place * rising))))
-
-
-def _offset(place: float, apart: float) -> float:
-    """log(1 + place (e^apart − 1)) without overflow."""
-    if apart < 700:
-        return math.log1p(place * math.expm1(apart))
-    return max(0.0, apart + math.log(place)) if place > 0 else 0.0
-
-
-def _lower_hull(nodes: list[Node], infinite_mass: float) -> list[Node]:
-    """Vertices of the lower convex hull in γ; after the last node the profile is ``infinite_mass``."""
-    kept: list[Node] = []
-    for node in [*nodes, (math.inf, infinite_mass)]:
-        while len(kept) > 1 and _before(kept[-2], kept[-1]) >= _after(kept[-1], node):
-            kept.pop()
-        kept.append(node)
-    return kept[:-1]
+        # log(1 + place (e^apart − 1)) without overflow.
+        if apart < 700:
+            offset = math.log1p(place * math.expm1(apart))
+        else:
+            offset = max(0.0, apart + math.log(place)) if place > 0 else 0.0
+        found.append((float(ends[0]) + offset, float(np.max(left + place * rising))))
 
 
 def _before(left: Node, here: Node) -> float:

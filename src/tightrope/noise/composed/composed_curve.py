@@ -164,29 +164,23 @@ class ComposedCurve:
         whole = float(np.sum(weights))
         lowest = int(offsets.min())
         stride = max(1, int(np.gcd.reduce(offsets - lowest)))
-        places, masses = _sum((offsets - lowest) // stride, weights / whole, count)
+        # Places around the mean of the sum of `count` draws, and their masses, by transform.
+        sum_offsets = (offsets - lowest) // stride
+        sum_weights = weights / whole
+        sum_mean = float(np.dot(sum_weights, sum_offsets))
+        deviation = math.sqrt(count * float(np.dot(sum_weights, (sum_offsets - sum_mean) ** 2)))
+        # A transform that holds the sum, or all of it that matters.
+        sum_low, sum_high = float(np.min(sum_offsets)), float(np.max(sum_offsets))
+        widest = 2 * count * max(sum_high - sum_mean, sum_mean - sum_low) + 4
+        window = SPREAD * deviation + 2 * (sum_high - sum_low) + 16
+        sum_points = int(fft.next_fast_len(min(math.ceil(min(widest, window)), MOST_CURVE_POINTS), real=True))
+        centre, middle = round(sum_mean), round(count * sum_mean)
+        wrapped = np.bincount((sum_offsets - centre) % sum_points, weights=sum_weights, minlength=sum_points)
+        back = fft.irfft(_power(fft.rfft(wrapped), count), sum_points)
+        sum_masses = np.maximum(np.roll(back, sum_points // 2 - (middle - count * centre)), 0.0)
+        places, masses = np.arange(sum_points) + middle - sum_points // 2, np.asarray(sum_masses, dtype=np.float64)
         points = np.asarray(self.one.step * (count * lowest + stride * places), dtype=np.float64)
         return Sum(points, masses, tilt, count * math.log(whole))
-
-
-def _sum(offsets: Indices, weights: Floats, count: int) -> tuple[Indices, Floats]:
-    """Places around the mean of the sum of ``count`` draws, and their masses, by transform."""
-    mean = float(np.dot(weights, offsets))
-    deviation = math.sqrt(count * float(np.dot(weights, (offsets - mean) ** 2)))
-    points = _points(offsets, mean, deviation, count)
-    centre, middle = round(mean), round(count * mean)
-    wrapped = np.bincount((offsets - centre) % points, weights=weights, minlength=points)
-    back = fft.irfft(_power(fft.rfft(wrapped), count), points)
-    masses = np.maximum(np.roll(back, points // 2 - (middle - count * centre)), 0.0)
-    return np.arange(points) + middle - points // 2, np.asarray(masses, dtype=np.float64)
-
-
-def _points(offsets: Indices, mean: float, deviation: float, count: int) -> int:
-    """A transform that holds the sum, or all of it that matters."""
-    low, high = float(np.min(offsets)), float(np.max(offsets))
-    widest = 2 * count * max(high - mean, mean - low) + 4
-    window = SPREAD * deviation + 2 * (high - low) + 16
-    return int(fft.next_fast_len(min(math.ceil(min(widest, window)), MOST_CURVE_POINTS), real=True))
 
 
 def _power(base: Complexes, count: int) -> Complexes:
@@ -246,7 +240,19 @@ def slopes(half: Floats, shift: int, step: float, count: int, epsilon: float) ->
     rows, columns = np.abs(outcomes), np.abs(outcomes - shift)
     gradient = _folded(rows, over_p, reach) + _folded(columns, over_q, reach)
     dense = scale * others.density(epsilon - losses) / p[both]
-    band = _band(rows[both], columns[both], dense, p[both] / q[both], (shift + 1, reach + 1))
+    # The upper band of Σ dense (e_row − ratio e_column)(…)ᵀ.
+    band_rows = rows[both]
+    band_columns = columns[both]
+    ratio = p[both] / q[both]
+    shape = (shift + 1, reach + 1)
+    band_band = np.zeros(shape)
+    last = shape[0] - 1
+    apart, right = np.abs(band_rows - band_columns), np.maximum(band_rows, band_columns)
+    cross = -dense * ratio * np.where(apart == 0, 2.0, 1.0)
+    np.add.at(band_band, (np.full_like(band_rows, last), band_rows), dense)
+    np.add.at(band_band, (np.full_like(band_rows, last), band_columns), dense * ratio**2)
+    np.add.at(band_band, (last - apart, right), cross)
+    band = band_band
     return Slopes(log_delta, gradient, band)
 
 
@@ -254,18 +260,6 @@ def _folded(places: Indices, values: Floats, reach: int) -> Floats:
     """Values added up over x and −x."""
     inside = places <= reach
     return np.bincount(places[inside], weights=values[inside], minlength=reach + 1).astype(np.float64)
-
-
-def _band(rows: Indices, columns: Indices, dense: Floats, ratio: Floats, shape: tuple[int, int]) -> Floats:
-    """The upper band of Σ dense (e_row − ratio e_column)(…)ᵀ."""
-    band = np.zeros(shape)
-    last = shape[0] - 1
-    apart, right = np.abs(rows - columns), np.maximum(rows, columns)
-    cross = -dense * ratio * np.where(apart == 0, 2.0, 1.0)
-    np.add.at(band, (np.full_like(rows, last), rows), dense)
-    np.add.at(band, (np.full_like(rows, last), columns), dense * ratio**2)
-    np.add.at(band, (last - apart, right), cross)
-    return band
 
 
 @dataclass(frozen=True, slots=True, eq=False)

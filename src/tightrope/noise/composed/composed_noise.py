@@ -45,7 +45,14 @@ def tuned(question: Question, family: Shaped) -> tuple[float, Candidate]:
 
     def at(shape: float) -> float:
         try:
-            found[shape] = sized(question, family.at(shape), _guess(question, family, shape, found), COMPETING_WITHIN)
+            # The size with the standard deviation of the nearest shape that is known, or of the Gaussian.
+            wanted = family.at(shape).deviation
+            if not found:
+                guess = question.gaussian_scale / wanted
+            else:
+                nearest = min(found, key=lambda other: abs(other - shape))
+                guess = found[nearest].size * family.at(nearest).deviation / wanted
+            found[shape] = sized(question, family.at(shape), guess, COMPETING_WITHIN)
         except BudgetRefused:
             return math.inf
         return found[shape].cost
@@ -65,15 +72,6 @@ def sized(question: Question, family: Shaped, guess: float, within: float = LAW_
     """The law of this shape at its least size."""
     depth = several(question).depth
     return at_least_size(question, family.name, Sized(lambda scale: family.listed(scale, depth), guess), within)
-
-
-def _guess(question: Question, family: Shaped, shape: float, found: dict[float, Candidate]) -> float:
-    """The size with the standard deviation of the nearest shape that is known, or of the Gaussian."""
-    wanted = family.at(shape).deviation
-    if not found:
-        return question.gaussian_scale / wanted
-    nearest = min(found, key=lambda other: abs(other - shape))
-    return found[nearest].size * family.at(nearest).deviation / wanted
 
 
 # Least noise of several releases where some δ_i = 0: every loss is bounded, and the noise never ends.
@@ -168,7 +166,13 @@ def paired(question: Question, half: Floats) -> Floats | None:
         return law
     box, best = FIRST, question.expected(law)
     for _ in range(MOST_STEPS):
-        tried = _stepped(question, law, box)
+        # The optimum of the linear program around the law, tempered.
+        program = _Program.around(question, law, box)
+        found = optimize.linprog(**program.arguments(question, law, box), method="highs")
+        if found.x is None:
+            tried = None
+        else:
+            tried = tempered_exactly(question, np.maximum(law + found.x[: len(law)], FAINT_MASS))
         cost = math.inf if tried is None else question.expected(tried)
         if tried is None or not cost < best * (1 - LEAST_GAIN):
             box /= NARROWER
@@ -184,7 +188,13 @@ def tempered_exactly(question: Question, half: Floats) -> Floats | None:
     logs = np.log(np.maximum(half, FAINT_MASS) / half[0])
 
     def keeps(power: float) -> bool:
-        return _keeps(question, normalised(np.exp(logs * power)))
+        keeps_half = normalised(np.exp(logs * power))
+        p, q = shifted(keeps_half, question.shift)
+        both, other = np.outer(p, p), np.outer(q, q)
+        return all(
+            float(np.maximum(both - math.exp(epsilon) * other, 0).sum()) <= delta * KEPT_OF_DELTA
+            for epsilon, delta in question.points
+        )
 
     if keeps(TEMPERS[0]):
         return normalised(np.exp(logs * TEMPERS[0]))
@@ -198,24 +208,6 @@ def _last_halving(keeps: Callable[[float], bool], high: float, low: float) -> fl
         middle = (low + high) / 2
         low, high = (middle, high) if keeps(middle) else (low, middle)
     return low
-
-
-def _keeps(question: Question, half: Floats) -> bool:
-    p, q = shifted(half, question.shift)
-    both, other = np.outer(p, p), np.outer(q, q)
-    return all(
-        float(np.maximum(both - math.exp(epsilon) * other, 0).sum()) <= delta * KEPT_OF_DELTA
-        for epsilon, delta in question.points
-    )
-
-
-def _stepped(question: Question, half: Floats, box: float) -> Floats | None:
-    """The optimum of the linear program around the law, tempered."""
-    program = _Program.around(question, half, box)
-    found = optimize.linprog(**program.arguments(question, half, box), method="highs")
-    if found.x is None:
-        return None
-    return tempered_exactly(question, np.maximum(half + found.x[: len(half)], FAINT_MASS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,7 +226,10 @@ class _Program:
         above = np.concatenate([block[2] for block in blocks])
         matrix = sparse.csr_array(sparse.hstack([changes, slacks]))
         if question.shift > 1:
-            matrix, above = _falling(matrix, above, half)
+            # And p_{x+1} ≤ p_x: then the largest shift says all.
+            shape = (len(half) - 1, matrix.shape[1])
+            falls = sparse.eye_array(*shape, k=1) - sparse.eye_array(*shape)
+            matrix, above = sparse.csr_array(sparse.vstack([matrix, falls])), np.append(above, -np.diff(half))
         return cls(matrix, above, slacks.shape[1])
 
     def arguments(self, question: Question, half: Floats, box: float) -> dict[str, Any]:
@@ -278,13 +273,6 @@ def _places(cells: int, shift: int) -> tuple[Indices, Indices]:
     """|x| and |x − shift| for x = −N..N, N + 1 for what is outside."""
     x = np.arange(1 - cells, cells)
     return np.abs(x), np.minimum(np.where(x - shift < 1 - cells, cells, np.abs(x - shift)), cells)
-
-
-def _falling(matrix: sparse.csr_array, above: Floats, half: Floats) -> tuple[sparse.csr_array, Floats]:
-    """And p_{x+1} ≤ p_x: then the largest shift says all."""
-    shape = (len(half) - 1, matrix.shape[1])
-    falls = sparse.eye_array(*shape, k=1) - sparse.eye_array(*shape)
-    return sparse.csr_array(sparse.vstack([matrix, falls])), np.append(above, -np.diff(half))
 
 
 MOST_RELEASES = 10**6
@@ -340,7 +328,15 @@ def composed_noise(
     >>> (10 * found.table.loss()).delta(1.0) <= 1e-6
     True
     """
-    question = _question(budget, releases, sensitivity, cost)
+    # What is asked, checked.
+    question_releases = releases
+    question_releases = whole("releases", question_releases)
+    if not question_releases <= MOST_RELEASES:
+        raise InputError(
+            "releases", question_releases, f"at most {MOST_RELEASES}", "Gaussian noise is best for so many"
+        )
+    points = tuple(_point(point, question_releases) for point in Promise.of(budget).points)
+    question = Question(points, question_releases, whole("sensitivity", sensitivity), Cost.of(cost))
     if question.releases == 1 and question.shift == 1:
         table = optimal_table(question.points)
         return _only(CLOSED_FORM, table, question)
@@ -356,15 +352,6 @@ def composed_noise(
     costs: dict[str, float | str] = {one.name: one.cost for one in found}
     realised = expected_cost(table, question.cost)
     return ComposedNoise(table, winner, realised, {**costs, **refused, winner: realised}, winner == POLISHED)
-
-
-def _question(budget: Budget, releases: int, sensitivity: int, cost: str | Callable[[float], float]) -> Question:
-    """What is asked, checked."""
-    releases = whole("releases", releases)
-    if not releases <= MOST_RELEASES:
-        raise InputError("releases", releases, f"at most {MOST_RELEASES}", "Gaussian noise is best for so many")
-    points = tuple(_point(point, releases) for point in Promise.of(budget).points)
-    return Question(points, releases, whole("sensitivity", sensitivity), Cost.of(cost))
 
 
 def _point(point: tuple[float, float], releases: int) -> tuple[float, float]:

@@ -237,8 +237,18 @@ def _move(state: _State, damping: float) -> Floats | None:
     costs = weights * state.question.cost.at(np.arange(count, dtype=np.float64))
     rows = np.array([weights, *(half * line.gradient for line in state.lines)])
     wrong = np.array([0.0, *(line.log_delta - log for line, log in zip(state.lines, state.allowed, strict=True))])
-    multipliers = _multipliers(costs, rows, weights)
-    band = _scaled(sum(m * line.band for m, line in zip(multipliers[1:], state.lines, strict=True)), half)
+    # The least-squares multipliers of c + Aᵀλ = 0, those of the points ≥ 0.
+    inverse = 1 / np.maximum(weights, 1e-300)
+    found = np.linalg.lstsq((rows * inverse) @ rows.T, -(rows * inverse) @ costs, rcond=None)[0]
+    multipliers = np.concatenate([found[:1], np.maximum(found[1:], 0.0)])
+    # From curvature in p to curvature in log p: diag(p) H diag(p).
+    scaled_band = sum(m * line.band for m, line in zip(multipliers[1:], state.lines, strict=True))
+    result = np.zeros_like(scaled_band)
+    shift = len(scaled_band) - 1
+    for apart in range(shift + 1):
+        row = shift - apart
+        result[row, apart:] = scaled_band[row, apart:] * half[apart:] * half[: len(half) - apart]
+    band = result
     band[-1] += damping * state.cost * weights + 1e-300
     try:
         solved = solveh_banded(band, np.column_stack([costs, *rows]))
@@ -247,23 +257,6 @@ def _move(state: _State, damping: float) -> Floats | None:
         return None
     move = -solved[:, 0] - solved[:, 1:] @ dual
     return np.asarray(move) if np.all(np.isfinite(move)) else None
-
-
-def _multipliers(costs: Floats, rows: Floats, weights: Floats) -> Floats:
-    """The least-squares multipliers of c + Aᵀλ = 0, those of the points ≥ 0."""
-    inverse = 1 / np.maximum(weights, 1e-300)
-    found = np.linalg.lstsq((rows * inverse) @ rows.T, -(rows * inverse) @ costs, rcond=None)[0]
-    return np.concatenate([found[:1], np.maximum(found[1:], 0.0)])
-
-
-def _scaled(band: Floats, half: Floats) -> Floats:
-    """From curvature in p to curvature in log p: diag(p) H diag(p)."""
-    result = np.zeros_like(band)
-    shift = len(band) - 1
-    for apart in range(shift + 1):
-        row = shift - apart
-        result[row, apart:] = band[row, apart:] * half[apart:] * half[: len(half) - apart]
-    return result
 
 
 def tempered(question: Question, half: Floats) -> Floats | None:

@@ -43,21 +43,7 @@ def expense(table: NoiseTable, cost: Cost) -> float:
         return rounded_up(table.exact_mean_squared)
     if table.tail is None:
         return rounded_up(finite_expense(table, cost.at(np.arange(table.worst + 1))))
-    return rounded_up(_endless(table, cost))
-
-
-def finite_expense(table: NoiseTable, values: Floats) -> Fraction:
-    """Σ p_x c_|x| for a table that ends, exactly, from the float costs c_0..c_N."""
-    costs = [Fraction(value) for value in values.tolist()]
-    return Fraction(sum(2 * w * c for w, c in zip(table.half, costs[1:], strict=True)) + table.centre * costs[0], TOTAL)
-
-
-def _endless(table: NoiseTable, cost: Cost) -> Fraction:
-    """φ(0) + 2 Σ_k (φ(k) − φ(k−1)) P(X ≥ k) up to M, and beyond it 2 Σ_j 16^{j+1} φ(M) P(X > 2^j M), j = 0, 1, …
-
-    φ grows at most sixteenfold where the error doubles (checked), and the tail is geometric: the last term of the sum,
-    taken twice, covers all further ones.
-    """
+    # φ(0) + 2 Σ_k (φ(k) − φ(k−1)) P(X ≥ k) up to M, and beyond it 2 Σ_j 16^{j+1} φ(M) P(X > 2^j M), j = 0, 1, …
     last = 1
     while table.survival(last) > DEEP:
         last *= 2
@@ -65,7 +51,13 @@ def _endless(table: NoiseTable, cost: Cost) -> Fraction:
     values = [Fraction(value) for value in cost.at(np.arange(last + 1.0)).tolist()]
     inside = sum((b - a) * table.survival(k) for k, (a, b) in enumerate(pairwise(values)))
     terms = [Fraction(int(GROWTH)) ** (j + 1) * table.survival(last << j) for j in range(DOUBLINGS // 2)]
-    return values[0] + 2 * inside + 2 * values[-1] * (sum(terms) + terms[-1])
+    return rounded_up(values[0] + 2 * inside + 2 * values[-1] * (sum(terms) + terms[-1]))
+
+
+def finite_expense(table: NoiseTable, values: Floats) -> Fraction:
+    """Σ p_x c_|x| for a table that ends, exactly, from the float costs c_0..c_N."""
+    costs = [Fraction(value) for value in values.tolist()]
+    return Fraction(sum(2 * w * c for w, c in zip(table.half, costs[1:], strict=True)) + table.centre * costs[0], TOTAL)
 
 
 THEOREM = (

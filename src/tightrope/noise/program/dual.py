@@ -127,12 +127,7 @@ def lifted(multipliers: Sequence[Multiplier], costs: Costs) -> tuple[Multiplier,
         return tuple(multipliers)
     chosen = min(range(len(multipliers)), key=lambda i: (multipliers[i].delta, -multipliers[i].shift))
     better = [*multipliers]
-    better[chosen] = _raised(multipliers, multipliers[chosen], costs)
-    both = (tuple(multipliers), tuple(better))
-    return max(both, key=lambda numbers: proven_least(numbers, costs, "any"))
-
-
-def _raised(multipliers: Sequence[Multiplier], main: Multiplier, costs: Costs) -> Multiplier:
+    main = multipliers[chosen]
     reach = max(m.reach for m in multipliers)
     reduced = costs(reach) + _mirrored(_sums(multipliers, reach))
     target = float(reduced[0]) * (1 - LEFT_TO_SOLVER)
@@ -143,7 +138,9 @@ def _raised(multipliers: Sequence[Multiplier], main: Multiplier, costs: Costs) -
             values[-k - main.start] += raised
             reduced[k + main.shift] -= main.gamma * raised / 2
     cap = max(main.cap, float(values.max(initial=0.0)))
-    return replace(main, values=values, cap=cap)
+    better[chosen] = replace(main, values=values, cap=cap)
+    both = (tuple(multipliers), tuple(better))
+    return max(both, key=lambda numbers: proven_least(numbers, costs, "any"))
 
 
 def _sums(multipliers: Sequence[Multiplier], reach: int) -> Floats:

@@ -110,16 +110,51 @@ def solve(program: Program) -> Solution:
     if program.outside is not None:
         shares, objective = np.append(shares, 1.0), np.append(objective, program.outside)
     matrix, scale = _Matrix.of(program, blocks), float(objective.sum()) or 1.0
-    for sharper, method in _attempts(matrix.height):
+    # Scales of the costs and methods, the usual one first: solvers give up now and then, rarely on the same.
+    usual, other = ("highs-ds", "highs-ipm") if matrix.height < MANY_ROWS else ("highs-ipm", "highs-ds")
+    for sharper, method in [(SHARPER, usual), (SHARPER, other), (1.0, usual), (1.0, other)]:
         unit = scale / sharper
-        result = _waited(_arguments(matrix, shares, objective / unit, method))
+        # The program in the words of `scipy.optimize.linprog`.
+        arguments_objective = objective / unit
+        from scipy import sparse
+
+        index = (np.concatenate(matrix.rows), np.concatenate(matrix.columns))
+        pad = np.zeros(matrix.width - len(shares))
+        result = _waited(
+            {
+                "c": np.concatenate([arguments_objective, pad]),
+                "A_ub": sparse.csr_array((np.concatenate(matrix.values), index), shape=(matrix.height, matrix.width)),
+                "b_ub": np.concatenate(matrix.above),
+                "A_eq": sparse.csr_array(np.concatenate([shares, pad])[None, :]),
+                "b_eq": [1.0],
+                "bounds": (0, None),
+                "method": method,
+                "options": {
+                    "primal_feasibility_tolerance": SOLVER_TOLERANCE,
+                    "dual_feasibility_tolerance": SOLVER_TOLERANCE,
+                },
+            }
+        )
         if result.status == 0:
             break
     else:
         raise PrecisionError(f"the linear program of the least noise was not solved: {result.message}")
     weights = program.reference * result.x[: program.cells + 1]
     weights /= 2 * weights.sum() - weights[0]
-    return Solution(weights, _multipliers(program, blocks, -unit * np.asarray(result.ineqlin.marginals)))
+    # Y_k = marginal of row k in the units of p, clipped to [0, w]; see `noise_dual`.
+    marginals = -unit * np.asarray(result.ineqlin.marginals)
+    out, row = [], 0
+    for block in blocks:
+        end = row + len(block.k)
+        start = int(block.k[0])
+        values = np.zeros(int(block.k[-1]) - start + 1)
+        values[block.k - start] = np.maximum(marginals[row:end] * block.scale, 0.0)
+        largest = float(values.max(initial=0.0))
+        cap = max(0.0, float(marginals[end]) / block.delta) if block.delta > 0 else largest
+        left = 0.0 if block.open else cap
+        out.append(Multiplier(block.epsilon, block.delta, block.shift, cap, start, np.minimum(values, cap), left))
+        row = end + 1
+    return Solution(weights, tuple(out))
 
 
 def reference(weights: Floats, least: float = LEAST_SHARE) -> Floats:
@@ -194,30 +229,6 @@ class _Matrix:
         self.put(rows, x + 1, program.reference[1:] / program.reference[:-1])
 
 
-def _attempts(rows: int) -> list[tuple[float, str]]:
-    """Scales of the costs and methods, the usual one first: solvers give up now and then, rarely on the same."""
-    usual, other = ("highs-ds", "highs-ipm") if rows < MANY_ROWS else ("highs-ipm", "highs-ds")
-    return [(SHARPER, usual), (SHARPER, other), (1.0, usual), (1.0, other)]
-
-
-def _arguments(matrix: _Matrix, shares: Floats, objective: Floats, method: str) -> dict[str, Any]:
-    """The program in the words of ``scipy.optimize.linprog``."""
-    from scipy import sparse
-
-    index = (np.concatenate(matrix.rows), np.concatenate(matrix.columns))
-    pad = np.zeros(matrix.width - len(shares))
-    return {
-        "c": np.concatenate([objective, pad]),
-        "A_ub": sparse.csr_array((np.concatenate(matrix.values), index), shape=(matrix.height, matrix.width)),
-        "b_ub": np.concatenate(matrix.above),
-        "A_eq": sparse.csr_array(np.concatenate([shares, pad])[None, :]),
-        "b_eq": [1.0],
-        "bounds": (0, None),
-        "method": method,
-        "options": {"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE},
-    }
-
-
 def _waited(arguments: dict[str, Any]) -> Any:
     """The solver's answer, from a thread: C++ does not hear Ctrl-C, a waiting Python does."""
     from scipy import optimize
@@ -238,19 +249,3 @@ def _waited(arguments: dict[str, Any]) -> Any:
     if failed:
         raise failed[0]
     return found[0]
-
-
-def _multipliers(program: Program, blocks: list[_Block], marginals: Floats) -> tuple[Multiplier, ...]:
-    """Y_k = marginal of row k in the units of p, clipped to [0, w]; see ``noise_dual``."""
-    out, row = [], 0
-    for block in blocks:
-        end = row + len(block.k)
-        start = int(block.k[0])
-        values = np.zeros(int(block.k[-1]) - start + 1)
-        values[block.k - start] = np.maximum(marginals[row:end] * block.scale, 0.0)
-        largest = float(values.max(initial=0.0))
-        cap = max(0.0, float(marginals[end]) / block.delta) if block.delta > 0 else largest
-        left = 0.0 if block.open else cap
-        out.append(Multiplier(block.epsilon, block.delta, block.shift, cap, start, np.minimum(values, cap), left))
-        row = end + 1
-    return tuple(out)

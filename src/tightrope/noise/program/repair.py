@@ -166,7 +166,16 @@ class Repair:
         start = len(raw)
         for x in range(start, start + self.sensitivity):
             raw.append(-(-ratio * self._near(raw, x) >> DIGITS))
-        return _with_tail(raw[:start], raw[start:], ratio)
+        # The table with weights `head` and then `block`, `ratio` times it, and so on.
+        head = raw[:start]
+        block = raw[start:]
+        beyond = sum(block) * ONE // (ONE - ratio)
+        whole = 2 * (sum(head) + beyond) - head[0]
+        half = tuple(w * TOTAL // whole for w in head[1:])
+        escape_in = beyond * TOTAL // whole
+        cells = tuple(b * (ONE - ratio) * TOTAL // (sum(block) * ONE) for b in block)
+        tail = Tail(cells, escape_in, TOTAL - sum(cells))
+        return NoiseTable(TOTAL - 2 * (sum(half) + escape_in), half, tail)
 
     def _near(self, raw: Sequence[int], x: int) -> int:
         """The largest weight that x can be shifted to, towards 0."""
@@ -208,14 +217,3 @@ def _whole(half: Sequence[int]) -> int:
 def _falling(raw: Sequence[int]) -> list[int]:
     """Each weight raised to the largest further out."""
     return list(accumulate(reversed(raw), max))[::-1]
-
-
-def _with_tail(head: list[int], block: list[int], ratio: int) -> NoiseTable:
-    """The table with weights ``head`` and then ``block``, ``ratio`` times it, and so on."""
-    beyond = sum(block) * ONE // (ONE - ratio)
-    whole = 2 * (sum(head) + beyond) - head[0]
-    half = tuple(w * TOTAL // whole for w in head[1:])
-    escape_in = beyond * TOTAL // whole
-    cells = tuple(b * (ONE - ratio) * TOTAL // (sum(block) * ONE) for b in block)
-    tail = Tail(cells, escape_in, TOTAL - sum(cells))
-    return NoiseTable(TOTAL - 2 * (sum(half) + escape_in), half, tail)

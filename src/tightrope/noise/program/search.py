@@ -183,7 +183,14 @@ def least_table(promise: Promise, sensitivity: int, costs: Costs, shape: Shape) 
     program = _program(points, sensitivity, costs, shape, law)
     if shape == "any" and not program.size <= MOST_PROGRAM_ROWS:
         raise InputError("shape", shape, "'unimodal' for noise this wide", "or measure in coarser units")
-    tables = _known(points, sensitivity, costs) + ([] if steep.table is None else [steep.table])
+    # The best staircase, to the last bit, where the only point has δ = 0; it is the optimum there.
+    if len(points) > 1 or points[0][1] > 0:
+        known = []
+    else:
+        epsilon = points[0][0]
+        _, high = best_staircase(epsilon, sensitivity, costs(sensitivity * (math.ceil(FOLLOWED_NATS / epsilon) + 1)))
+        known = [staircase_table(epsilon, sensitivity, high)]
+    tables = known + ([] if steep.table is None else [steep.table])
     multipliers: tuple[Multiplier, ...] = ()
     try:
         solution = wide_enough(program, costs).solution
@@ -206,15 +213,6 @@ def steep_noise(promise: Promise, sensitivity: int, costs: Costs) -> Steep:
     steps = math.ceil(FOLLOWED_NATS / steepest) + 1 if steepest >= STEEP else 0
     first = best_staircase(steepest, sensitivity, costs(sensitivity * steps))[1] if steps else 1
     return Steep.of(promise.points, promise.uncapped.points, sensitivity, costs, first)
-
-
-def _known(points: Points, sensitivity: int, costs: Costs) -> list[NoiseTable]:
-    """The best staircase, to the last bit, where the only point has δ = 0; it is the optimum there."""
-    if len(points) > 1 or points[0][1] > 0:
-        return []
-    epsilon = points[0][0]
-    _, high = best_staircase(epsilon, sensitivity, costs(sensitivity * (math.ceil(FOLLOWED_NATS / epsilon) + 1)))
-    return [staircase_table(epsilon, sensitivity, high)]
 
 
 def _float_expense(table: NoiseTable, costs: Costs) -> float:
@@ -251,7 +249,18 @@ def proving_multipliers(promise: Promise, sensitivity: int, costs: Costs) -> tup
     """Numbers that prove a bound on every noise, of any shape: from all shifts, or from a coarser lattice of them."""
     promise = promise.uncapped
     points = searched(promise)
-    factor = _factor(points, sensitivity)
+    # How many cells make one of the lattice: 1 where the program is small enough, else what loses least.
+    levels = len(Reference.of(points, 1).weights)
+
+    def rows(factor_coarse: int) -> int:
+        return len(points) * factor_coarse * factor_coarse * (levels + 1)
+
+    def loss(factor: int) -> float:
+        factor_coarse = sensitivity // factor
+        return 1 - factor_coarse * factor / sensitivity + 0.1 / factor_coarse**2
+
+    possible = [f for f in range(1, sensitivity + 1) if rows(sensitivity // f) <= MOST_PROGRAM_ROWS]
+    factor = 1 if possible[0] == 1 else min(possible, key=loss)
     coarse = sensitivity // factor
 
     def coarser(n: int) -> Floats:
@@ -269,24 +278,6 @@ def _proving(searched: Window, promise: Promise, costs: Costs) -> tuple[Multipli
         return closed
     opened = _promised(solve(searched.opened(costs)), promise)
     return max(closed, opened, key=lambda found: proven_least(found, costs, "any"))
-
-
-def _factor(points: Points, sensitivity: int) -> int:
-    """How many cells make one of the lattice: 1 where the program is small enough, else what loses least.
-
-    A lattice of c cells a shift loses about 0.1/c², and the part of the sensitivity that its cells do not make up.
-    """
-    levels = len(Reference.of(points, 1).weights)
-
-    def rows(coarse: int) -> int:
-        return len(points) * coarse * coarse * (levels + 1)
-
-    def loss(factor: int) -> float:
-        coarse = sensitivity // factor
-        return 1 - coarse * factor / sensitivity + 0.1 / coarse**2
-
-    possible = [f for f in range(1, sensitivity + 1) if rows(sensitivity // f) <= MOST_PROGRAM_ROWS]
-    return 1 if possible[0] == 1 else min(possible, key=loss)
 
 
 def searched(promise: Promise) -> Points:

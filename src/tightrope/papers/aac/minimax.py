@@ -313,19 +313,15 @@ def small_epsilon(effort: Effort) -> list[float]:
     """I(X; Z) of the binary mechanism for the evenest split of a prior, over (20), at ε = 0.001."""
     ratios = []
     for prior in ([0.5, 0.5], [0.7, 0.3], [0.4, 0.3, 0.2, 0.1]):
-        halves = _evenest(prior)
+        # To which half each value goes.
+        size = len(prior)
+        halves = min(
+            ([mask >> i & 1 for i in range(size)] for mask in range(2**size)),
+            key=lambda sides: abs(math.fsum(p for p, side in zip(prior, sides, strict=True) if side) - 0.5),
+        )
         rows = SymmetricChannel.randomized_response(1e-3, 2).dense().matrix[halves]
         ratios.append(Channel(rows).mutual_information(prior) / published.information_by_kairouz(1e-3, prior))
     return ratios
-
-
-def _evenest(prior: list[float]) -> list[int]:
-    """To which half each value goes."""
-    size = len(prior)
-    return min(
-        ([mask >> i & 1 for i in range(size)] for mask in range(2**size)),
-        key=lambda sides: abs(math.fsum(p for p, side in zip(prior, sides, strict=True) if side) - 0.5),
-    )
 
 
 testing_items = (

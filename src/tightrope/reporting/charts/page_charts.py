@@ -183,7 +183,10 @@ def axis_chart(answer: Answer) -> AxisChart | None:
     if values is None or not answer.on_an_axis:
         return None
     numbers = [position for row in answer.rows if (position := as_number(row.keys[0])) is not None]
-    keys = _key_scale(numbers, any(row.keys[0] is None for row in answer.rows))
+    # The key axis; the group without a key gets a place to the right of the largest.
+    with_no_key = any(row.keys[0] is None for row in answer.rows)
+    scale = scale_of(numbers)
+    keys = Scale(scale.low, scale.high + 0.1 * (scale.high - scale.low)) if with_no_key else scale
     decimals = answer.decimals
     dots = [placed for row in answer.rows if (placed := _placed(row, keys, values, decimals)) is not None]
     return AxisChart(
@@ -193,12 +196,6 @@ def axis_chart(answer: Answer) -> AxisChart | None:
         dots=dots,
         radius=4.5 if len(dots) <= MANY_DOTS else 2.5,
     )
-
-
-def _key_scale(numbers: Sequence[float], with_no_key: bool) -> Scale:
-    """The key axis; the group without a key gets a place to the right of the largest."""
-    scale = scale_of(numbers)
-    return Scale(scale.low, scale.high + 0.1 * (scale.high - scale.low)) if with_no_key else scale
 
 
 def _key_ticks(numbers: Sequence[float], scale: Scale) -> list[Tick]:
@@ -251,22 +248,21 @@ def privacy_profile(certificate: Json) -> Curve | None:
     points = [(epsilon, delta) for epsilon, delta in profile(certificate) if delta >= 10.0**DEEPEST_DECADE]
     if len(points) < 2 or points[0][0] == points[-1][0]:
         return None
-    epsilons, deltas = _axes(points)
+    smallest = math.floor(math.log10(min(delta for _, delta in points)) + 1e-9)
+    epsilons, deltas = Scale(0.0, max(epsilon for epsilon, _ in points)), DecadeScale(min(smallest, -1), 0)
     placed = [(epsilons.at(x), 100 - deltas.at(y)) for x, y in points]
     stated = number(certificate, "epsilon"), number(certificate, "delta")
-    return Curve(_line(placed), epsilons.ticks(5), deltas.ticks(6), _mark(stated, epsilons, deltas))
-
-
-def _axes(points: Sequence[Point]) -> tuple[Scale, DecadeScale]:
-    smallest = math.floor(math.log10(min(delta for _, delta in points)) + 1e-9)
-    return Scale(0.0, max(epsilon for epsilon, _ in points)), DecadeScale(min(smallest, -1), 0)
-
-
-def _mark(stated: tuple[float | None, float | None], x: Scale, y: DecadeScale) -> list[tuple[float, float]]:
-    epsilon, delta = stated
-    if epsilon is None or delta is None or delta < 10.0**y.low or not 0 <= epsilon <= x.high:
-        return []
-    return [(x.at(epsilon), 100 - y.at(delta))]
+    mark_epsilon, mark_delta = stated
+    if (
+        mark_epsilon is None
+        or mark_delta is None
+        or mark_delta < 10.0**deltas.low
+        or not 0 <= mark_epsilon <= epsilons.high
+    ):
+        mark = []
+    else:
+        mark = [(epsilons.at(mark_epsilon), 100 - deltas.at(mark_delta))]
+    return Curve(_line(placed), epsilons.ticks(5), deltas.ticks(6), mark)
 
 
 def _line(points: Sequence[Point]) -> str:

@@ -93,7 +93,13 @@ def svg(drawing: Drawing) -> str:
         _DRAWN[type(drawing)](drawing, axes)
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return _embedded(out.getvalue(), drawing.title)
+    # The element alone, as wide as its place, with a name for those who do not see it.
+    text = out.getvalue()
+    body = text[text.index("<svg") :].strip()
+    body = re.sub(r' (width|height)="[^"]*pt"', "", body, count=2)
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    name = drawing.title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return body.replace("<svg", f'<svg role="img" aria-label="{name}"', 1)
 
 
 def _panel(drawing: Panel, axes: Axes) -> None:
@@ -154,12 +160,3 @@ def _largest(values: list[list[float]]) -> float:
 def _plain(words: str) -> str:
     """Text that matplotlib does not read as a formula."""
     return words.replace("$", r"\$")
-
-
-def _embedded(text: str, title: str) -> str:
-    """The element alone, as wide as its place, with a name for those who do not see it."""
-    body = text[text.index("<svg") :].strip()
-    body = re.sub(r' (width|height)="[^"]*pt"', "", body, count=2)
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    name = title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-    return body.replace("<svg", f'<svg role="img" aria-label="{name}"', 1)

@@ -132,7 +132,9 @@ def frontier(found: Frontier) -> Figure:
         raise InputError("found", found, "a frontier with points", "see tightrope.noise.compare")
     lines: dict[str, list[Point]] = defaultdict(list)
     for point in found.points:
-        lines[_promise(point)].append(point)
+        # The name of a line.
+        eta = "" if point.asked_total_variation is None else f", total variation {point.asked_total_variation:g}"
+        lines[f"δ = {point.delta:g}{eta}{'' if point.people is None else f', {point.people:,} people'}"].append(point)
     relative = found.points[0].people is not None
     figure, axes = _axes(5.6, 4.4, "ε", f"expected cost ({found.cost_name}){', per person' if relative else ''}")
     for (name, points), colour in zip(lines.items(), cycle(_COLOURS), strict=False):
@@ -142,12 +144,6 @@ def frontier(found: Frontier) -> Figure:
         axes.fill_between(epsilons, limits, costs, color=colour, alpha=0.2, linewidth=0)
     axes.legend(loc="upper right", frameon=False, fontsize=8)
     return figure
-
-
-def _promise(point: Point) -> str:
-    """The name of a line."""
-    eta = "" if point.asked_total_variation is None else f", total variation {point.asked_total_variation:g}"
-    return f"δ = {point.delta:g}{eta}{'' if point.people is None else f', {point.people:,} people'}"
 
 
 def noise_laws(laws: Mapping[str, Sequence[float]]) -> Figure:

@@ -34,34 +34,28 @@ def attack_section(
     stated: tuple[float, float], total_variation: float, points: Points, rates: Sequence[Attack]
 ) -> Section:
     """Both curves, from bounds alone, and the table of rates, those that the document states among them."""
-    certificate = _certificate(stated, total_variation, points, rates)
-    found = {catch.false_positive_rate: catch for catch in promise.catches(certificate)}
-    own = {one.false_positive_rate: promise.Catch(one.false_positive_rate, one.true_positive_rate) for one in rates}
-    lines = [catch for _, catch in sorted({**found, **_positive(own)}.items())]
-    view = Curves(
-        page_charts.tradeoff(certificate), page_charts.privacy_profile(certificate), [catch_line(one) for one in lines]
-    )
-    return Section(
-        "attacker", "What an attacker gains", ("Every number here is an upper bound, for every attacker.",), curves=view
-    )
-
-
-def _positive(rates: dict[float, promise.Catch]) -> dict[float, promise.Catch]:
-    return {rate: catch for rate, catch in rates.items() if rate > 0}
-
-
-def _certificate(stated: tuple[float, float], eta: float, points: Points, rates: Sequence[Attack]) -> dict[str, Any]:
-    """As the pictures read one; what is endless is left out."""
-    every = sorted({(0.0, eta), *[(e, d) for e, d in (*points, stated) if 0 <= e <= LARGEST]})
-    certificate: dict[str, Any] = {
-        "total_variation": eta,
+    # As the pictures read one; what is endless is left out.
+    every = sorted({(0.0, total_variation), *[(e, d) for e, d in (*points, stated) if 0 <= e <= LARGEST]})
+    certificate_certificate: dict[str, Any] = {
+        "total_variation": total_variation,
         "profile": {"epsilon": [e for e, _ in every], "delta": [d for _, d in every]},
         "tradeoff": {
             "false_positive_rate": [one.false_positive_rate for one in rates],
             "true_positive_rate": [one.true_positive_rate for one in rates],
         },
     }
-    return certificate | ({"epsilon": stated[0], "delta": stated[1]} if stated[0] <= LARGEST else {})
+    certificate = certificate_certificate | ({"epsilon": stated[0], "delta": stated[1]} if stated[0] <= LARGEST else {})
+    found = {catch.false_positive_rate: catch for catch in promise.catches(certificate)}
+    own = {one.false_positive_rate: promise.Catch(one.false_positive_rate, one.true_positive_rate) for one in rates}
+    lines = [
+        catch for _, catch in sorted({**found, **{rate: catch for rate, catch in own.items() if rate > 0}}.items())
+    ]
+    view = Curves(
+        page_charts.tradeoff(certificate), page_charts.privacy_profile(certificate), [catch_line(one) for one in lines]
+    )
+    return Section(
+        "attacker", "What an attacker gains", ("Every number here is an upper bound, for every attacker.",), curves=view
+    )
 
 
 def curve_file(points: Points) -> tuple[Attached, ...]:
@@ -106,6 +100,12 @@ def account_view(document: Account, points: Points, tables: Sequence[Table]) -> 
         [accounts.step_line(s) for s in document.steps],
         4,
     )
+    epsilons = [accounts.bound_line(row.delta, row.epsilon, row) for row in document.epsilon_at_delta]
+    deltas = [accounts.bound_line(row.epsilon, row.delta, row) for row in document.delta_at_epsilon]
+    found = (
+        Table("ε at δ", ("δ", "ε, at most", "The truth lies in", "Relative width"), epsilons, 0),
+        Table("δ at ε", ("ε", "δ, at most", "The truth lies in", "Relative width"), deltas, 0),
+    )
     return DocumentPage(
         kind="Privacy account",
         title="What one step costs" if runs == 1 else f"What {runs:,} steps cost together",
@@ -113,7 +113,13 @@ def account_view(document: Account, points: Points, tables: Sequence[Table]) -> 
         cards=_cards(document.stated, document, first[0] if first else None),
         sections=(
             Section("steps", "The steps", tables=(steps,)),
-            Section("bounds", "What they add up to", (SAFE,), _facts(document), _brackets(document)),
+            Section(
+                "bounds",
+                "What they add up to",
+                (SAFE,),
+                _facts(document),
+                tuple(table for table in found if table.rows),
+            ),
             _attack(document, document.stated, points),
             *([Section("further", "Beside it", tables=tuple(tables))] if tables else []),
         ),
@@ -197,16 +203,6 @@ def _facts(document: Gained) -> tuple[tuple[str, str], ...]:
         ("Neighbours", document.neighbours),
         ("Engine", printable(document.engine)),
     )
-
-
-def _brackets(document: Account) -> tuple[Table, ...]:
-    epsilons = [accounts.bound_line(row.delta, row.epsilon, row) for row in document.epsilon_at_delta]
-    deltas = [accounts.bound_line(row.epsilon, row.delta, row) for row in document.delta_at_epsilon]
-    found = (
-        Table("ε at δ", ("δ", "ε, at most", "The truth lies in", "Relative width"), epsilons, 0),
-        Table("δ at ε", ("ε", "δ, at most", "The truth lies in", "Relative width"), deltas, 0),
-    )
-    return tuple(table for table in found if table.rows)
 
 
 def _attack(document: Gained, stated: tuple[float, float], points: Points) -> Section:

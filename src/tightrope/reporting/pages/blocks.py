@@ -39,13 +39,12 @@ class Attached:
 
 def attached(document: Json) -> list[Attached]:
     """What a document holds whole: one that lacks a field is offered neither as results nor as a certificate."""
-    found = (_results(document), _certificate(part(document, "certificate")))
-    return [one for one in found if one is not None]
-
-
-def _results(document: Json) -> Attached | None:
     result = _whole(lambda: RELEASES.data(dict(document), ReleaseResult))
-    return None if result is None else file_of("results.csv", "all results, every digit", CSV, results_csv(result))
+    found = (
+        None if result is None else file_of("results.csv", "all results, every digit", CSV, results_csv(result)),
+        _certificate(part(document, "certificate")),
+    )
+    return [one for one in found if one is not None]
 
 
 def _certificate(document: Json) -> Attached | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tightrope.documents.coupling import CategoriesPart, CellsPart, CouplingDocument, GroupPart
+from tightrope.documents.coupling import CategoriesPart, CellsPart, CouplingDocument
 from tightrope.documents.escaping import printable
 from tightrope.documents.numbers import UP, percent, significant
 from tightrope.reporting.pages.account_page import Points, attack_section
@@ -34,11 +34,23 @@ def coupling_view(document: CouplingDocument, points: Points, tables: Sequence[T
     left = () if learned is None else tuple((one.epsilon, one.delta) for one in learned.left)
     eta = None if learned is None else min(one.total_variation for one in learned.left)
     attack = () if eta is None else (attack_section(left[0], eta, [*left[1:], *points], ()),)
+    places = _size(document.support)
+    largest = max((group.loss for group in document.groups), default=0.0)
     return DocumentPage(
         kind="Coupling",
         title=f"Values that do not tell “{printable(document.group.column)}”",
         explained=document.explained,
-        cards=_cards(document),
+        cards=(
+            Card("Groups", "", f"{len(document.groups):,}", "All of them come out with one law."),
+            Card("Points", "", f"{places:,}", f"Distances: {printable(document.support.metric)}."),
+            Card(
+                "Distance",
+                "",
+                significant(largest, 3, UP),
+                "In the group that moves furthest: "
+                + ("on average." if document.objective == "expected" else "at most."),
+            ),
+        ),
         sections=(
             Section(
                 "secrecy",
@@ -67,21 +79,6 @@ UNITS_OF = {
     "expected": "The average distance over a group is as small as it can be.",
     "worst": "The largest distance in a group is as small as it can be.",
 }
-
-
-def _cards(document: CouplingDocument) -> tuple[Card, ...]:
-    places = _size(document.support)
-    largest = max((group.loss for group in document.groups), default=0.0)
-    return (
-        Card("Groups", "", f"{len(document.groups):,}", "All of them come out with one law."),
-        Card("Points", "", f"{places:,}", f"Distances: {printable(document.support.metric)}."),
-        Card(
-            "Distance",
-            "",
-            significant(largest, 3, UP),
-            "In the group that moves furthest: " + ("on average." if document.objective == "expected" else "at most."),
-        ),
-    )
 
 
 def _size(support: CategoriesPart | CellsPart) -> int:
@@ -129,14 +126,10 @@ def _laws(document: CouplingDocument) -> tuple[Table, ...]:
         or len(document.groups) > MOST_GROUPS
     ):
         return ()
-    columns = [_shares(group) for group in document.groups] + [_parts(document.target)]
+    columns = [_parts(group.law) for group in document.groups] + [_parts(document.target)]
     rows = [[printable(name), *parts] for name, *parts in zip(support.names, *columns, strict=True)]
     heads = (printable(support.column), *map(printable, document.group.names), "After")
     return (Table("Shares of each group before, and of all after", heads, rows),)
-
-
-def _shares(group: GroupPart) -> list[str]:
-    return _parts(group.law)
 
 
 def _parts(masses: Sequence[str]) -> list[str]:

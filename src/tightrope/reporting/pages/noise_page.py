@@ -49,14 +49,36 @@ def noise_view(document: NoiseDocument, points: Points, tables: Sequence[Table])
     own, answers = document.guarantee, document.releases
     each = "one answer" if answers == 1 else f"each of {answers:,} answers"
     laws = (*tables, *([_law(document.table)] if document.table is not None else []))
+    rows = [
+        [significant(e, 6), significant(allowed, 6), significant(kept, 6, UP)] for e, allowed, kept in document.realised
+    ]
+    caption = "δ at each ε, of all answers together" if document.releases > 1 else "δ at each ε"
+    cost = COSTS.get(document.cost, printable(document.cost))
+    found = [
+        ("E|X|", significant(document.mean_absolute_error, 6, UP)),
+        ("√E X²", significant(math.sqrt(document.mean_squared_error), 6, UP)),
+        (f"{cost} of this noise", significant(document.upper, 9, UP)),
+        (f"{cost} of any noise, at least", significant(document.lower, 9, DOWN)),
+    ]
+    if document.shape_lower is not None:
+        found.append((f"{cost} of any noise of this shape, at least", significant(document.shape_lower, 9, DOWN)))
     return DocumentPage(
         kind="Noise certificate",
         title=f"Noise for {each} that a person moves by at most {significant(document.sensitivity)}",
         explained=document.explained,
         cards=_cards(document),
         sections=(
-            Section("promise", "What was asked for, and what is kept", tables=(_kept(document),)),
-            Section("errors", "What it costs", (WHY[document.argument.kind],), _costs(document)),
+            Section(
+                "promise",
+                "What was asked for, and what is kept",
+                tables=(Table(caption, ("ε", "δ, asked for", "δ, kept"), rows, 0),),
+            ),
+            Section(
+                "errors",
+                "What it costs",
+                (WHY[document.argument.kind],),
+                (*found, ("Shape", printable(document.shape)), ("Answers", f"{document.releases:,}")),
+            ),
             *([Section("laws", "The noise, and what it is compared with", tables=laws)] if laws else []),
             attack_section((own.epsilon, own.delta), own.total_variation, points, ()),
         ),
@@ -97,27 +119,6 @@ def _share(gap: float) -> str:
     ('nothing at all', '2.13 % of the least cost')
     """
     return f"{significant(100 * gap, 3, UP)} % of the least cost" if gap else "nothing at all"
-
-
-def _kept(document: NoiseDocument) -> Table:
-    rows = [
-        [significant(e, 6), significant(allowed, 6), significant(kept, 6, UP)] for e, allowed, kept in document.realised
-    ]
-    caption = "δ at each ε, of all answers together" if document.releases > 1 else "δ at each ε"
-    return Table(caption, ("ε", "δ, asked for", "δ, kept"), rows, 0)
-
-
-def _costs(document: NoiseDocument) -> tuple[tuple[str, str], ...]:
-    cost = COSTS.get(document.cost, printable(document.cost))
-    found = [
-        ("E|X|", significant(document.mean_absolute_error, 6, UP)),
-        ("√E X²", significant(math.sqrt(document.mean_squared_error), 6, UP)),
-        (f"{cost} of this noise", significant(document.upper, 9, UP)),
-        (f"{cost} of any noise, at least", significant(document.lower, 9, DOWN)),
-    ]
-    if document.shape_lower is not None:
-        found.append((f"{cost} of any noise of this shape, at least", significant(document.shape_lower, 9, DOWN)))
-    return (*found, ("Shape", printable(document.shape)), ("Answers", f"{document.releases:,}"))
 
 
 def _law(table: TablePart) -> Table:

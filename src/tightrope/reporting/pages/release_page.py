@@ -154,18 +154,18 @@ def page_view(document: Json) -> Page:
     left_out, privacy = sentences.left_out(document), privacy_view(certificate)
     said = page_model_promise(certificate)
     guesses = hundred(said.guesses) if said.guesses else []
-    title, about, files = printable(text(document, "title")), _about(document), attached(document)
+    about_said = part(document, "about")
+    title, about, files = (
+        printable(text(document, "title")),
+        [(words, printable(text(about_said, name))) for name, words in ABOUT.items() if text(about_said, name)],
+        attached(document),
+    )
     method = of_release(said.person.noun) if privacy.mechanisms else None
     return Page(title, said, guesses, answers, left_out, privacy, about, files, method)
 
 
 ABOUT = {"description": "", "origin": "Source", "publisher": "Published by", "date": "Date", "contact": "Contact"}
 """What the publisher says, and the words before it."""
-
-
-def _about(document: Json) -> list[tuple[str, str]]:
-    said = part(document, "about")
-    return [(words, printable(text(said, name))) for name, words in ABOUT.items() if text(said, name)]
 
 
 def places(names: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tightrope.documents.escaping import printable
 from tightrope.documents.numbers import UP, Guesses, percent, significant, times
-from tightrope.documents.study import Effort, Estimate, FindingsDocument, StudyDocument
+from tightrope.documents.study import FindingsDocument, StudyDocument
 from tightrope.documents.wording import Explained
 from tightrope.reporting.charts.page_charts import Dot, Dots, ListChart, Scale, Tick, hundred, scale_of
 from tightrope.reporting.pages.account_page import Points, attack_section
@@ -101,15 +101,37 @@ class StudyPage:
 
 def study_view(document: FindingsDocument) -> StudyPage:
     """Everything the page shows of a document."""
+    told, mechanism = document.privacy, document.mechanism
+    if document.shares:
+        asked = "How large a share of the people gave each answer. Nobody's answer was collected."
+    else:
+        asked = "The average of one number a person. Nobody's number was collected."
+    # People, for the error that this study reaches: by this mechanism, by the best one known, by any.
+    rows = [(f"This study: {document.mechanism.name}", document.effort.people, True)]
+    if document.effort.best != document.mechanism.name:
+        rows.append((f"The best known: {document.effort.best}", document.effort.best_people, False))
+    rows.append(("Any mechanism whatsoever: at least", document.effort.least_people, False))
+    scale = Scale(0.0, max(people for _, people, _ in rows))
     return StudyPage(
         title=document.title.strip(),
         shares=document.shares,
-        asked=_asked(document),
+        asked=asked,
         reports=_reports(document.reports, document.answered),
         estimates=_estimates(document),
         effort=study.effort_words(document),
-        bars=_bars(document.effort, document.mechanism.name),
-        privacy=_privacy(document),
+        bars=[Bar(who, f"{people:,}", scale.at(people), ours) for who, people, ours in rows],
+        privacy=PrivacyView(
+            guesses=(guesses := Guesses.of(told.attack_success)),
+            hundred=hundred(guesses),
+            epsilon=significant(told.epsilon, 4, UP),
+            odds=study.odds_words(told.epsilon),
+            total_variation=significant(told.total_variation, 3, UP),
+            repeated=study.repeated(document),
+            memoise=study.MEMOISE,
+            mechanism=mechanism.name,
+            report_bits=study.bits_words(mechanism.report_bits),
+            chances=[(one.meaning, one.exact, significant(one.value, 9)) for one in mechanism.probabilities],
+        ),
         explained=document.explained,
         attached=(document_file(document, "findings.json", "all estimates, every digit"),),
         method=Method.of([WHAT_ONE_SENDS, ATTACKER, LIMIT]),
@@ -118,35 +140,24 @@ def study_view(document: FindingsDocument) -> StudyPage:
 
 def _estimates(document: FindingsDocument) -> EstimatesView:
     found, lines = study.estimates(document), study.lines(document)
+    # Dots with whiskers along one axis of shares that starts at 0 or below; None for fewer than two.
+    chart_found = found[:MOST_LINES]
+    if len(chart_found) < 2:
+        chart = None
+    else:
+        ends = [end for one in chart_found for end in (one.value, one.lower, one.upper)]
+        wide = scale_of([0.0, *ends])
+        scale = Scale(0.0, wide.high) if min(ends) >= 0 else wide
+        ticks = [Tick(tick.at, f"{tick.label} %") for tick in scale.ticks(TICKS)]
+        dots = [Dot(scale.at(one.value), scale.at(one.lower), scale.at(one.upper), False, False) for one in chart_found]
+        chart = ListChart("grid", scale.at(0.0), ticks, list(dots))
     return EstimatesView(
         lines=lines[:MOST_LINES],
-        chart=_chart(found[:MOST_LINES]),
+        chart=chart,
         confidence=percent(document.confidence),
         interval=study.interval_words(document),
         hidden=max(0, len(lines) - MOST_LINES),
     )
-
-
-def _privacy(document: FindingsDocument) -> PrivacyView:
-    told, mechanism = document.privacy, document.mechanism
-    return PrivacyView(
-        guesses=(guesses := Guesses.of(told.attack_success)),
-        hundred=hundred(guesses),
-        epsilon=significant(told.epsilon, 4, UP),
-        odds=study.odds_words(told.epsilon),
-        total_variation=significant(told.total_variation, 3, UP),
-        repeated=study.repeated(document),
-        memoise=study.MEMOISE,
-        mechanism=mechanism.name,
-        report_bits=study.bits_words(mechanism.report_bits),
-        chances=[(one.meaning, one.exact, significant(one.value, 9)) for one in mechanism.probabilities],
-    )
-
-
-def _asked(document: FindingsDocument) -> str:
-    if document.shares:
-        return "How large a share of the people gave each answer. Nobody's answer was collected."
-    return "The average of one number a person. Nobody's number was collected."
 
 
 def _reports(reports: int, answered: int) -> str:
@@ -157,28 +168,6 @@ def _reports(reports: int, answered: int) -> str:
     """
     silent = reports - answered
     return f"{reports:,} reports" + (f", {silent:,} of them silent" if silent else "")
-
-
-def _chart(found: Sequence[Estimate]) -> ListChart | None:
-    """Dots with whiskers along one axis of shares that starts at 0 or below; None for fewer than two."""
-    if len(found) < 2:
-        return None
-    ends = [end for one in found for end in (one.value, one.lower, one.upper)]
-    wide = scale_of([0.0, *ends])
-    scale = Scale(0.0, wide.high) if min(ends) >= 0 else wide
-    ticks = [Tick(tick.at, f"{tick.label} %") for tick in scale.ticks(TICKS)]
-    dots = [Dot(scale.at(one.value), scale.at(one.lower), scale.at(one.upper), False, False) for one in found]
-    return ListChart("grid", scale.at(0.0), ticks, list(dots))
-
-
-def _bars(effort: Effort, name: str) -> list[Bar]:
-    """People, for the error that this study reaches: by this mechanism, by the best one known, by any."""
-    rows = [(f"This study: {name}", effort.people, True)]
-    if effort.best != name:
-        rows.append((f"The best known: {effort.best}", effort.best_people, False))
-    rows.append(("Any mechanism whatsoever: at least", effort.least_people, False))
-    scale = Scale(0.0, max(people for _, people, _ in rows))
-    return [Bar(who, f"{people:,}", scale.at(people), ours) for who, people, ours in rows]
 
 
 # The page of a study before anybody is asked: what each person is promised, and what it will take.
@@ -207,13 +196,30 @@ def plan_view(document: StudyDocument, points: Points, tables: Sequence[Table]) 
     """Everything the page of a study shows that was not run yet."""
     eta = float(document.most_total_variation)
     taken = (Section("effort", "What it takes", tables=tuple(tables)),) if tables else ()
+    most = times(document.epsilon)
+    epsilon = f"No report is more than {most} times as likely from one answer as from another, without exception."
+    found = [("Question", document.question), ("Mechanism", printable(document.mechanism))]
+    if document.categories is not None:
+        found.append(("Answers", _answers(document.categories)))
+    if document.between is not None:
+        found.append(("Bounds", " to ".join(significant(end, 9) for end in document.between)))
+    if document.total_variation is not None:
+        found.append(("Total variation, capped at", percent(document.total_variation, UP)))
     return DocumentPage(
         kind="Study without trust",
         title=document.title.strip() or ("Shares of answers" if document.question == "distribution" else "A mean"),
         explained=document.explained,
-        cards=_cards(document, eta),
+        cards=(
+            Card("Privacy loss of one report", "ε", significant(document.epsilon, 4, UP), epsilon),
+            Card(
+                "Total variation",
+                "η",
+                significant(eta, 3, UP),
+                "How much the reports of two people with different answers differ, at most.",
+            ),
+        ),
         sections=(
-            Section("study", "The study", facts=_facts(document)),
+            Section("study", "The study", facts=tuple(found)),
             *taken,
             attack_section((document.epsilon, 0.0), eta, points, ()),
         ),
@@ -223,31 +229,6 @@ def plan_view(document: StudyDocument, points: Points, tables: Sequence[Table]) 
         limits=LIMITS,
         independent=False,
     )
-
-
-def _cards(document: StudyDocument, eta: float) -> tuple[Card, ...]:
-    most = times(document.epsilon)
-    epsilon = f"No report is more than {most} times as likely from one answer as from another, without exception."
-    return (
-        Card("Privacy loss of one report", "ε", significant(document.epsilon, 4, UP), epsilon),
-        Card(
-            "Total variation",
-            "η",
-            significant(eta, 3, UP),
-            "How much the reports of two people with different answers differ, at most.",
-        ),
-    )
-
-
-def _facts(document: StudyDocument) -> tuple[tuple[str, str], ...]:
-    found = [("Question", document.question), ("Mechanism", printable(document.mechanism))]
-    if document.categories is not None:
-        found.append(("Answers", _answers(document.categories)))
-    if document.between is not None:
-        found.append(("Bounds", " to ".join(significant(end, 9) for end in document.between)))
-    if document.total_variation is not None:
-        found.append(("Total variation, capped at", percent(document.total_variation, UP)))
-    return tuple(found)
 
 
 def _answers(names: Sequence[str | int]) -> str:

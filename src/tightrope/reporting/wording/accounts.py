@@ -34,19 +34,17 @@ def step_line(step: Step) -> list[str]:
     """A step: mechanism, parameters, sample, erasure, runs."""
     parameters = ", ".join(f"{name} {_typed(value)}" for name, value in step.parameters.items())
     erased = MISSING if step.erase is None else percent(step.erase)
-    return [step.mechanism, printable(parameters), _sample(step), erased, f"{step.count:,}"]
+    # Which records take part in a run.
+    if step.subset is not None:
+        sample = "{:,} of {:,}".format(*step.subset)
+    else:
+        sample = "everybody" if step.poisson_rate is None else f"each with chance {step.poisson_rate:g}"
+    return [step.mechanism, printable(parameters), sample, erased, f"{step.count:,}"]
 
 
 def _typed(value: object) -> str:
     """A parameter as in the file: lists in square brackets."""
     return f"[{', '.join(map(_typed, value))}]" if isinstance(value, tuple) else str(value)
-
-
-def _sample(step: Step) -> str:
-    """Which records take part in a run."""
-    if step.subset is not None:
-        return "{:,} of {:,}".format(*step.subset)
-    return "everybody" if step.poisson_rate is None else f"each with chance {step.poisson_rate:g}"
 
 
 def bound_line(given: float, safe: float | None, row: EpsilonBracket | DeltaBracket) -> list[str]:

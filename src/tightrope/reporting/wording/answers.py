@@ -180,18 +180,16 @@ INTERCEPT = ("intercept", "intercept_lower", "intercept_upper")
 def further(answer: Answer) -> Table:
     """The columns that stand behind the interval; none for most kinds."""
     if any("intercept" in row.paid for row in answer.rows):
-        return ("at zero", "from", "to"), _intercepts(answer.rows)
+        # The intercept and its interval, in the digits that its noise leaves.
+        found = [tuple(number(row.paid, name) for name in INTERCEPT) for row in answer.rows]
+        widths = [(upper - lower) / 2 for _, lower, upper in found if lower is not None and upper is not None]
+        digits = decimals_for(widths)
+        return ("at zero", "from", "to"), [
+            (fixed(at, digits), fixed(lower, digits, DOWN), fixed(upper, digits, UP)) for at, lower, upper in found
+        ]
     if any("best_rank" in row.paid for row in answer.rows):
         return ("place",), [(_place(row),) for row in answer.rows]
     return (), [() for _ in answer.rows]
-
-
-def _intercepts(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """The intercept and its interval, in the digits that its noise leaves."""
-    found = [tuple(number(row.paid, name) for name in INTERCEPT) for row in rows]
-    widths = [(upper - lower) / 2 for _, lower, upper in found if lower is not None and upper is not None]
-    digits = decimals_for(widths)
-    return [(fixed(at, digits), fixed(lower, digits, DOWN), fixed(upper, digits, UP)) for at, lower, upper in found]
 
 
 def _place(row: Row) -> str:

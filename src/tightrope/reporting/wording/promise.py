@@ -78,7 +78,12 @@ def attack_success(certificate: Json) -> float | None:
 
 def catches(certificate: Json) -> list[Catch]:
     """The table of true-positive rates at 0.1, 1, 5 and 10 % false positives; empty without any guarantee."""
-    points, stated = guarantee_points(certificate), _stated(certificate)
+    # The points of the trade-off that the certificate holds.
+    stated_found = pairs(part(certificate, "tradeoff"), "false_positive_rate", "true_positive_rate")
+    points, stated = (
+        guarantee_points(certificate),
+        [Catch(false, true) for false, true in stated_found if 0 < false <= 1 and 0 <= true <= 1],
+    )
     found = [_catch(rate, points, stated) for rate in FALSE_POSITIVE_RATES]
     return [catch for catch in found if catch is not None]
 
@@ -116,12 +121,6 @@ def _catch(rate: float, points: Sequence[Point], stated: Sequence[Catch]) -> Cat
     return Catch(rate, min([*exact, true_positive_rate(points, rate)]))
 
 
-def _stated(certificate: Json) -> list[Catch]:
-    """The points of the trade-off that the certificate holds."""
-    found = pairs(part(certificate, "tradeoff"), "false_positive_rate", "true_positive_rate")
-    return [Catch(false, true) for false, true in found if 0 < false <= 1 and 0 <= true <= 1]
-
-
 @dataclass(frozen=True, slots=True)
 class Promise:
     """The words at the top of the page; ``attack`` and ``guesses`` are None where it is not stated what one gains."""
@@ -143,7 +142,10 @@ def promise(certificate: Json) -> Promise:
     success = attack_success(certificate)
     epsilon, delta = number(certificate, "epsilon"), number(certificate, "delta")
     neighbours = part(certificate, "neighbours")
-    person = _person(neighbours)
+    # Who is protected; limits are those of a person with a column of their own.
+    column, means = text(neighbours, "person"), text(neighbours, "means") or A_PERSON
+    limits = (number(neighbours, name) for name in ("rows_per_person", "groups_per_person", "rows_per_group"))
+    person = Protected(means, column, *(round(limit) if limit and column else None for limit in limits))
     return Promise(
         person=person,
         attack=None if success is None else Attack.on(person.guess, success),
@@ -156,13 +158,6 @@ def promise(certificate: Json) -> Promise:
         protected=printable(text(neighbours, "statement")).rstrip("."),
         facts=[f"one {person.noun}: {person.rows_words}", *person.limits] if neighbours else [],
     )
-
-
-def _person(neighbours: Json) -> Protected:
-    """Who is protected; limits are those of a person with a column of their own."""
-    column, means = text(neighbours, "person"), text(neighbours, "means") or A_PERSON
-    limits = (number(neighbours, name) for name in ("rows_per_person", "groups_per_person", "rows_per_group"))
-    return Protected(means, column, *(round(limit) if limit and column else None for limit in limits))
 
 
 def _epsilon_meaning(epsilon: float | None, delta: float | None, whose: str) -> str:

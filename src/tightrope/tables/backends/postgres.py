@@ -272,7 +272,12 @@ def copied(connection: Any, relation: Relation, names: Sequence[str]) -> Iterato
     with connection.cursor() as cursor, _copying(cursor, query) as reader:
         while rows := guarded("read the rows", lambda: _block(reader)):
             came += len(rows)
-            yield _in_utf8(b"".join(rows), codec), len(rows)
+            # Bytes that are no letter become such as are none in UTF-8 either: the field will be missing.
+            block = b"".join(rows)
+            yield (
+                block if codec == "utf-8" else block.decode(codec, "surrogateescape").encode("utf-8", "surrogatepass"),
+                len(rows),
+            )
         if cursor.rowcount != came:
             raise EngineError("PostgreSQL sent another number of rows than it says; nothing was answered")
 
@@ -303,11 +308,6 @@ def _block(reader: Any) -> list[bytes]:
         rows.append(bytes(row))
         size += len(row)
     return rows
-
-
-def _in_utf8(block: bytes, codec: str) -> bytes:
-    """Bytes that are no letter become such as are none in UTF-8 either: the field will be missing."""
-    return block if codec == "utf-8" else block.decode(codec, "surrogateescape").encode("utf-8", "surrogatepass")
 
 
 def _select(relation: Relation, names: Sequence[str]) -> Any:

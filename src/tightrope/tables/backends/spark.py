@@ -64,7 +64,21 @@ def held(backend: Any, rows: ir.Table, longest: int | None = None) -> Iterator[t
     """
     frame = _frame(backend, rows)
     _refuse_speculation(frame.sparkSession)
-    second = _second(frame.sparkSession)
+
+    # A session beside the user's: functions, settings and views of its own, and the same workers.
+    def opened() -> Any:
+        try:
+            return frame.sparkSession.newSession()
+        except (AttributeError, NotImplementedError):
+            return None
+
+    second_second = guarded("open a session of our own", opened)
+    if second_second is None:
+        expected = "a frame of a Spark session that can open a second one (newSession)"
+        raise InputError(
+            "source", type(frame.sparkSession), expected, "use a classic session, or write the rows to Parquet parts"
+        )
+    second = second_second
     kept = guarded("hold the rows", lambda: _binary(frame).localCheckpoint(eager=True))
     first = _fingerprint(kept)
     name = f"tightrope_{uuid.uuid4().hex}"
@@ -76,25 +90,6 @@ def held(backend: Any, rows: ir.Table, longest: int | None = None) -> Iterator[t
             raise EngineError("Spark gave other rows at the second look than at the first; nothing was answered")
     finally:
         guarded("drop a temporary table", lambda: frame.sparkSession.catalog.dropGlobalTempView(name))
-
-
-def _second(session: Any) -> Any:
-    """A session beside the user's: functions, settings and views of its own, and the same workers.
-
-    Raises ``InputError`` where there is none (older Spark Connect): the user's functions and settings would decide.
-    """
-
-    def opened() -> Any:
-        try:
-            return session.newSession()
-        except (AttributeError, NotImplementedError):
-            return None
-
-    second = guarded("open a session of our own", opened)
-    if second is None:
-        expected = "a frame of a Spark session that can open a second one (newSession)"
-        raise InputError("source", type(session), expected, "use a classic session, or write the rows to Parquet parts")
-    return second
 
 
 def _session(ours: Any, name: str) -> Any:
@@ -175,7 +170,10 @@ def write(backend: Any, rows: ir.Table, job: Writing, destination: str) -> int:
     try:
         guarded("write the Parquet parts", lambda: made.write.mode("error").parquet(destination))
     except BaseException:  # an interruption, too
-        _remove_unfinished(Path(destination))
+        # A folder that a failed job left here goes, unless it holds anything but Spark's own hidden files.
+        folder = Path(destination)
+        if folder.is_dir() and all(entry.name.startswith(("_", ".")) for entry in folder.iterdir()):
+            shutil.rmtree(folder, ignore_errors=True)
         raise
     return int(guarded("count what was written", lambda: session.read.parquet(destination).count()))
 
@@ -237,12 +235,6 @@ def _folder(job: Folding) -> Any:
         yield record_batch([arrow.array(places), arrow.array(total[places])], schema)
 
     return worker
-
-
-def _remove_unfinished(folder: Path) -> None:
-    """A folder that a failed job left here goes, unless it holds anything but Spark's own hidden files."""
-    if folder.is_dir() and all(entry.name.startswith(("_", ".")) for entry in folder.iterdir()):
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 SPARK = Backend(

@@ -172,16 +172,14 @@ def numeric(parts: tuple[Tree, ...], schema: Schema) -> Kind:
     """The common kind of numbers; raises ``InputError`` where one is none."""
     for part in parts:
         if (kind := part.facts(schema).kind) not in NUMBERS:
-            raise InputError("expression", f"{part} ({kind})", "a number, to be computed with", _number_of(part, kind))
+            # What makes a number of what is none.
+            if kind in ("date", "timestamp"):
+                number_of = f"days({part}) counts days: the difference of two of them is a number"
+            else:
+                found = "case(condition, 1, 0) makes a number of a condition"
+                number_of = found if kind == "boolean" else "make it a number where the table is made"
+            raise InputError("expression", f"{part} ({kind})", "a number, to be computed with", number_of)
     return common(parts, schema)
-
-
-def _number_of(part: Tree, kind: Kind) -> str:
-    """What makes a number of what is none."""
-    if kind in ("date", "timestamp"):
-        return f"days({part}) counts days: the difference of two of them is a number"
-    found = "case(condition, 1, 0) makes a number of a condition"
-    return found if kind == "boolean" else "make it a number where the table is made"
 
 
 def exact(whole: ir.Column) -> ir.Column:

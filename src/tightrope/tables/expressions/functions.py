@@ -202,18 +202,15 @@ def changes(zone: str) -> tuple[Change, ...]:
     found, day = [(FIRST, _seconds(clock, FIRST))], FIRST
     while day < LAST:
         if _seconds(clock, day + _DAY) != found[-1][1]:
-            found.append(_change(clock, day, found[-1][1]))
+            # The second of this day from which on clocks are no longer `before` ahead.
+            before = found[-1][1]
+            low, high = day, day + _DAY
+            while high - low > _SECOND:
+                middle = low + _SECOND * ((high - low) // _SECOND // 2)
+                low, high = (middle, high) if _seconds(clock, middle) == before else (low, middle)
+            found.append((high, _seconds(clock, high)))
         day += _DAY
     return tuple(found)
-
-
-def _change(clock: ZoneInfo, day: datetime.datetime, before: int) -> Change:
-    """The second of this day from which on clocks are no longer ``before`` ahead."""
-    low, high = day, day + _DAY
-    while high - low > _SECOND:
-        middle = low + _SECOND * ((high - low) // _SECOND // 2)
-        low, high = (middle, high) if _seconds(clock, middle) == before else (low, middle)
-    return high, _seconds(clock, high)
 
 
 def _seconds(clock: ZoneInfo, at: datetime.datetime) -> int:

@@ -71,13 +71,8 @@ class Column(Tree):
         if kind == "number":
             return column.cast("float64").nullif(double(math.nan))
         if kind == "timestamp":
-            return in_utc(comparable(_in_microseconds(column)))
+            return in_utc(comparable(column.try_cast(column.type().copy(scale=6))))
         return column if kind == "boolean" else in_utc(comparable(column))
-
-
-def _in_microseconds(column: ir.Column) -> ir.Column:
-    """Nanoseconds end in 2262: beside them the engine would cast other instants, and fail at a farther one's row."""
-    return column.try_cast(column.type().copy(scale=6))
 
 
 @final
@@ -144,7 +139,9 @@ def common(parts: tuple[Tree, ...], schema: Schema) -> Kind:
     if kinds == set(NUMBERS):
         return "number"
     time = next((kind for kind in TIMES if kinds == {kind, "text"}), None)
-    if time is not None and all(_is_text(part) for part in parts if part.facts(schema).kind == "text"):
+    if time is not None and all(
+        (isinstance(part, Value) and part.kind == "text") for part in parts if part.facts(schema).kind == "text"
+    ):
         for part in parts:
             _ = instant(str(part.value), time) if isinstance(part, Value) else None
         return time
@@ -157,7 +154,7 @@ def common(parts: tuple[Tree, ...], schema: Schema) -> Kind:
 def in_kind(part: Tree, kind: Kind, rows: Rows) -> ir.Column:
     """A part in this kind, which is its own or ``common``."""
     if kind in TIMES and isinstance(part, Value):
-        return _time(instant(str(part.value), kind))
+        return load("ibis").literal(instant(str(part.value), kind))
     own = part.compiled(rows)
     return own.cast("float64") if kind == "number" else own
 
@@ -178,14 +175,6 @@ def in_utc(column: ir.Column) -> ir.Column:
     """Instants with a zone as the clock of UTC shows them; the engine's own clock does, here and on Spark."""
     dtype = column.type()
     return column.cast(dtype.copy(timezone=None)) if dtype.is_timestamp() and dtype.timezone else column
-
-
-def _time(found: datetime.date) -> ir.Scalar:
-    return load("ibis").literal(found)
-
-
-def _is_text(part: Tree) -> bool:
-    return isinstance(part, Value) and part.kind == "text"
 
 
 def _cast(kinds: set[Kind]) -> str:

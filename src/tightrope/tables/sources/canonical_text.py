@@ -89,7 +89,7 @@ def fitted(value: str | None, kind: str) -> Any:
     (7, None, datetime.date(2024, 2, 29), '007')
     """
     if value is None or kind == "text":
-        return value and _readable(value)
+        return value and (None if any("\ud800" <= letter <= "\udfff" for letter in value) else value)
     if not re.fullmatch(whole(kind), value):
         return None
     try:
@@ -115,10 +115,6 @@ def _number(text: str) -> float | None:
 def _timestamp(text: str) -> datetime.datetime:
     made = datetime.datetime.fromisoformat(text)
     return made if made.tzinfo is None else made.astimezone(datetime.UTC).replace(tzinfo=None)
-
-
-def _readable(text: str) -> str | None:
-    return None if any("\ud800" <= letter <= "\udfff" for letter in text) else text
 
 
 _MADE: Mapping[str, Callable[[str], Any]] = {

@@ -388,7 +388,12 @@ def _names(file: CsvFile) -> tuple[str, ...]:
     if names is None:
         expected = f"a CSV file in {dialect.encoding} with a header line"
         raise InputError("source", str(file.path), expected, "convert it to UTF-8, or declare dialect={...}")
-    _refuse_other_delimiter(names)
+    # One column whose name holds what separates columns elsewhere.
+    for mark in _OTHER_DELIMITERS:
+        if len(names) == 1 and mark in names[0]:
+            typed = "\\t" if mark == "\t" else mark
+            remedy = f"say dialect={{'delimiter': {mark!r}}}, or --dialect 'delimiter={typed}' on a command line"
+            raise InputError("dialect", names[0], "the delimiter that the header uses", remedy)
     named = _with_index(names)
     check_names(named)
     return named
@@ -402,15 +407,6 @@ def _with_index(names: tuple[str, ...]) -> tuple[str, ...]:
     """
     taken = INDEX in (name.casefold() for name in names)
     return (INDEX, *names[1:]) if len(names) > 1 and not names[0] and not taken else names
-
-
-def _refuse_other_delimiter(names: tuple[str, ...]) -> None:
-    """One column whose name holds what separates columns elsewhere."""
-    for mark in _OTHER_DELIMITERS:
-        if len(names) == 1 and mark in names[0]:
-            typed = "\\t" if mark == "\t" else mark
-            remedy = f"say dialect={{'delimiter': {mark!r}}}, or --dialect 'delimiter={typed}' on a command line"
-            raise InputError("dialect", names[0], "the delimiter that the header uses", remedy)
 
 
 def _raw(lines: Lines, file: CsvFile, names: Sequence[str], chosen: Sequence[str]) -> Any:

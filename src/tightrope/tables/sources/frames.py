@@ -106,17 +106,14 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
         return None
     try:
-        return _unmoved(value, float(value))
+        # The double, unless it is a whole number that the value is not: rounded, it would be another person's.
+        made = float(value)
+        moved = abs(made) < 2.0**53 and made == math.floor(made) and made != value
+        return None if moved else made
     except OverflowError:  # a whole number or a fraction beyond all doubles
         return math.inf if value > cast(Any, 0) else -math.inf
     except ValueError:  # a signalling NaN
         return None
-
-
-def _unmoved(value: Any, made: float) -> float | None:
-    """The double, unless it is a whole number that the value is not: rounded, it would be another person's."""
-    moved = abs(made) < 2.0**53 and made == math.floor(made) and made != value
-    return None if moved else made
 
 
 def _text(value: object) -> str | None:

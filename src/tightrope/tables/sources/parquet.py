@@ -35,7 +35,12 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     kept, alike = _schema(path, parts)
     added = [name for name in parts[0].names if name not in kept.names]
     check_names([*kept.names, *added])
-    _refuse_nested(path, [kept.field(name) for name in parts[0].names if name in kept.names])
+    # Lists and structures of a file are no value that a folder can have; what they are called is not said.
+    shared = [kept.field(name) for name in parts[0].names if name in kept.names]
+    nested = load("pyarrow").types.is_nested
+    if any(nested(field.type) for field in shared):
+        expected = "columns that folders name, too, to be no lists in the files"
+        raise SchemaError("source", str(path), expected, "write the folders' columns into the folders alone")
     check_types(types, added, [*kept.names, *added])
     kinds = {name: types.get(name, "text") for name in added}
     arrow = load("pyarrow")
@@ -54,14 +59,6 @@ def _parts(path: Path) -> tuple[tuple[Part, ...], int]:
     if is_pattern(path):
         return fitting(path), 0
     return in_folder(path) if path.is_dir() else ((Part(path),), 0)
-
-
-def _refuse_nested(asked: Path, shared: Sequence[Any]) -> None:
-    """Lists and structures of a file are no value that a folder can have; what they are called is not said."""
-    nested = load("pyarrow").types.is_nested
-    if any(nested(field.type) for field in shared):
-        expected = "columns that folders name, too, to be no lists in the files"
-        raise SchemaError("source", str(asked), expected, "write the folders' columns into the folders alone")
 
 
 def _refuse_others(asked: Path, paths: Sequence[Path]) -> None:
@@ -135,7 +132,14 @@ def _completed(batch: Any, schema: Any, values: Mapping[str, Any]) -> Any:
         if field.name not in own:
             columns.append(arrow.repeat(arrow.scalar(values[field.name], field.type), len(batch)))
             continue
-        column = _typed(batch.column(field.name), field.type)
+        # A column of a file; one without a type, in which all is missing, in the type that other files give it.
+        typed_column = batch.column(field.name)
+        typed_arrow = load("pyarrow")
+        column = (
+            typed_arrow.nulls(len(typed_column), field.type)
+            if typed_arrow.types.is_null(typed_column.type)
+            else typed_column
+        )
         columns.append(_agreeing(column, values[field.name]) if field.name in values else column)
     return arrow.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -163,9 +167,3 @@ def _where_equal(column: Any, said: Any) -> Any:
     plain = column.dictionary_decode() if arrow.types.is_dictionary(column.type) else column
     agreed = compute.fill_null(compute.equal(plain, said), False)
     return compute.if_else(agreed, plain, arrow.scalar(None, plain.type)).cast(column.type)
-
-
-def _typed(column: Any, kind: Any) -> Any:
-    """A column of a file; one without a type, in which all is missing, in the type that other files give it."""
-    arrow = load("pyarrow")
-    return arrow.nulls(len(column), kind) if arrow.types.is_null(column.type) else column

@@ -55,7 +55,13 @@ def lookup(
     people, if it does, is not protected. The certificate names it by a digest of its content.
     """
     opened = open_source(source, table=table, types=types, dialect=dialect)
-    return lookup_in(opened, on, columns, _called(source, table))
+    # A file's name, never its place; what is in memory is called so.
+    if not isinstance(source, (str, Path)):
+        called = "a table in memory"
+    else:
+        last = str(source).rstrip("/").rpartition("/")[2]
+        called = last if table is None else f"{last}: {table}"
+    return lookup_in(opened, on, columns, called)
 
 
 def lookup_in(opened: Table, on: On, columns: Sequence[str] | Mapping[str, str] | None, name: str) -> Lookup:
@@ -81,7 +87,19 @@ def attached(private: Table, lookups: Lookup | Iterable[Lookup]) -> Table:
 
 def _attached(private: Table, given: Lookup) -> Table:
     kinds = tuple(_kind(private.schema, given, *pair) for pair in given.on)
-    added = _added(private.schema, given)
+    # The columns that rows get, under names that are not there yet.
+    chosen = given.columns if given.columns is not None else _usable(given)
+    taken = {name.casefold() for name in private.schema.names}
+    for name, own in chosen:
+        if given.table.schema.column(own).kind == "other":
+            raise SchemaError(
+                "lookup columns", own, "a column of plain values", "lists and structs cannot be looked up"
+            )
+        if name.casefold() in taken:
+            expected = f"a name that the private table does not have ({given.name} has a column of that name, too)"
+            raise SchemaError("lookup columns", name, expected, RENAME)
+        taken.add(name.casefold())
+    added = Schema(tuple(Column(name, given.table.schema.column(own).kind) for name, own in chosen))
     public = PublicTable(given.name, given.on, kinds, added, None)
     public = replace(public, rows=_read(given, public))
     return replace(private, schema=Schema((*private.schema.columns, *added.columns)), public=(*private.public, public))
@@ -100,22 +118,6 @@ def _kind(private: Schema, given: Lookup, name: str, own: str) -> Kind:
     raise SchemaError(
         "lookup on", f"{name} = {own}", expected, "declare the types of a CSV file: types={...: 'integer'}"
     )
-
-
-def _added(private: Schema, given: Lookup) -> Schema:
-    """The columns that rows get, under names that are not there yet."""
-    chosen = given.columns if given.columns is not None else _usable(given)
-    taken = {name.casefold() for name in private.names}
-    for name, own in chosen:
-        if given.table.schema.column(own).kind == "other":
-            raise SchemaError(
-                "lookup columns", own, "a column of plain values", "lists and structs cannot be looked up"
-            )
-        if name.casefold() in taken:
-            expected = f"a name that the private table does not have ({given.name} has a column of that name, too)"
-            raise SchemaError("lookup columns", name, expected, RENAME)
-        taken.add(name.casefold())
-    return Schema(tuple(Column(name, given.table.schema.column(own).kind) for name, own in chosen))
 
 
 def _usable(given: Lookup) -> tuple[tuple[str, str], ...]:
@@ -165,11 +167,3 @@ def _pairs(name: str, given: object) -> tuple[tuple[str, str], ...]:
 
 def _list(given: object) -> Sequence[Any]:
     return given if isinstance(given, (list, tuple)) else ()
-
-
-def _called(source: object, table: str | None) -> str:
-    """A file's name, never its place; what is in memory is called so."""
-    if not isinstance(source, (str, Path)):
-        return "a table in memory"
-    last = str(source).rstrip("/").rpartition("/")[2]
-    return last if table is None else f"{last}: {table}"

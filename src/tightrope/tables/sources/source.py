@@ -101,11 +101,21 @@ def open_source(
     if isinstance(source, Table):
         return source
     kind = _kind(source)
-    _refuse_misplaced(kind, {"table": table, "types": types, "dialect": dialect})
+    # An option that has no meaning for the source would be ignored silently: refuse it.
+    given = {"table": table, "types": types, "dialect": dialect}
+    for name, value in given.items():
+        allowed, where = _OPTIONS[name]
+        if value is not None and kind not in allowed:
+            raise InputError(name, value, f"None unless the source is {where}", "leave it out")
     if isinstance(kind, tuple):
         return _FRAMES[kind](source, types or {})
     if kind == POSTGRES:
-        return _open_postgres(str(source), table)
+        url = str(source)
+        if table is None:
+            raise InputError(
+                "table", table, "the name of a table in the database", "say table='schema.table', or --table"
+            )
+        return databases.open_postgres(url, table)
     return _open_file(Path(str(source)), kind, table, (types or {}, Dialect.of(dialect or {})))
 
 
@@ -117,18 +127,12 @@ def _kind(source: object) -> Kind:
         path = Path(source)
         is_folder = path.is_dir() and path != Path()  # not where an empty text leads
         return PARTS if is_folder or is_pattern(path) else path.suffix.lower()
-    known = _class(source)
+    # The library and name of the class that we know the source by.
+    classes = ((ancestor.__module__.partition(".")[0], ancestor.__name__) for ancestor in type(source).__mro__)
+    known = next((known for known in classes if known in _FRAMES), None)
     if known is None:
         raise InputError("source", type(source), SOURCES)  # not the value: its repr may hold data
     return known
-
-
-def _refuse_misplaced(kind: Kind, given: Mapping[str, object]) -> None:
-    """An option that has no meaning for the source would be ignored silently: refuse it."""
-    for name, value in given.items():
-        allowed, where = _OPTIONS[name]
-        if value is not None and kind not in allowed:
-            raise InputError(name, value, f"None unless the source is {where}", "leave it out")
 
 
 PANDAS = ("pandas", "DataFrame")
@@ -159,12 +163,6 @@ def _open_file(path: Path, suffix: str, table: str | None, written: tuple[Mappin
     return databases.open_duckdb(path, table)
 
 
-def _open_postgres(url: str, table: str | None) -> Table:
-    if table is None:
-        raise InputError("table", table, "the name of a table in the database", "say table='schema.table', or --table")
-    return databases.open_postgres(url, table)
-
-
 def _open_ibis(expression: Any, _: Mapping[str, str]) -> Table:
     stray = not_by_row(expression)
     if stray:
@@ -187,9 +185,3 @@ _FRAMES: Mapping[tuple[str, str], Callable[[Any, Mapping[str, str]], Table]] = {
     ("ibis", "Table"): _open_ibis,
 }
 """By library and class, so that no library is imported to ask whether it is the source's."""
-
-
-def _class(source: object) -> tuple[str, str] | None:
-    """The library and name of the class that we know the source by."""
-    classes = ((ancestor.__module__.partition(".")[0], ancestor.__name__) for ancestor in type(source).__mro__)
-    return next((known for known in classes if known in _FRAMES), None)

@@ -209,21 +209,14 @@ def whole_masses(masses: Floats, bits: int) -> Integers:
     found[(found == 0) & (masses > 0)] = 1
     missing = total - int(found.sum())
     while missing:
-        missing -= _spread(found, missing)
+        # Give out at most one part of `missing` to each of the larger half; returns what was given.
+        able = np.flatnonzero(found > (0 if missing > 0 else 1))
+        half = max(1, len(able) // 2)
+        if half < len(able):
+            able = able[np.argpartition(-found[able], half - 1)[:half]]
+        part = max(1, abs(missing) // len(able))
+        chosen = np.sort(able)[: abs(missing) // part]
+        given = np.full(len(chosen), part) if missing > 0 else -np.minimum(part, found[chosen] - 1)
+        found[chosen] += given
+        missing -= int(given.sum())
     return found
-
-
-def _spread(found: Integers, missing: int) -> int:
-    """Give out at most one part of ``missing`` to each of the larger half; returns what was given.
-
-    What is taken away (``missing`` < 0) comes from masses above one unit, and leaves them one: none vanishes.
-    """
-    able = np.flatnonzero(found > (0 if missing > 0 else 1))
-    half = max(1, len(able) // 2)
-    if half < len(able):
-        able = able[np.argpartition(-found[able], half - 1)[:half]]
-    part = max(1, abs(missing) // len(able))
-    chosen = np.sort(able)[: abs(missing) // part]
-    given = np.full(len(chosen), part) if missing > 0 else -np.minimum(part, found[chosen] - 1)
-    found[chosen] += given
-    return int(given.sum())

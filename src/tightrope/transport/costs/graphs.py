@@ -81,31 +81,15 @@ def graph(adjacency: object) -> Graph:
     >>> ring.matrix()[0].tolist()
     [0.0, 1.0, 2.0, 2.0]
     """
-    table = _square(adjacency)
-    _check_lengths(table)
-    parts, label = connected_components(table, directed=False)
-    if parts > 1:
-        away = int(np.argmax(label != label[0]))
-        remedy = f"add an edge to node {away}, or treat each of the {parts} parts as a problem of its own"
-        raise InputError("adjacency", adjacency, "a connected graph", remedy)
-    above = table.row < table.col
-    tails, heads = (index[above].astype(np.int64) for index in (table.row, table.col))
-    return Graph(table.shape[0], tails, heads, table.data[above])
-
-
-def _square(adjacency: object) -> coo_array:
     expected = "a square table of edge lengths, sparse or not"
     try:
         given: Any = adjacency if issparse(adjacency) else np.array(adjacency)
-        table = coo_array(given, dtype=np.float64)
+        square_table = coo_array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("adjacency", adjacency, expected) from None
-    if table.ndim != 2 or table.shape[0] != table.shape[1] or table.shape[0] == 0:
+    if square_table.ndim != 2 or square_table.shape[0] != square_table.shape[1] or square_table.shape[0] == 0:
         raise InputError("adjacency", adjacency, expected, "row i holds the lengths of the edges of node i")
-    return coo_array(csr_array(table))
-
-
-def _check_lengths(table: coo_array) -> None:
+    table = coo_array(csr_array(square_table))
     table.eliminate_zeros()
     wrong = ~((table.data > 0) & (table.data < np.inf))
     if wrong.any():
@@ -118,6 +102,14 @@ def _check_lengths(table: coo_array) -> None:
         i, j = int(uneven.row[0]), int(uneven.col[0])
         name, value = f"adjacency[{i}, {j}] - adjacency[{j}, {i}]", float(uneven.data[0])
         raise InputError(name, value, "zero: a metric is symmetric", "use (A + A.T) / 2, or np.maximum(A, A.T)")
+    parts, label = connected_components(table, directed=False)
+    if parts > 1:
+        away = int(np.argmax(label != label[0]))
+        remedy = f"add an edge to node {away}, or treat each of the {parts} parts as a problem of its own"
+        raise InputError("adjacency", adjacency, "a connected graph", remedy)
+    above = table.row < table.col
+    tails, heads = (index[above].astype(np.int64) for index in (table.row, table.col))
+    return Graph(table.shape[0], tails, heads, table.data[above])
 
 
 # Grids in any dimension: points are numbered as numpy flattens an array of that shape.
@@ -138,17 +130,13 @@ def grid(shape: Sequence[int] | int, *, metric: str = "cityblock") -> Cost:
     sizes = tuple(whole(f"shape[{k}]", size) for k, size in enumerate(np.atleast_1d(shape).tolist()))
     if not sizes:
         raise InputError("shape", shape, "at least one number of cells", "for example (100, 100)")
-    places = _cells(sizes)
+    places = np.moveaxis(np.indices(sizes, dtype=np.float64), 0, -1).reshape(-1, len(sizes))
     clouds = Points(places, places, metric)
     if metric not in METRIC_STEPS:
         return clouds
     joined = [_edges(sizes, step) for step in METRIC_STEPS[metric](len(sizes))]
     tails, heads = (np.concatenate(ends) for ends in zip(*joined, strict=True))
     return Graph(len(places), tails, heads, np.ones(len(tails)), clouds)
-
-
-def _cells(sizes: Step) -> Floats:
-    return np.moveaxis(np.indices(sizes, dtype=np.float64), 0, -1).reshape(-1, len(sizes))
 
 
 def _cityblock_steps(dimension: int) -> list[Step]:

@@ -41,13 +41,28 @@ def codes(group: MembershipGroup, names: Sequence[MembershipGroup], count: int) 
     >>> codes("b", ["a", "b"], 3).tolist(), codes(["b", "a", "b"], ["a", "b"], 3).tolist()
     ([1, 1, 1], [1, 0, 1])
     """
-    if not _is_many(group):
+    if not (isinstance(group, list) or getattr(group, "ndim", 0) > 0):
         return np.broadcast_to(np.int32(_one(group, names)), (count,))
-    given = _array(group)
+    # The names in an array: in one of objects where numpy would change them.
+    if isinstance(group, list) and _is_changed(group):
+        mixed = np.empty(len(group), dtype=object)
+        mixed[:] = group
+        given = mixed
+    else:
+        given = array_of("group", group, "one name, or a name for each value")
     if given.shape != (count,):
         shown = f"groups of shape {given.shape}"
         raise InputError("group", shown, f"one of {list(names)}, or one for each of {count} values")
-    found = _searched(given, np.array(names)) if _comparable(given, names) else _listed(given, names)
+    # Whether names and what came are all strings, or all whole numbers of 64 bits, as numpy holds them.
+    wanted = {"U": str, "i": int}.get(given.dtype.kind)
+    if wanted is None or not all(type(name) is wanted for name in names):
+        comparable = False
+    else:
+        known = np.array(names)
+        comparable = known.dtype.kind == given.dtype.kind and known.tolist() == list(
+            names
+        )  # numpy drops NULs at the end
+    found = _searched(given, np.array(names)) if comparable else _listed(given, names)
     unknown = int(np.count_nonzero(found < 0))
     if unknown:
         expected = f"0 of {count}, each one of {list(names)}"
@@ -55,24 +70,11 @@ def codes(group: MembershipGroup, names: Sequence[MembershipGroup], count: int) 
     return found
 
 
-def _is_many(group: MembershipGroup) -> bool:
-    return isinstance(group, list) or getattr(group, "ndim", 0) > 0
-
-
 def _one(group: MembershipGroup, names: Sequence[MembershipGroup]) -> int:
     try:
         return {name: number for number, name in enumerate(names)}[group]
     except (KeyError, TypeError):
         raise InputError("group", group, f"one of {list(names)}", "fit the mechanism with its law") from None
-
-
-def _array(group: Any) -> NDArray[Any]:
-    """The names in an array: in one of objects where numpy would change them."""
-    if isinstance(group, list) and _is_changed(group):
-        mixed = np.empty(len(group), dtype=object)
-        mixed[:] = group
-        return mixed
-    return array_of("group", group, "one name, or a name for each value")
 
 
 def _is_changed(group: list[Any]) -> bool:
@@ -98,15 +100,6 @@ def _searched(given: NDArray[Any], known: NDArray[Any]) -> Codes:
     return np.where(known[places] == given, places, -1).astype(np.int32)
 
 
-def _comparable(given: NDArray[Any], names: Sequence[MembershipGroup]) -> bool:
-    """Whether names and what came are all strings, or all whole numbers of 64 bits, as numpy holds them."""
-    wanted = {"U": str, "i": int}.get(given.dtype.kind)
-    if wanted is None or not all(type(name) is wanted for name in names):
-        return False
-    known = np.array(names)
-    return known.dtype.kind == given.dtype.kind and known.tolist() == list(names)  # numpy drops NULs at the end
-
-
 # The names under which answers are remembered: what is one name, and what is none.
 
 EQUAL_TYPES = frozenset({int, str, bytes, UUID})
@@ -125,22 +118,19 @@ def people(person: Any, count: int) -> list[Any]:
     >>> people("Ann", 2), people([7, "7"], 2)
     (['Ann', 'Ann'], [7, '7'])
     """
-    found = _each(person)
+    # The names of a list, tuple or array; None where `person` is one name.
+    if isinstance(person, (list, tuple)):
+        found = [_plain(name) for name in person]
+    elif not getattr(person, "ndim", 0):
+        found = None
+    else:
+        array: NDArray[Any] = np.asarray(person)
+        found = list(array) if array.dtype.kind in "Mm" else array.tolist()
     if found is None:
         return _checked([_plain(person)]) * count
     if len(found) != count:
         raise InputError("person", f"{len(found)} people", f"one person, or one for each of {count} values")
     return _checked(found)
-
-
-def _each(person: Any) -> list[Any] | None:
-    """The names of a list, tuple or array; None where ``person`` is one name."""
-    if isinstance(person, (list, tuple)):
-        return [_plain(name) for name in person]
-    if not getattr(person, "ndim", 0):
-        return None
-    array: NDArray[Any] = np.asarray(person)
-    return list(array) if array.dtype.kind in "Mm" else array.tolist()
 
 
 def _plain(name: Any) -> Any:

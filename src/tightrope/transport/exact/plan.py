@@ -111,7 +111,12 @@ def exact_plan(plan: Any, source: Law, target: Law) -> ExactPlan:
     for x, y in entries:
         pour(entries, (x, y), rows, columns)
     stray = Fraction(sum(rows), total)
-    _north_west(entries, rows, columns)
+    north_west_x = north_west_y = 0
+    while north_west_x < len(rows) and north_west_y < len(columns):
+        pour(entries, (north_west_x, north_west_y), rows, columns)
+        north_west_x, north_west_y = (
+            (north_west_x + 1, north_west_y) if not rows[north_west_x] else (north_west_x, north_west_y + 1)
+        )
     return ExactPlan({pair: weight for pair, weight in entries.items() if weight}, total, stray)
 
 
@@ -156,13 +161,6 @@ def pour(entries: Entries, pair: tuple[int, int], rows: list[int], columns: list
         entries[pair] = entries.get(pair, 0) + more
         rows[x] -= more
         columns[y] -= more
-
-
-def _north_west(entries: Entries, rows: list[int], columns: list[int]) -> None:
-    x = y = 0
-    while x < len(rows) and y < len(columns):
-        pour(entries, (x, y), rows, columns)
-        x, y = (x + 1, y) if not rows[x] else (x, y + 1)
 
 
 # How much mass can stay on allowed pairs: a largest flow in whole numbers, from a float plan to the last unit.
@@ -219,13 +217,24 @@ def _largest(allowed: Allowed, source: Law, target: Law, plan: Any) -> tuple[Ent
         pour(entries, pair, rows, columns)
     goals = [np.flatnonzero(row).tolist() for row in allowed]
     while way := _way(goals, entries, rows, columns):
-        _send(way, entries, rows, columns)
+        # As much along the way as its ends and the pairs that give some allow.
+        (first, _), (_, last) = way[0], way[-1]
+        amount = min(rows[first], columns[last], *(entries[send_pair] for send_pair in way[1::2]))
+        for number, send_pair in enumerate(way):
+            entries[send_pair] = entries.get(send_pair, 0) + (-amount if number % 2 else amount)
+        rows[first] -= amount
+        columns[last] -= amount
     return entries, rows, columns
 
 
 def _way(goals: list[list[int]], entries: Entries, rows: list[int], columns: list[int]) -> Way:
     """A shortest way from a row that has mass left to a column that lacks some; empty where there is none."""
-    users = _users(entries)
+    # For each column the rows that send mass to it.
+    out: dict[int, set[int]] = {}
+    for (users_x, users_y), weight in entries.items():
+        if weight:
+            out.setdefault(users_y, set()).add(users_x)
+    users = out
     came: dict[int, tuple[int, int | None]] = {}  # column -> (row before it, column before that)
     waiting: deque[tuple[int, int | None]] = deque((x, None) for x, left in enumerate(rows) if left)
     seen = {x for x, _ in waiting}
@@ -243,15 +252,6 @@ def _way(goals: list[list[int]], entries: Entries, rows: list[int], columns: lis
     return []
 
 
-def _users(entries: Entries) -> dict[int, set[int]]:
-    """For each column the rows that send mass to it."""
-    out: dict[int, set[int]] = {}
-    for (x, y), weight in entries.items():
-        if weight:
-            out.setdefault(y, set()).add(x)
-    return out
-
-
 def _traced(came: dict[int, tuple[int, int | None]], end: int) -> Way:
     way: Way = []
     last: int | None = end
@@ -260,13 +260,3 @@ def _traced(came: dict[int, tuple[int, int | None]], end: int) -> Way:
         way += [(x, last)] if before is None else [(x, last), (x, before)]
         last = before
     return way[::-1]
-
-
-def _send(way: Way, entries: Entries, rows: list[int], columns: list[int]) -> None:
-    """As much along the way as its ends and the pairs that give some allow."""
-    (first, _), (_, last) = way[0], way[-1]
-    amount = min(rows[first], columns[last], *(entries[pair] for pair in way[1::2]))
-    for number, pair in enumerate(way):
-        entries[pair] = entries.get(pair, 0) + (-amount if number % 2 else amount)
-    rows[first] -= amount
-    columns[last] -= amount

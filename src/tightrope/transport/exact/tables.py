@@ -72,9 +72,31 @@ class RowTables:
             key = tuple(weights.items())
             if key not in laid:
                 laid[key] = len(tables)
-                tables.append((tuple(weights), _columns(list(weights.values()))))
+                columns_weights = list(weights.values())
+                tables.append((tuple(weights), sure(0) if len(columns_weights) == 1 else lay(Wide.of(columns_weights))))
             known[id(row)] = laid[key]
-        return cls(*_layout(tables, np.array([known[id(row)] for row in rows])), outcomes=outcomes)
+        # Tables one after the other; the starts and shifts of the rows that use them.
+        numbers = np.array([known[id(row)] for row in rows])
+        layout_bits = np.array([columns.bits for _, columns in tables])
+        layout_starts = np.concatenate([[0], np.cumsum(1 << layout_bits)[:-1]]).astype(np.uint64)
+        layout_edges = Wide(
+            np.concatenate([columns.edges.high for _, columns in tables]),
+            np.concatenate([columns.edges.low for _, columns in tables]),
+        )
+        layout_outcomes = [np.array(named, dtype=np.int32) for named, _ in tables]
+        layout_own = [_own(named, columns) for named, (_, columns) in zip(layout_outcomes, tables, strict=True)]
+        layout_other = [named[columns.other] for named, (_, columns) in zip(layout_outcomes, tables, strict=True)]
+        layout_shifts = (64 - layout_bits).astype(np.uint64)
+        return cls(
+            *(
+                layout_starts[numbers],
+                layout_shifts[numbers],
+                layout_edges,
+                np.concatenate(layout_own),
+                np.concatenate(layout_other),
+            ),
+            outcomes=outcomes,
+        )
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -133,25 +155,6 @@ def quantised(row: Mapping[int, int]) -> dict[int, int]:
     return {outcome: weight for outcome, weight in weights.items() if weight}
 
 
-def _columns(weights: list[int]) -> Columns:
-    return sure(0) if len(weights) == 1 else lay(Wide.of(weights))
-
-
-def _layout(tables: list[Row], numbers: Integers) -> tuple[Words, Words, Wide, NDArray[np.int32], NDArray[np.int32]]:
-    """Tables one after the other; the starts and shifts of the rows that use them."""
-    bits = np.array([columns.bits for _, columns in tables])
-    starts = np.concatenate([[0], np.cumsum(1 << bits)[:-1]]).astype(np.uint64)
-    edges = Wide(
-        np.concatenate([columns.edges.high for _, columns in tables]),
-        np.concatenate([columns.edges.low for _, columns in tables]),
-    )
-    outcomes = [np.array(named, dtype=np.int32) for named, _ in tables]
-    own = [_own(named, columns) for named, (_, columns) in zip(outcomes, tables, strict=True)]
-    other = [named[columns.other] for named, (_, columns) in zip(outcomes, tables, strict=True)]
-    shifts = (64 - bits).astype(np.uint64)
-    return starts[numbers], shifts[numbers], edges, np.concatenate(own), np.concatenate(other)
-
-
 def _own(named: NDArray[np.int32], columns: Columns) -> NDArray[np.int32]:
     """The outcome of each column below its edge; columns beyond the outcomes have nothing there."""
     numbers = np.arange(1 << columns.bits)
@@ -199,7 +202,23 @@ class GroupTables(Mapping[Group, RowTables]):
         """
         parts = list(tables.values())
         numbers = {group: number for number, group in enumerate(tables)}
-        return cls(numbers, _joined(parts), len(parts[0]))
+        columns = np.cumsum([0, *(len(part.own) for part in parts[:-1])]).astype(np.uint64)
+        starts = [part.starts + first for part, first in zip(parts, columns, strict=True)]
+        edges = Wide(
+            np.concatenate([part.edges.high for part in parts]), np.concatenate([part.edges.low for part in parts])
+        )
+        return cls(
+            numbers,
+            RowTables(
+                starts=np.concatenate(starts),
+                shifts=np.concatenate([part.shifts for part in parts]),
+                edges=edges,
+                own=np.concatenate([part.own for part in parts]),
+                other=np.concatenate([part.other for part in parts]),
+                outcomes=parts[0].outcomes,
+            ),
+            len(parts[0]),
+        )
 
     def __getitem__(self, group: Group) -> RowTables:
         rows = slice(self.numbers[group] * self.points, (self.numbers[group] + 1) * self.points)
@@ -214,19 +233,3 @@ class GroupTables(Mapping[Group, RowTables]):
     def draw(self, groups: NDArray[Any], places: Integers, randomness: Source | None = None) -> Integers:
         """One independent outcome for each value: ``groups`` and ``places`` are numbers, shape [k], and not checked."""
         return self.joined.draw(groups.astype(np.int64) * self.points + places, randomness)
-
-
-def _joined(parts: list[RowTables]) -> RowTables:
-    columns = np.cumsum([0, *(len(part.own) for part in parts[:-1])]).astype(np.uint64)
-    starts = [part.starts + first for part, first in zip(parts, columns, strict=True)]
-    edges = Wide(
-        np.concatenate([part.edges.high for part in parts]), np.concatenate([part.edges.low for part in parts])
-    )
-    return RowTables(
-        starts=np.concatenate(starts),
-        shifts=np.concatenate([part.shifts for part in parts]),
-        edges=edges,
-        own=np.concatenate([part.own for part in parts]),
-        other=np.concatenate([part.other for part in parts]),
-        outcomes=parts[0].outcomes,
-    )

@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import array_of
@@ -102,7 +101,11 @@ def output_law(mechanism: Any, side: Side) -> Shares:
     if isinstance(mechanism, CouplingMechanism):
         group, law = _group_and_law(side)
         return mechanism.exact_output_law(group, law)
-    rows = _matrix(mechanism)
+    expected = "a CouplingMechanism, a channel or a matrix of shape [n, m]"
+    matrix = array_of("mechanism", getattr(mechanism, "matrix", mechanism), expected)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
+        raise InputError("mechanism", mechanism, expected)
+    rows = matrix.astype(np.float64)
     law = Law.of("law", side, len(rows))
     channel = [Law.of(f"row {x}", rows[x]) for x in range(len(rows))]
     totals = [Fraction(0)] * rows.shape[1]
@@ -117,14 +120,6 @@ def _group_and_law(side: Side) -> tuple[Any, Any]:
     if isinstance(side, tuple) and len(side) == 2 and not np.isscalar(side[1]):
         return side
     return side, None
-
-
-def _matrix(mechanism: Any) -> NDArray[np.float64]:
-    expected = "a CouplingMechanism, a channel or a matrix of shape [n, m]"
-    matrix = array_of("mechanism", getattr(mechanism, "matrix", mechanism), expected)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
-        raise InputError("mechanism", mechanism, expected)
-    return matrix.astype(np.float64)
 
 
 def _pairs(pairs: Sequence[tuple[Side, Side]]) -> list[tuple[Side, Side]]:

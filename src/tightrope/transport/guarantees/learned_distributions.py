@@ -128,7 +128,12 @@ def learn_laws_privately(
     spent = {Neighbours.ADD_REMOVE: 1, Neighbours.REPLACE_ONE: 2}
     if neighbours not in spent:
         raise InputError("neighbours", neighbours, f"one of {[kind.value for kind in spent]}")
-    width = _width(noise, checked, sum(map(len, found.values())))
+    # All noises are within it, but for a third of `failure`.
+    width_cells = sum(map(len, found.values()))
+    confidence = math.nextafter(1 - checked / (3 * width_cells), 1.0)
+    if not confidence < 1:
+        raise InputError("failure", checked, f"at least {width_cells * 2.0**-50:.3g} for {width_cells} counts")
+    width = int(noise.half_width(confidence))
     noisy = {group: np.asarray(noise.release(cells, randomness), dtype=np.int64) for group, cells in found.items()}
     loss = replace(spent[neighbours] * noise.loss, neighbours=neighbours)
     return _learned(noisy, width, (checked * 2 / 3, positive("smoothing", smoothing)), (loss, checked))
@@ -151,14 +156,6 @@ def sampled(mechanism: CouplingMechanism, samples: int, *, failure: float = 0.05
     return one_draw(epsilon=0.0, total_variations=(apart, apart), deltas=(apart, apart))
 
 
-def _width(noise: IntegerMechanism, failure: float, cells: int) -> int:
-    """All noises are within it, but for a third of ``failure``."""
-    confidence = math.nextafter(1 - failure / (3 * cells), 1.0)
-    if not confidence < 1:
-        raise InputError("failure", failure, f"at least {cells * 2.0**-50:.3g} for {cells} counts")
-    return int(noise.half_width(confidence))
-
-
 def _learned(
     counts: dict[Group, Integers], width: int, settings: tuple[float, float], spent: tuple[PrivacyLoss, float] | None
 ) -> LearnedLaws:
@@ -175,7 +172,17 @@ def _bounded(cells: Integers, width: int, chances: tuple[float, float], smoothin
     fewest, largest = int(least.sum()), int(most.sum())
     smooth = np.maximum(cells, 0) + smoothing
     law = smooth / smooth.sum()
-    lower, upper = _interval(least, most, (fewest, largest), chances[0])
+    # Clopper–Pearson at one-sided `chance` for any count in [least, most] and any number of samples in `sizes`.
+    sizes = (fewest, largest)
+    chance = chances[0]
+    interval_fewest, interval_largest = sizes
+    interval_lower = np.zeros(len(least))
+    seen = least > 0
+    interval_lower[seen] = betaincinv(least[seen], interval_largest - least[seen] + 1, chance)
+    interval_upper, open_ = np.ones(len(most)), most < interval_fewest
+    interval_upper[open_] = 1 - betaincinv(interval_fewest - most[open_], most[open_] + 1, chance)
+    widened = np.minimum(interval_upper * (1 + INVERSE_ERROR) + INVERSE_ERROR * 1e-3, 1)
+    lower, upper = np.maximum(interval_lower * (1 - INVERSE_ERROR), 0), widened
     size = len(cells)
     sampled = math.sqrt((size * math.log(2) - math.log(chances[1])) / (2 * fewest)) if fewest else 1.0
     shares = (least / max(largest, 1), most / fewest if fewest else np.ones(size))
@@ -193,18 +200,6 @@ def _around(law: Floats) -> tuple[Floats, Floats]:
     """Bounds on the law that floats stand for, which is divided by their exact sum."""
     off = NARROWED + len(law) * 2.0**-52
     return law * (1 - off), law * (1 + off)
-
-
-def _interval(least: Integers, most: Integers, sizes: tuple[int, int], chance: float) -> tuple[Floats, Floats]:
-    """Clopper–Pearson at one-sided ``chance`` for any count in [least, most] and any number of samples in ``sizes``."""
-    fewest, largest = sizes
-    lower = np.zeros(len(least))
-    seen = least > 0
-    lower[seen] = betaincinv(least[seen], largest - least[seen] + 1, chance)
-    upper, open_ = np.ones(len(most)), most < fewest
-    upper[open_] = 1 - betaincinv(fewest - most[open_], most[open_] + 1, chance)
-    widened = np.minimum(upper * (1 + INVERSE_ERROR) + INVERSE_ERROR * 1e-3, 1)
-    return np.maximum(lower * (1 - INVERSE_ERROR), 0), widened
 
 
 def _counts(counts: Mapping[Group, ArrayLike]) -> dict[Group, Integers]:

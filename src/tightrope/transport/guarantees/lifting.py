@@ -6,13 +6,13 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import array_of
 from tightrope.numerics.checks import Real, probability
 from tightrope.numerics.distributions import law, stochastic
-from tightrope.transport.costs.costs import Cost, CostLike, as_cost, powered
+from tightrope.transport.costs.costs import CostLike, as_cost, powered
 from tightrope.transport.exact.plan import Law, mass_that_stays_out
 from tightrope.transport.solvers.optimal import coupling, exponent, wasserstein
 
@@ -93,15 +93,12 @@ def optimally_lifted(relation: ArrayLike, source: ArrayLike, target: ArrayLike, 
     if math.isinf(order):
         within = allowed & (values <= wasserstein(source, target, table, p=order) * (1 + SAME))
         return lifted(within, source, target)
-    return _on_relation(powered(table, order), allowed, source, target)
-
-
-def _on_relation(cost: Cost, allowed: NDArray[np.bool_], source: ArrayLike, target: ArrayLike) -> bool:
-    """Pairs outside cost more than any coupling on Φ could; then both programs have the same value or not."""
-    values = cost.matrix()
-    largest = float(values.max()) or 1.0
-    barred = np.where(allowed, values, 4 * largest / SAME)
-    return coupling(source, target, barred).cost <= coupling(source, target, values).cost + SAME * largest
+    # Pairs outside cost more than any coupling on Φ could; then both programs have the same value or not.
+    on_relation_cost = powered(table, order)
+    on_relation_values = on_relation_cost.matrix()
+    largest = float(on_relation_values.max()) or 1.0
+    barred = np.where(allowed, on_relation_values, 4 * largest / SAME)
+    return coupling(source, target, barred).cost <= coupling(source, target, on_relation_values).cost + SAME * largest
 
 
 def stability(transformation: ArrayLike, cost: CostLike) -> float:

@@ -34,7 +34,6 @@ from tightrope.transport.couplings.mechanism import CouplingMechanism, moves
 from tightrope.transport.exact.plan import MOST_MOVED, Law
 from tightrope.transport.exact.tables import GroupTables, RowTables, quantised
 from tightrope.transport.guarantees.learned_distributions import learn_laws_privately
-from tightrope.transport.guarantees.single_draws import OneDraw
 from tightrope.transport.on_tables.supports import Categories, Counts, Support, support_of
 
 TARGET_TOLERANCE = Fraction(1, 1 << 100)
@@ -169,35 +168,23 @@ def check(mechanism: CouplingMechanism, cost: Cost) -> None:
     if not mechanism.stray <= Fraction(MOST_MOVED):
         raise _tampered("stray", float(mechanism.stray), f"at most {MOST_MOVED:g}")
     for group in mechanism.groups:
-        _check_output(mechanism, group)
-        _check_excluded(mechanism, group)
-        _check_loss(mechanism, group, cost)
-
-
-def _check_output(mechanism: CouplingMechanism, group: Name) -> None:
-    gaps = [abs(share - mechanism.target[y]) for y, share in enumerate(mechanism.exact_output_law(group))]
-    if not max(gaps) <= TARGET_TOLERANCE:
-        raise _tampered(f"output law of {group!r}", f"{float(max(gaps)):.3g} off", "the target, to 2^-100 a point")
-
-
-def _check_excluded(mechanism: CouplingMechanism, group: Name) -> None:
-    """A point without mass does not show in the output law; its row must say nothing about it."""
-    law, tables = mechanism.groups[group], mechanism.tables[group]
-    whole = quantised(dict(enumerate(mechanism.target.masses)))
-    seen: set[int] = set()
-    for x, mass in enumerate(law.masses):
-        start = int(tables.starts[x])
-        if not mass and start not in seen and tables.weights(x) != whole:
-            raise _tampered(f"row of point {x}, which {group!r} excludes", "another law", "the target")
-        if not mass:
-            seen.add(start)
-
-
-def _check_loss(mechanism: CouplingMechanism, group: Name, cost: Cost) -> None:
-    found = moves(mechanism, group, cost)
-    loss = found.mean if mechanism.objective == "expected" else found.largest
-    if not abs(loss - mechanism.loss[group]) <= LOSS_ERROR * cost.ceiling():
-        raise _tampered(f"loss of {group!r}", mechanism.loss[group], f"{loss!r}, that of its weights")
+        gaps = [abs(share - mechanism.target[y]) for y, share in enumerate(mechanism.exact_output_law(group))]
+        if not max(gaps) <= TARGET_TOLERANCE:
+            raise _tampered(f"output law of {group!r}", f"{float(max(gaps)):.3g} off", "the target, to 2^-100 a point")
+        # A point without mass does not show in the output law; its row must say nothing about it.
+        law, tables = mechanism.groups[group], mechanism.tables[group]
+        whole = quantised(dict(enumerate(mechanism.target.masses)))
+        seen: set[int] = set()
+        for x, mass in enumerate(law.masses):
+            start = int(tables.starts[x])
+            if not mass and start not in seen and tables.weights(x) != whole:
+                raise _tampered(f"row of point {x}, which {group!r} excludes", "another law", "the target")
+            if not mass:
+                seen.add(start)
+        found = moves(mechanism, group, cost)
+        loss = found.mean if mechanism.objective == "expected" else found.largest
+        if not abs(loss - mechanism.loss[group]) <= LOSS_ERROR * cost.ceiling():
+            raise _tampered(f"loss of {group!r}", mechanism.loss[group], f"{loss!r}, that of its weights")
 
 
 def _tampered(name: str, value: object, expected: str) -> InputError:
@@ -230,7 +217,9 @@ def of_counts(counts: Counts) -> KnownLaws:
 
     Raises ``InputError`` for a group without rows.
     """
-    _refuse_empty(counts)
+    empty = [group for group, cells in counts.cells.items() if not cells.sum() > 0]
+    if empty:
+        raise InputError("groups", empty, "groups with at least one row that has a value", "leave these out")
     laws = {group: cells / int(cells.sum()) for group, cells in counts.cells.items()}
     return KnownLaws(counts.support, laws, "table")
 
@@ -244,20 +233,17 @@ def of_private_counts(counts: Counts, epsilon: float, *, person: str | None) -> 
     if not 1e-6 <= epsilon <= 40:
         raise InputError("epsilon", epsilon, "between 0.000001 and 40", "1 is usual")
     learned = learn_laws_privately(dict(counts.cells), discrete_laplace(scale=1 / epsilon))
-    left = _better(map(learned.one_draw, ASKED_AT))
-    who = "each row" if person is None else person
-    learning = Learning(epsilon=epsilon, person=who, confidence=1 - learned.failure, left=left)
-    return KnownLaws(counts.support, learned.laws, "private", learning)
-
-
-def _better(bounds: Iterable[OneDraw]) -> tuple[Triple, ...]:
-    """Those with a smaller δ than the ones before; δ never exceeds η."""
+    # Those with a smaller δ than the ones before; δ never exceeds η.
+    bounds = map(learned.one_draw, ASKED_AT)
     found: list[Triple] = []
     for one in bounds:
         delta = min(one.delta, one.total_variation)
         if not found or delta < found[-1].delta:
             found.append(Triple(epsilon=one.epsilon, delta=delta, total_variation=one.total_variation))
-    return tuple(found)
+    left = tuple(found)
+    who = "each row" if person is None else person
+    learning = Learning(epsilon=epsilon, person=who, confidence=1 - learned.failure, left=left)
+    return KnownLaws(counts.support, learned.laws, "private", learning)
 
 
 def of_entries(entries: Sequence[tuple[str, str, float]], support: Support | None, column: str) -> KnownLaws:
@@ -318,9 +304,3 @@ def _names(texts: Sequence[str]) -> list[Name]:
     """In order, each once; as whole numbers where all are written as such."""
     found = list(dict.fromkeys(texts))
     return [int(text) for text in found] if all(map(PLAIN.fullmatch, found)) else list(found)
-
-
-def _refuse_empty(counts: Counts) -> None:
-    empty = [group for group, cells in counts.cells.items() if not cells.sum() > 0]
-    if empty:
-        raise InputError("groups", empty, "groups with at least one row that has a value", "leave these out")

@@ -123,14 +123,13 @@ def first_arcs(cost: Points, source: Floats, target: Floats) -> tuple[Integers, 
     columns = cost.column_room(rows)
     mirrored = Points(cost.y, cost.x, cost.metric, cost.exponent)
     near, far = _cheapest(cost, columns), _cheapest(mirrored, rows)
-    return _joined(_some_coupling(here, there, source, target), near, (far[1], far[0]))
-
-
-def _some_coupling(here: Boxes, there: Boxes, source: Floats, target: Floats) -> tuple[Integers, Integers]:
-    """The north-west corner rule with points in the order of their boxes: it makes the first problem feasible."""
-    rows, columns = np.argsort(here.home, kind="stable"), np.argsort(there.home, kind="stable")
-    stairs = staircase(source[rows], target[columns])
-    return rows[stairs.rows], columns[stairs.columns]
+    # The north-west corner rule with points in the order of their boxes: it makes the first problem feasible.
+    some_coupling_rows, some_coupling_columns = (
+        np.argsort(here.home, kind="stable"),
+        np.argsort(there.home, kind="stable"),
+    )
+    stairs = staircase(source[some_coupling_rows], target[some_coupling_columns])
+    return _joined((some_coupling_rows[stairs.rows], some_coupling_columns[stairs.columns]), near, (far[1], far[0]))
 
 
 def _joined(*pairs: tuple[Integers, Integers]) -> tuple[Integers, Integers]:

@@ -55,7 +55,15 @@ def best_law(groups: Floats, cost: Cost, shares: Floats) -> tuple[Floats, Floats
     edges = _graph_of(cost)
     some = groups[counted], shares[counted]
     program = pairs_program(*some, cost) if edges is None else edges_program(*some, edges)
-    found, multipliers = _solved(program)
+    unit = float(program.costs.max()) or 1.0
+    options = {"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE}
+    solve: Any = linprog  # its stubs do not know sparse tables
+    solved_found = solve(program.costs / unit, A_eq=program.table, b_eq=program.sides, method="highs", options=options)
+    if solved_found.status != 0:
+        raise PrecisionError(
+            f"no barycentre found ({solved_found.message}); give fewer points, or a grid or graph as cost"
+        )
+    found, multipliers = solved_found.x, solved_found.eqlin.marginals * unit
     prices = np.zeros((len(groups), program.targets))
     prices[counted] = program.sign * multipliers[program.priced] / shares[counted, None]
     masses = np.maximum(found[: program.targets], 0)
@@ -95,16 +103,6 @@ def edges_program(groups: Floats, shares: Floats, graph: Graph) -> Program:
     costs = np.concatenate([np.zeros(nodes), np.outer(shares, both).ravel()])
     priced = np.arange(count * nodes).reshape(count, nodes)
     return Program(costs, csr_array(hstack([law, flows])), groups.ravel(), nodes, priced, -1)
-
-
-def _solved(program: Program) -> tuple[Floats, Floats]:
-    unit = float(program.costs.max()) or 1.0
-    options = {"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE}
-    solve: Any = linprog  # its stubs do not know sparse tables
-    found = solve(program.costs / unit, A_eq=program.table, b_eq=program.sides, method="highs", options=options)
-    if found.status != 0:
-        raise PrecisionError(f"no barycentre found ({found.message}); give fewer points, or a grid or graph as cost")
-    return found.x, found.eqlin.marginals * unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,13 +150,9 @@ def barycenter(
     found, prices = best_law(groups, raised, shares)
     couplings = tuple(coupling(one, found, table, p=order) for one in groups)
     spent = float(sum(share * one.cost for share, one in zip(shares, couplings, strict=True)))
-    return Barycenter(found, spent, _lower(raised, groups, shares, prices), couplings)
-
-
-def _lower(cost: Cost, groups: Floats, shares: Floats, prices: Floats) -> float:
-    """Σ_s w_s Σ_i u_si λ_si + min_j Σ_s w_s v_sj for u_s = c-transform of v_s: a bound for every law on the targets."""
-    rooms = np.stack([cost.row_room(v) - margin(cost.row_room(v), v) for v in prices])
+    # Σ_s w_s Σ_i u_si λ_si + min_j Σ_s w_s v_sj for u_s = c-transform of v_s: a bound for every law on the targets.
+    rooms = np.stack([raised.row_room(v) - margin(raised.row_room(v), v) for v in prices])
     terms = shares[:, None] * rooms * groups
     least = float((shares[:, None] * prices).sum(axis=0).min())
     size = float(np.abs(terms).sum() + (shares[:, None] * np.abs(prices)).sum(axis=0).max())
-    return float(terms.sum()) + least - (len(groups) + 8) * DUAL_ROUNDING * size
+    return Barycenter(found, spent, float(terms.sum()) + least - (len(groups) + 8) * DUAL_ROUNDING * size, couplings)

@@ -16,7 +16,7 @@ from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.costs import Cost, whole_masses
 from tightrope.transport.costs.points import Line
 from tightrope.transport.solvers.libraries import Arcs, largest_flow
-from tightrope.transport.solvers.monotone import Staircase, staircase
+from tightrope.transport.solvers.monotone import staircase
 from tightrope.transport.solvers.result import Coupling, Cut, plan_of
 
 # W_∞ on a line: monotone rearrangement is optimal here too, and a half-line proves it. Linear memory, no solver.
@@ -31,17 +31,7 @@ def line_bottleneck(cost: Line, source: Floats, target: Floats) -> Coupling:
     rows, columns = np.argsort(cost.x, kind="stable"), np.argsort(cost.y, kind="stable")
     stairs = staircase(source[rows], target[columns])
     lengths = cost.pairs(rows[stairs.rows], columns[stairs.columns])
-    kept = (stairs.masses > 0) & ~_slivers(stairs, lengths)
-    masses = _whole_rows(stairs, kept, source[rows])
-    plan = plan_of(rows[stairs.rows], columns[stairs.columns], masses, cost.shape)
-    worst = int(np.argmax(np.where(kept, lengths, -1.0)))
-    i, j = int(rows[stairs.rows[worst]]), int(columns[stairs.columns[worst]])
-    proof = _half_line(cost, i, j, source, target)
-    return Coupling(plan, float(lengths[worst]), proof, math.inf, "monotone rearrangement")
-
-
-def _slivers(stairs: Staircase, lengths: Floats) -> Marks:
-    """The furthest entries that hold 1e−12 in all, but never the largest entry of a row or a column."""
+    # The furthest entries that hold 1e−12 in all, but never the largest entry of a row or a column.
     largest = np.zeros(stairs.rows[-1] + 1), np.zeros(stairs.columns[-1] + 1)
     for index, found in zip((stairs.rows, stairs.columns), largest, strict=True):
         np.maximum.at(found, index, stairs.masses)
@@ -50,26 +40,25 @@ def _slivers(stairs: Staircase, lengths: Floats) -> Marks:
     furthest = tiny[np.argsort(-lengths[tiny], kind="stable")]
     marks = np.zeros(stairs.size, dtype=bool)
     marks[furthest[np.cumsum(stairs.masses[furthest]) <= LEFT_OUT]] = True
-    return marks
-
-
-def _whole_rows(stairs: Staircase, kept: Marks, source: Floats) -> Floats:
-    """Masses without the slivers, rows stretched back to what they should hold."""
-    masses = np.where(kept, stairs.masses, 0.0)
-    held = np.bincount(stairs.rows, masses, len(source))
-    stretch = source / np.where(held > 0, held, 1.0)
-    found: Floats = masses * stretch[stairs.rows]
-    return found
-
-
-def _half_line(cost: Line, i: int, j: int, source: Floats, target: Floats) -> Cut:
-    """Sources from x_i outwards hold more than the targets that stop short of y_j: some mass goes |x_i − y_j|."""
+    kept = (stairs.masses > 0) & ~marks
+    # Masses without the slivers, rows stretched back to what they should hold.
+    whole_rows_source = source[rows]
+    whole_rows_masses = np.where(kept, stairs.masses, 0.0)
+    held = np.bincount(stairs.rows, whole_rows_masses, len(whole_rows_source))
+    stretch = whole_rows_source / np.where(held > 0, held, 1.0)
+    whole_rows_found: Floats = whole_rows_masses * stretch[stairs.rows]
+    masses = whole_rows_found
+    plan = plan_of(rows[stairs.rows], columns[stairs.columns], masses, cost.shape)
+    worst = int(np.argmax(np.where(kept, lengths, -1.0)))
+    i, j = int(rows[stairs.rows[worst]]), int(columns[stairs.columns[worst]])
+    # Sources from x_i outwards hold more than the targets that stop short of y_j: some mass goes |x_i − y_j|.
     upward = cost.x[i] <= cost.y[j]
     chosen = cost.x <= cost.x[i] if upward else cost.x >= cost.x[i]
     reached = cost.y < cost.y[j] if upward else cost.y > cost.y[j]
     surplus = float(source[chosen].sum() - target[reached].sum())
     pair = (np.array([i]), np.array([j]))
-    return Cut(chosen, reached, surplus, float(cost.pairs(*pair)[0]))
+    proof = Cut(chosen, reached, surplus, float(cost.pairs(*pair)[0]))
+    return Coupling(plan, float(lengths[worst]), proof, math.inf, "monotone rearrangement")
 
 
 FLOW_BITS = 60
@@ -130,10 +119,25 @@ def bottleneck(cost: Cost, source: Floats, target: Floats) -> Coupling:
     radius, near = _search(some, masses)
     flows, _ = masses.flow(near)
     moved = np.ldexp(flows.astype(np.float64), -FLOW_BITS)
-    moved = _completed(near, moved, source[rows])
+    # What the flow left behind goes to the nearest target: every source has one within the radius.
+    completed_source = source[rows]
+    order = np.lexsort((near.costs, near.rows))
+    first = order[np.searchsorted(near.rows[order], np.arange(len(completed_source)))]
+    whole = moved.copy()
+    whole[first] += np.maximum(0.0, completed_source - np.bincount(near.rows, moved, len(completed_source)))
+    moved = whole
     plan = plan_of(rows[near.rows], columns[near.columns], moved, cost.shape)
     proof = _cut(some, masses, near.below(radius), radius)
-    return Coupling(plan, radius, _placed(proof, rows, columns, source, target), math.inf, "threshold and largest flow")
+    # The cut among all points; those without mass are in neither set.
+    chosen, reached = np.zeros(len(source), dtype=bool), np.zeros(len(target), dtype=bool)
+    chosen[rows], reached[columns] = proof.sources, proof.targets
+    return Coupling(
+        plan,
+        radius,
+        Cut(chosen, reached, float(source[chosen].sum() - target[reached].sum()), proof.value),
+        math.inf,
+        "threshold and largest flow",
+    )
 
 
 def _search(cost: Cost, masses: Masses) -> tuple[float, Near]:
@@ -145,7 +149,8 @@ def _search(cost: Cost, masses: Masses) -> tuple[float, Near]:
     near = within(cost, radius)
     while not masses.fits(near):
         below = np.nextafter(radius, np.inf)
-        radius = WIDEN * radius or _first(cost)
+        # The least positive cost, where staying is not enough.
+        radius = WIDEN * radius or min(float(costs[costs > 0].min(initial=np.inf)) for _, costs in cost.blocks())
         near = within(cost, radius)
     steps = np.unique(near.costs[near.costs >= below])
     low, high = 0, len(steps) - 1
@@ -153,11 +158,6 @@ def _search(cost: Cost, masses: Masses) -> tuple[float, Near]:
         middle = (low + high) // 2
         low, high = (low, middle) if masses.fits(near.up_to(steps[middle])) else (middle + 1, high)
     return float(steps[low]), near.up_to(steps[low])
-
-
-def _first(cost: Cost) -> float:
-    """The least positive cost, where staying is not enough."""
-    return min(float(costs[costs > 0].min(initial=np.inf)) for _, costs in cost.blocks())
 
 
 def within(cost: Cost, radius: float) -> Near:
@@ -169,15 +169,6 @@ def within(cost: Cost, radius: float) -> Near:
     return Near(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
 
-def _completed(near: Near, moved: Floats, source: Floats) -> Floats:
-    """What the flow left behind goes to the nearest target: every source has one within the radius."""
-    order = np.lexsort((near.costs, near.rows))
-    first = order[np.searchsorted(near.rows[order], np.arange(len(source)))]
-    whole = moved.copy()
-    whole[first] += np.maximum(0.0, source - np.bincount(near.rows, moved, len(source)))
-    return whole
-
-
 def _cut(cost: Cost, masses: Masses, near: Near, radius: float) -> Cut:
     """The sources on the source's side of a smallest cut, where only what costs less than ``radius`` may be used."""
     _, side = masses.flow(near)
@@ -186,10 +177,3 @@ def _cut(cost: Cost, masses: Masses, near: Near, radius: float) -> Cut:
     reached = np.zeros(cost.shape[1], dtype=bool)
     reached[near.columns[chosen[near.rows]]] = True
     return Cut(chosen, reached, 0.0, radius)
-
-
-def _placed(cut: Cut, rows: Integers, columns: Integers, source: Floats, target: Floats) -> Cut:
-    """The cut among all points; those without mass are in neither set."""
-    chosen, reached = np.zeros(len(source), dtype=bool), np.zeros(len(target), dtype=bool)
-    chosen[rows], reached[columns] = cut.sources, cut.targets
-    return Cut(chosen, reached, float(source[chosen].sum() - target[reached].sum()), cut.value)

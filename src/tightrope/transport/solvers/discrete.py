@@ -88,32 +88,24 @@ def median_law(laws: Floats, shares: Floats) -> tuple[Floats, Floats]:
     weights = shares[order]
     slopes = np.round(np.cumsum(weights[::-1], axis=0)[::-1], SLOPE_DIGITS)
     lengths = np.diff(np.take_along_axis(laws, order, axis=0), axis=0, prepend=0.0)
-    last, share = _last_slope(slopes, lengths)
-    law = np.where(slopes > last, lengths, 0.0).sum(axis=0) + share * np.where(slopes == last, lengths, 0.0).sum(axis=0)
-    potentials = np.empty_like(laws)
-    np.put_along_axis(potentials, order, -_above(slopes, weights, last), axis=0)
-    return law / law.sum(), potentials
-
-
-def _last_slope(slopes: Floats, lengths: Floats) -> tuple[float, float]:
-    """The slope at which the mass 1 is used up, and which share of that slope's length gets some."""
+    # The slope at which the mass 1 is used up, and which share of that slope's length gets some.
     levels, places = np.unique(-slopes, return_inverse=True)
     totals = np.bincount(places.ravel(), lengths.ravel(), len(levels))
     held = np.cumsum(totals)
-    last = min(int(np.searchsorted(held, 1.0)), len(levels) - 1)
-    room = 1.0 - (held[last] - totals[last])
-    return -float(levels[last]), min(1.0, max(0.0, room / totals[last])) if totals[last] else 1.0
-
-
-def _above(slopes: Floats, weights: Floats, last: float) -> Floats:
-    """How far each law, by rank, counts as above μ: 1 or 0, and a share of the one that μ reaches.
-
-    At every point, the weights above then add up to ``last``.
-    """
+    last_slope_last = min(int(np.searchsorted(held, 1.0)), len(levels) - 1)
+    room = 1.0 - (held[last_slope_last] - totals[last_slope_last])
+    last, share = (
+        -float(levels[last_slope_last]),
+        min(1.0, max(0.0, room / totals[last_slope_last])) if totals[last_slope_last] else 1.0,
+    )
+    law = np.where(slopes > last, lengths, 0.0).sum(axis=0) + share * np.where(slopes == last, lengths, 0.0).sum(axis=0)
+    potentials = np.empty_like(laws)
+    # How far each law, by rank, counts as above μ: 1 or 0, and a share of the one that μ reaches.
     above = (slopes <= last).astype(np.float64)
     reached = np.count_nonzero(slopes > last, axis=0) - 1
     points = np.flatnonzero(reached >= 0)
     ranks = reached[points]
     lacking = last - (weights * above).sum(axis=0)[points]
     above[ranks, points] = np.clip(lacking / weights[ranks, points], 0.0, 1.0)
-    return above
+    np.put_along_axis(potentials, order, -above, axis=0)
+    return law / law.sum(), potentials

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array
 
 from tightrope.errors import PrecisionError
 from tightrope.numerics.arrays import Floats, Integers
 from tightrope.transport.costs.costs import Cost, whole_masses
 from tightrope.transport.costs.graphs import Graph
 from tightrope.transport.solvers.libraries import Arcs, cheapest_flow
-from tightrope.transport.solvers.result import Coupling, Dual, dual, feasible_dual, plan_cost, plan_of, repaired
+from tightrope.transport.solvers.result import Coupling, dual, feasible_dual, plan_cost, plan_of, repaired
 
 # From a flow on edges to who goes where: follow the mass downstream, in integers.
 #
@@ -44,7 +44,13 @@ def traced(arcs: Arcs, flows: Integers, height: Integers, laws: tuple[Integers, 
     """The parcels that a flow carries from the first law to the second; what need not move stays."""
     source, target = laws
     stay = np.minimum(source, target)
-    out = _departures(arcs, flows)
+    # For every node the arcs on which something leaves it, and how much.
+    departures_out: dict[int, list[tuple[int, int]]] = {}
+    for departures_arc in np.flatnonzero(flows > 0).tolist():
+        departures_out.setdefault(int(arcs.tails[departures_arc]), []).append(
+            (departures_arc, int(flows[departures_arc]))
+        )
+    out = departures_out
     waiting: dict[int, deque[Parcel]] = {
         int(s): deque([(int(s), int(source[s] - target[s]), 0.0)]) for s in np.flatnonzero(source > target)
     }
@@ -55,16 +61,23 @@ def traced(arcs: Arcs, flows: Integers, height: Integers, laws: tuple[Integers, 
             head = int(arcs.heads[arc])
             _forward(held, amount, float(lengths[arc]), waiting.setdefault(head, deque()))
         arrived += [(origin, node, mass, way) for origin, mass, way in held]
-    _require_arrivals(arrived, target - stay)
-    return _routes(arrived, stay)
-
-
-def _departures(arcs: Arcs, flows: Integers) -> dict[int, list[tuple[int, int]]]:
-    """For every node the arcs on which something leaves it, and how much."""
-    out: dict[int, list[tuple[int, int]]] = {}
-    for arc in np.flatnonzero(flows > 0).tolist():
-        out.setdefault(int(arcs.tails[arc]), []).append((arc, int(flows[arc])))
-    return out
+    # Every node got what it lacked, in integers.
+    wanted = target - stay
+    got = np.zeros_like(wanted)
+    for _, end, require_arrivals_mass, _ in arrived:
+        got[end] += require_arrivals_mass
+    if not (got == wanted).all():
+        raise PrecisionError(
+            "the flow that the solver returned does not end in the target law; please report this graph"
+        )
+    starts, ends, masses, ways = (list(part) for part in zip(*arrived, strict=True)) if arrived else ([], [], [], [])
+    still = np.flatnonzero(stay)
+    return Routes(
+        np.concatenate([still, np.array(starts, dtype=np.int64)]),
+        np.concatenate([still, np.array(ends, dtype=np.int64)]),
+        np.concatenate([stay[still], np.array(masses, dtype=np.int64)]).astype(np.float64),
+        np.concatenate([np.zeros(len(still)), np.array(ways, dtype=np.float64)]),
+    )
 
 
 def _forward(held: deque[Parcel], amount: int, length: float, onward: deque[Parcel]) -> None:
@@ -76,28 +89,6 @@ def _forward(held: deque[Parcel], amount: int, length: float, onward: deque[Parc
         amount -= sent
         if sent < mass:
             held.appendleft((origin, mass - sent, way))
-
-
-def _require_arrivals(arrived: list[tuple[int, int, int, float]], wanted: Integers) -> None:
-    """Every node got what it lacked, in integers."""
-    got = np.zeros_like(wanted)
-    for _, end, mass, _ in arrived:
-        got[end] += mass
-    if not (got == wanted).all():
-        raise PrecisionError(
-            "the flow that the solver returned does not end in the target law; please report this graph"
-        )
-
-
-def _routes(arrived: list[tuple[int, int, int, float]], stay: Integers) -> Routes:
-    starts, ends, masses, ways = (list(part) for part in zip(*arrived, strict=True)) if arrived else ([], [], [], [])
-    still = np.flatnonzero(stay)
-    return Routes(
-        np.concatenate([still, np.array(starts, dtype=np.int64)]),
-        np.concatenate([still, np.array(ends, dtype=np.int64)]),
-        np.concatenate([stay[still], np.array(masses, dtype=np.int64)]).astype(np.float64),
-        np.concatenate([np.zeros(len(still)), np.array(ways, dtype=np.float64)]),
-    )
 
 
 MASS_BITS = 52
@@ -113,21 +104,6 @@ def edge_flow(cost: Graph, source: Floats, target: Floats) -> Coupling:
     The cost is that of the ways the mass takes; where the graph has no closed form, what the repair of the marginals
     may add is in it at the longest way there is.
     """
-    routes, proof = _flow(cost, source, target)
-    found = plan_of(routes.starts, routes.ends, routes.masses, cost.shape)
-    plan = repaired(found, source, target)
-    spent = float(routes.masses @ routes.lengths) + _repair_cost(cost, found, plan)
-    return Coupling(plan, plan_cost(cost, plan) if cost.places is not None else spent, proof, 1.0, "edge flow")
-
-
-def _repair_cost(cost: Graph, found: csr_array, plan: csr_array) -> float:
-    """At most what the changed entries cost: twice the way from one node to the furthest bounds every way."""
-    changed = coo_array(plan - found)
-    moved = float(np.abs(changed.data[changed.row != changed.col]).sum())
-    return 2 * moved * float(cost.block(np.array([0])).max())
-
-
-def _flow(cost: Graph, source: Floats, target: Floats) -> tuple[Routes, Dual]:
     lengths, bits = whole_lengths(cost)
     degree = int(np.bincount(np.concatenate([cost.tails, cost.heads]), minlength=1).max(initial=1))
     mass_bits = min(MASS_BITS, SOLVER_BITS - degree.bit_length())
@@ -136,10 +112,17 @@ def _flow(cost: Graph, source: Floats, target: Floats) -> tuple[Routes, Dual]:
     both = np.concatenate([lengths, lengths])
     flows = cheapest_flow(arcs, both, begin - finish, 1 << mass_bits)
     height = heights(arcs, both, flows, cost.nodes)
-    routes = traced(arcs, flows, height, (begin, finish), np.concatenate([cost.lengths] * 2))
-    routes = replace(routes, masses=np.ldexp(routes.masses, -mass_bits))
+    flow_routes = traced(arcs, flows, height, (begin, finish), np.concatenate([cost.lengths] * 2))
+    flow_routes = replace(flow_routes, masses=np.ldexp(flow_routes.masses, -mass_bits))
     u = np.ldexp((height.max() - height).astype(np.float64), -bits)
-    return routes, dual(u, -u, source, target)
+    routes, proof = flow_routes, dual(u, -u, source, target)
+    found = plan_of(routes.starts, routes.ends, routes.masses, cost.shape)
+    plan = repaired(found, source, target)
+    # At most what the changed entries cost: twice the way from one node to the furthest bounds every way.
+    changed = coo_array(plan - found)
+    moved = float(np.abs(changed.data[changed.row != changed.col]).sum())
+    spent = float(routes.masses @ routes.lengths) + (2 * moved * float(cost.block(np.array([0])).max()))
+    return Coupling(plan, plan_cost(cost, plan) if cost.places is not None else spent, proof, 1.0, "edge flow")
 
 
 def whole_lengths(cost: Graph) -> tuple[Integers, int]:

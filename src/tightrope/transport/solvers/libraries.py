@@ -24,19 +24,15 @@ def simplex(source: Floats, target: Floats, costs: Floats | coo_array) -> tuple[
     """
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        plan, log = _emd()(source, target, costs, numItermax=PIVOTS, log=True)
+        try:
+            from ot.lp import emd
+        except ImportError:
+            raise MissingExtraError("POT", "transport") from None
+        plan, log = emd(source, target, costs, numItermax=PIVOTS, log=True)
     if log.get("result_code", 1) != 1 or log.get("warning"):
         reason = log.get("warning") or "; ".join(str(one.message) for one in said)
         raise PrecisionError(f"the network simplex found no optimum ({reason}); scale the costs to about 1")
     return csr_array(plan), np.asarray(log["u"]), np.asarray(log["v"])
-
-
-def _emd() -> Any:
-    try:
-        from ot.lp import emd
-    except ImportError:
-        raise MissingExtraError("POT", "transport") from None
-    return emd
 
 
 # The only door to OR-tools: flows of least cost and largest flows, in integers (extra ``transport``).

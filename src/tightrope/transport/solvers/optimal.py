@@ -140,16 +140,12 @@ def _methods(moving: int, pairs: int) -> Iterator[Method]:
 
 def _is_open(found: Coupling, cost: Cost) -> bool:
     """Whether the gap, on either side, is within what marginals of 1e−12 leave open: so much mass, a short way."""
-    return abs(found.gap) <= MARGINAL_TOLERANCE * _short(cost)
-
-
-def _short(cost: Cost) -> float:
-    """What a move to a neighbour costs: the median, over some sources, of the least positive cost."""
+    # What a move to a neighbour costs: the median, over some sources, of the least positive cost.
     rows = np.unique(np.linspace(0, cost.shape[0] - 1, 64).astype(np.int64))
     costs = cost.block(rows)
     least = np.where(costs > 0, costs, np.inf).min(axis=1)
     least = least[least < np.inf]
-    return float(np.median(least)) if len(least) else 0.0
+    return abs(found.gap) <= MARGINAL_TOLERANCE * (float(np.median(least)) if len(least) else 0.0)
 
 
 def _solved(cost: Cost, source: Floats, target: Floats) -> Coupling:
@@ -189,22 +185,14 @@ def wasserstein(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real
     """
     table, order = as_cost(cost), exponent(p)
     if isinstance(table, Line) and not math.isinf(order):
-        known = _on_a_line(table, order, source, target)
+        # A line needs no plan and no potentials: monotone rearrangement is optimal for every p.
+        begin, end = divided_law("source", source, table.shape[0]), divided_law("target", target, table.shape[1])
+        raised = powered(table, order)
+        rows, columns = np.argsort(table.x, kind="stable"), np.argsort(table.y, kind="stable")
+        stairs = staircase(begin[rows], end[columns])
+        spent = line_cost(raised, stairs, rows, columns)
+        astray = stairs.size * 2.0**-MASS_BITS + abs(math.fsum(begin) - 1) + abs(math.fsum(end) - 1)
+        known = float(spent ** (1 / order)) if astray * raised.ceiling() <= SURE * spent else None
         if known is not None:
             return known
     return coupling(source, target, table, p=order).distance
-
-
-def _on_a_line(cost: Line, order: float, source: ArrayLike, target: ArrayLike) -> float | None:
-    """A line needs no plan and no potentials: monotone rearrangement is optimal for every p.
-
-    None where what roundings of the masses move, at the largest cost, might be more than 1e−7 of the answer: then the
-    plan and its proof say whether it holds.
-    """
-    begin, end = divided_law("source", source, cost.shape[0]), divided_law("target", target, cost.shape[1])
-    raised = powered(cost, order)
-    rows, columns = np.argsort(cost.x, kind="stable"), np.argsort(cost.y, kind="stable")
-    stairs = staircase(begin[rows], end[columns])
-    spent = line_cost(raised, stairs, rows, columns)
-    astray = stairs.size * 2.0**-MASS_BITS + abs(math.fsum(begin) - 1) + abs(math.fsum(end) - 1)
-    return float(spent ** (1 / order)) if astray * raised.ceiling() <= SURE * spent else None

@@ -46,21 +46,15 @@ def dual(u: Floats, v: Floats, source: Floats, target: Floats) -> Dual:
     if not counted.any():
         return Dual(u, v, 0.0)
     _, power = math.frexp(float(np.abs(heights[counted]).max()))
-    terms = _exact_products(np.ldexp(heights[counted], -power), masses[counted])
-    value = math.fsum(terms) - LOST * len(terms)
-    return Dual(u, v, math.nextafter(math.ldexp(math.nextafter(value, -math.inf), power), -math.inf))
-
-
-def _exact_products(one: Floats, other: Floats) -> Floats:
-    """Numbers whose sum is Σ one_i other_i, up to what falls below the least float: products and what these lost.
-
-    Factors are at most 1, split into halves of 26 bits (Dekker 1971), so that potentials far above the cost, which
-    cancel in the sum, take no digits from it.
-    """
+    # Numbers whose sum is Σ one_i other_i, up to what falls below the least float: products and what these lost.
+    one = np.ldexp(heights[counted], -power)
+    other = masses[counted]
     product = one * other
     (high, low), (long, short) = _halves(one), _halves(other)
     lost = ((high * long - product) + high * short + low * long) + low * short
-    return np.concatenate([product, lost])
+    terms = np.concatenate([product, lost])
+    value = math.fsum(terms) - LOST * len(terms)
+    return Dual(u, v, math.nextafter(math.ldexp(math.nextafter(value, -math.inf), power), -math.inf))
 
 
 def _halves(values: Floats) -> tuple[Floats, Floats]:
@@ -157,7 +151,19 @@ def refilled(entries: coo_array, source: Floats, target: Floats) -> csr_array:
     rows, columns = indices(entries)
     masses = entries.data * _shrink(_sums(rows, entries.data, len(source)), source)[rows]
     masses = masses * _shrink(_sums(columns, masses, len(target)), target)[columns]
-    more = _fill(source - _sums(rows, masses, len(source)), target - _sums(columns, masses, len(target)))
+    # The north-west corner rule on what is left; tiny negative leftovers are roundings.
+    supply = source - _sums(rows, masses, len(source))
+    demand = target - _sums(columns, masses, len(target))
+    fill_rows, fill_columns = np.flatnonzero(supply > 0), np.flatnonzero(demand > 0)
+    if not (len(fill_rows) and len(fill_columns)):
+        more = fill_rows[:0], fill_columns[:0], np.zeros(0)
+    else:
+        fill_ends, goals = np.cumsum(supply[fill_rows]), np.cumsum(demand[fill_columns])
+        stops = np.sort(np.concatenate([fill_ends, goals]))
+        stops = stops[stops <= min(fill_ends[-1], goals[-1])]
+        i = np.searchsorted(fill_ends, stops, side="left")
+        j = np.searchsorted(goals, stops, side="left")
+        more = fill_rows[i], fill_columns[j], np.diff(stops, prepend=0.0)
     starts, ends, mass = (np.concatenate(pair) for pair in zip((rows, columns, masses), more, strict=True))
     return plan_of(starts, ends, mass, (len(source), len(target)))
 
@@ -168,19 +174,6 @@ def _sums(index: Integers, masses: Floats, count: int) -> Floats:
 
 def _shrink(have: Floats, want: Floats) -> Floats:
     return np.where(have > want, want / np.where(have > 0, have, 1), 1.0)
-
-
-def _fill(supply: Floats, demand: Floats) -> tuple[Integers, Integers, Floats]:
-    """The north-west corner rule on what is left; tiny negative leftovers are roundings."""
-    rows, columns = np.flatnonzero(supply > 0), np.flatnonzero(demand > 0)
-    if not (len(rows) and len(columns)):
-        return rows[:0], columns[:0], np.zeros(0)
-    ends, goals = np.cumsum(supply[rows]), np.cumsum(demand[columns])
-    stops = np.sort(np.concatenate([ends, goals]))
-    stops = stops[stops <= min(ends[-1], goals[-1])]
-    i = np.searchsorted(ends, stops, side="left")
-    j = np.searchsorted(goals, stops, side="left")
-    return rows[i], columns[j], np.diff(stops, prepend=0.0)
 
 
 # From any potentials of the sources to ones that are feasible for every pair, in exact arithmetic.
