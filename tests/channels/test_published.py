@@ -11,7 +11,7 @@ from tightrope import Guarantee, approx_dp, gaussian, laplace
 from tightrope.channels import Channel, SymmetricChannel, published, suprema
 from tightrope.errors import InputError
 from tightrope.local.limits import Hypotheses, le_cam
-from tightrope.local.limits.published_bounds import by_two_points
+from tightrope.local.limits.methods import by_two_points
 
 EPSILONS = (0.0, 0.01, 0.5, 1.0, 3.0)
 

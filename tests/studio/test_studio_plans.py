@@ -20,8 +20,7 @@ from typer.testing import CliRunner
 from tests.studio.conftest import WISHES, Page, table
 from tightrope.cli.main import app
 from tightrope.documents.numbers import Guesses, times
-from tightrope.studio.plan_draft import LADDERS, around, ladders, stricter
-from tightrope.studio.plan_editor import Failed, Place, Worker
+from tightrope.studio.plan_editor import LADDERS, Failed, Place, Worker, around, ladders, stricter
 from tightrope.studio.plan_form import SAID, Promise, Wishes, toml_text
 
 plain = (

@@ -173,7 +173,7 @@ def _accounted(run: DpSgd, delta: float, comparison: tuple[Way, ...]) -> Trainin
 
 def _compared(run: DpSgd, delta: float) -> tuple[Way, ...]:
     from tightrope.documents.account import Way
-    from tightrope.noise.accountant_comparison import compared, methods
+    from tightrope.noise.compare import compared, methods
 
     return tuple(
         Way(
@@ -188,7 +188,7 @@ def _compared(run: DpSgd, delta: float) -> tuple[Way, ...]:
 
 def _drawn(run: DpSgd, delta: float, path: Path) -> Path:
     """Trade-off curves by every way, from δ at some ε; the limit is drawn like the bounds and named as none."""
-    from tightrope.noise.accountant_comparison import methods
+    from tightrope.noise.compare import methods
     from tightrope.reporting.charts.plots import tradeoff_curves
 
     ways = methods(run.step, run.steps)

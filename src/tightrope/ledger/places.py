@@ -75,6 +75,7 @@ def checked_file(place: str | os.PathLike[str], mounts: str | None = None) -> Pa
 def refuse_other_names(path: Path) -> None:
     """``InputError`` for a file with hard links."""
     # Whether a file is more than one by name, when the name is gone under which it was made.
+    # Its maker may be about to remove that one, or was killed before it could. Nobody uses it any more.
     if path.stat().st_nlink == 1:
         has_other_names = False
     else:

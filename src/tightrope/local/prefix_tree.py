@@ -109,6 +109,8 @@ class PrefixTree:
         for level in range(len(self.levels) - 1):
             kept, score = self._searched(level, _heard(rows, level), kept, score)
         # The part of all errors that the candidates of each prefix may make: more where earlier people spoke for it.
+        # By the likelihood of `FREQUENT_DEVIATIONS` deviations against none. Whatever the parts are, they add up to
+        # 1, and the people who are asked next know nothing of them.
         trust_likely = np.exp(FREQUENT_DEVIATIONS * (score - score.max()))
         return self._told(
             _heard(rows, len(self.levels) - 1), kept, np.asarray(trust_likely / trust_likely.sum()), limit, confidence

@@ -313,6 +313,7 @@ def ball_mean(epsilon: float, dimension: int, *, radius: float = 1.0, directions
     if not SMALLEST_RADIUS <= ball <= 1 / SMALLEST_RADIUS:
         raise InputError("radius", radius, "between 1e-100 and 1e100", "change the unit of the vectors")
     # How many are near and with what chance; a report's mean and mean square along the person's axis.
+    # All directions add up to 0, so the others are −c M / (2H − M) along the axis where the near ones are c.
     found, sizes = nearest(size, directions), np.arange(1, directions + 1)
     odds = math.exp(min(epsilon, LARGEST_STEP))
     gains = found.mean * sizes / (sizes * odds + 2 * directions - sizes)

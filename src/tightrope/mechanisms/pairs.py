@@ -71,6 +71,7 @@ def from_points(points: Sequence[tuple[float, float]]) -> LossOnly:
     last = min(checked, key=lambda pair: (pair[1], pair[0]))
     with localcontext(prec=DECIMAL_DIGITS):
         # Vertices of the lower convex hull in γ, from the last one with γ < 1 (or γ = 1) upwards.
+        # In decimals: masses are differences of slopes, and between doubles those of nearly collinear points cancel.
         hull_points = [pair for pair in checked if pair[0] <= last[0]]
         given = [(e, Decimal(e).exp(), Decimal(d)) for e, d in hull_points]
         ordered = sorted({*given, *((-e, 1 / gamma, 1 - (1 - d) / gamma) for e, gamma, d in given)})

@@ -273,6 +273,8 @@ def dropped(rows: Rows, bounds: PersonBounds) -> ir.Table:
     hash of the row; of those, ``rows``, by the hash again.
     """
     # The rows with their hashes. Identical rows of a person are told apart by a running number, `copy`.
+    # Without it a hundred equal rows would be kept or dropped as one, and rare rows be kept far too often. Which of
+    # the equal rows has which number is of no consequence: they are equal.
     table = rows.table
     content = [table[name] for name in ("person", *rows.keys, *rows.values)]
     copies = table.mutate(copy=load("ibis").row_number().over(group_by=content))
@@ -333,6 +335,7 @@ def _digest(columns: Sequence[ir.Column]) -> ir.StringColumn:
 def _marked(column: ir.Column) -> ir.StringColumn:
     if column.type().is_floating():
         # ⌊x⌋, held within 64 bits, and what is left of x in units of 2⁻⁵³; NULL where x is far from zero.
+        # Near comes first: Spark fails to floor what is no 64-bit integer.
         ibis = load("ibis")
         near = ibis.ifelse(column.abs() < 2**53, column, ibis.null("float64"))
         far = ibis.least(ibis.greatest(column, -(2**62)), 2**62).cast("int64")

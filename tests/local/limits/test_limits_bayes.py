@@ -17,7 +17,7 @@ from tightrope.documents import Guarantee
 from tightrope.errors import InputError
 from tightrope.local import limits
 from tightrope.local.limits.bayes_limit import largest_share
-from tightrope.local.limits.published_bounds import by_contraction, by_information
+from tightrope.local.limits.methods import by_contraction, by_information
 
 FREE = Guarantee(math.inf, 0.0, 1.0)
 UNIFORM = limits.BetaBernoulli()

@@ -182,6 +182,8 @@ class ProfileLaw(LossLaw):
         if not np.min(masses) > -DENT:
             # η on the hull of the whole curve, from above: the most for which a line through it at γ = 1 is below all
             # else.
+            # Raised values may be too high in the middle to be convex there; the hull of what is above the truth
+            # stays so.
             (top, up), (bottom, down) = above, below
             right, left = np.expm1(top[1:]), -np.expm1(-bottom[1:])  # γ − 1 above, 1 − γ below
             bridged_mirrored = left + (1 - left) * down[1:]

@@ -160,6 +160,7 @@ def cut_line(power: Power, log_moment: float | None) -> MomentLine:
     top = math.pi * beta / 2
     start = power.ends()[0]
     # Log of how much the integrand near the cut exceeds the integral, at most.
+    # Log φ g^p has a slope of pμ + |x| at most, so the integral is no less than the peak over that.
     steep = power.real * power.mu + abs(power.cut) + TAIL
     near_cut_near = power.log_size(power.cut - min(LEVEL, 2 / power.mu) * np.linspace(0, 1, 65))
     peak = max(float(np.max(near_cut_near)), float(np.max(power.log_size(np.linspace(start, power.cut, 257)))))
@@ -355,6 +356,7 @@ class LiftedPath:
         at_cut = FARTHEST**2 / 2 + float(power.log_size(np.array(power.cut))) - at_c if cut else -math.inf
         drop = FARTHEST * math.exp(min(at_cut, 700.0))  # e^700 says as little as ∞
         # The b that minimises ∫ w ((b² + b'²)/2 − l' b), w = e^{logs}: −(w b')' + w b = w l'; made to rise.
+        # Free ends have b' = 0; `pinned` has b = 0 at the first point, where the path must leave the real axis.
         kernel_logs = np.asarray(logs)
         kernel_slope = power.mu * share
         pinned = len(powers) > 1

@@ -104,6 +104,8 @@ def three_point(step: float, masses: tuple[float, float], missing: float, count:
     top, middle = masses
     bottom = top * math.exp(-step)
     # Log U_0..U_k up to a common constant: U_n is the mass at loss (k − n)·step.
+    # U spans thousands of orders: it is solved for in powers of two that grow as the recurrence would if its
+    # coefficients stood still, and scaling by them is exact.
     n = np.arange(count, dtype=np.float64)
     last, before = middle * (count - n) / (top * (n + 1)), bottom * (2 * count - n + 1) / (top * (n + 1))
     growth = last / 2 + np.sqrt(last * last / 4 + before)

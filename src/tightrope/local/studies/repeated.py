@@ -107,6 +107,7 @@ def shuffled_delta(epsilon: float, *, local_epsilon: float, people: int) -> floa
     if level > OVERFLOWING_EPSILON:  # e^ε overflows; nothing is lost: so many cannot hide anybody
         return -math.expm1(level - local)
     # The smallest number of each group, the group's probability, and that of all numbers below the first group.
+    # Fewer clones hide less: the pair for c + 1 is that for c with one more fair coin, a post-processing.
     chance = math.exp(-local)
     mean, spread = others * chance, math.sqrt(others * chance * (1 - chance))
     first = max(0, math.floor(mean - CLONE_DEVIATIONS * spread) - 1)
@@ -122,6 +123,9 @@ def shuffled_delta(epsilon: float, *, local_epsilon: float, people: int) -> floa
         float(stats.binom.cdf(first - 1, others, chance)),
     )
     # δ of the pair for each number of clones, rounding included.
+    # Of a' in the first place, P is p a' + (1−p)(m−a') and Q is (1−p) a' + p (m−a'), times the same, with m = C + 1.
+    # So P > e^ε Q from some k on, and δ = S(k−1) u − S(k) v for S(j) = P(Bin(C, ½) ≥ j), u = p − e^ε (1−p) and v =
+    # e^ε p − (1−p).
     share, grown = 1 / (1 + math.exp(-local)), math.exp(level)
     u, v = share - grown * (1 - share), grown * share - (1 - share)
     pair_deltas_first = np.floor((fewest + 1) * (v / (u + v))) + 1

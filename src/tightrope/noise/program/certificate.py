@@ -44,6 +44,8 @@ def expense(table: NoiseTable, cost: Cost) -> float:
     if table.tail is None:
         return rounded_up(finite_expense(table, cost.at(np.arange(table.worst + 1))))
     # φ(0) + 2 Σ_k (φ(k) − φ(k−1)) P(X ≥ k) up to M, and beyond it 2 Σ_j 16^{j+1} φ(M) P(X > 2^j M), j = 0, 1, …
+    # φ grows at most sixteenfold where the error doubles (checked), and the tail is geometric: the last term of the
+    # sum, taken twice, covers all further ones.
     last = 1
     while table.survival(last) > DEEP:
         last *= 2

@@ -11,7 +11,7 @@ from scipy import special
 from tightrope import Guarantee
 from tightrope.channels import suprema
 from tightrope.local import limits
-from tightrope.local.limits import published_bounds
+from tightrope.local.limits import methods
 from tightrope.numerics.arrays import Floats
 from tightrope.papers.aac.contraction import AAC
 from tightrope.papers.item import Effort, Item, agrees, at_most, number, sharper, within
@@ -87,12 +87,12 @@ def draw(effort: Effort) -> list[Drawing]:
     settings = [Guarantee(e, SHOWN_DELTA) for e in x]
     lines = [
         Line("ours", few, [limits.bayes(Guarantee(e, SHOWN_DELTA), COIN).risk(SHOWN_PEOPLE) for e in few]),
-        Line("Theorem 2", x, [published_bounds.by_contraction(COIN, SHOWN_PEOPLE, one) for one in settings]),
+        Line("Theorem 2", x, [methods.by_contraction(COIN, SHOWN_PEOPLE, one) for one in settings]),
         Line(
             "Corollary 3",
             x,
             [
-                published_bounds.by_information(COIN, SHOWN_PEOPLE, suprema.printed_contraction(one, SHOWN_PEOPLE))
+                methods.by_information(COIN, SHOWN_PEOPLE, suprema.printed_contraction(one, SHOWN_PEOPLE))
                 for one in settings
             ],
         ),
@@ -116,7 +116,7 @@ items = (
         "Equation (15), Xu-Raginsky",
         "best value for one open coin, as Remark 1 quotes it",
         "local.limits.published_bounds.by_information",
-        lambda effort: published_bounds.by_information(COIN, 1),
+        lambda effort: methods.by_information(COIN, 1),
         number(0.0456),
         within(1e-4),
     ),
@@ -125,7 +125,7 @@ items = (
         "Corollary 3",
         "the bound with φ_n, n = 1, ..., 20, beside this page's own quadrature",
         "local.limits.published_bounds.by_information",
-        lambda effort: [published_bounds.by_information(COIN, n, suprema.printed_contraction(WEAK, n)) for n in PEOPLE],
+        lambda effort: [methods.by_information(COIN, n, suprema.printed_contraction(WEAK, n)) for n in PEOPLE],
         lambda effort: [corollary_3(n, phi(n, WEAK)) for n in PEOPLE],
         agrees(5),
     ),
@@ -143,7 +143,7 @@ items = (
         "Theorem 2, (49)",
         "the bound, n = 1, ..., 20, beside its maximum in closed form",
         "local.limits.published_bounds.by_contraction",
-        lambda effort: [published_bounds.by_contraction(COIN, n, WEAK) for n in PEOPLE],
+        lambda effort: [methods.by_contraction(COIN, n, WEAK) for n in PEOPLE],
         lambda effort: [theorem_2(n, WEAK) for n in PEOPLE],
         agrees(5),
     ),
@@ -162,7 +162,7 @@ items = (
         "no bound exceeds the exact risk of randomised response with one person: ε = 0.3, 1, 3; printed and ours",
         "published_bounds.by_contraction, limits.bayes(...).risk",
         lambda effort: [
-            *(published_bounds.by_contraction(COIN, 1, Guarantee(e)) for e in (0.3, 1.0, 3.0)),
+            *(methods.by_contraction(COIN, 1, Guarantee(e)) for e in (0.3, 1.0, 3.0)),
             *(limits.bayes(Guarantee(e), COIN).risk(1) for e in (0.3, 1.0, 3.0)),
         ],
         lambda effort: [response_risk(e) for e in (0.3, 1.0, 3.0)] * 2,
@@ -184,7 +184,7 @@ items = (
         "figure are lost in the stored text)",
         "published_bounds.by_contraction, .by_information",
         lambda effort: [
-            published_bounds.by_information(COIN, 20, suprema.printed_contraction(Guarantee(e, 1e-4), 20))
+            methods.by_information(COIN, 20, suprema.printed_contraction(Guarantee(e, 1e-4), 20))
             for e in (0.01, 0.02, 0.05)
         ],
         lambda effort: [theorem_2(20, Guarantee(e, 1e-4)) for e in (0.01, 0.02, 0.05)],

@@ -11,7 +11,7 @@ from scipy.special import entr
 from tightrope import Guarantee, from_pair
 from tightrope.channels import Channel, SymmetricChannel, published, suprema
 from tightrope.local import limits
-from tightrope.local.limits import published_bounds
+from tightrope.local.limits import methods
 from tightrope.local.limits.limit import Limit
 from tightrope.numerics.arrays import Floats
 from tightrope.papers import instances
@@ -116,7 +116,7 @@ def draw(effort: Effort) -> list[Drawing]:
     pair = limits.Hypotheses.of(P0, P1)
     lines = [
         Line("ours", people, [le_cam_risk(ONE_NAT, n) for n in people]),
-        Line("Lemma 3", people, [published_bounds.by_two_points(pair, n, ONE_NAT, separation=0.1) for n in people]),
+        Line("Lemma 3", people, [methods.by_two_points(pair, n, ONE_NAT, separation=0.1) for n in people]),
         Line("(7), no privacy", people, [lemma_3(n, 1.0) for n in people]),
     ]
     return [Panel("AAC Lemma 3: least risk, ε = 1, δ = 0.01", "people", "squared error, at least", lines, log_x=True)]
@@ -138,7 +138,7 @@ items = (
         "the printed bound itself, for 1, 10 and 50 people",
         "local.limits.published_bounds.by_two_points",
         lambda effort: [
-            published_bounds.by_two_points(limits.Hypotheses.of(P0, P1), n, ONE_NAT, separation=0.1) for n in PEOPLE
+            methods.by_two_points(limits.Hypotheses.of(P0, P1), n, ONE_NAT, separation=0.1) for n in PEOPLE
         ],
         lambda effort: [lemma_3(n, 1 - 0.99 * math.exp(-1)) for n in PEOPLE],
         agrees(9),

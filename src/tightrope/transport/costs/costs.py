@@ -210,6 +210,7 @@ def whole_masses(masses: Floats, bits: int) -> Integers:
     missing = total - int(found.sum())
     while missing:
         # Give out at most one part of `missing` to each of the larger half; returns what was given.
+        # What is taken away (`missing` < 0) comes from masses above one unit, and leaves them one: none vanishes.
         able = np.flatnonzero(found > (0 if missing > 0 else 1))
         half = max(1, len(able) // 2)
         if half < len(able):

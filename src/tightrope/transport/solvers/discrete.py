@@ -101,6 +101,7 @@ def median_law(laws: Floats, shares: Floats) -> tuple[Floats, Floats]:
     law = np.where(slopes > last, lengths, 0.0).sum(axis=0) + share * np.where(slopes == last, lengths, 0.0).sum(axis=0)
     potentials = np.empty_like(laws)
     # How far each law, by rank, counts as above μ: 1 or 0, and a share of the one that μ reaches.
+    # At every point, the weights above then add up to `last`.
     above = (slopes <= last).astype(np.float64)
     reached = np.count_nonzero(slopes > last, axis=0) - 1
     points = np.flatnonzero(reached >= 0)

@@ -47,6 +47,8 @@ def dual(u: Floats, v: Floats, source: Floats, target: Floats) -> Dual:
         return Dual(u, v, 0.0)
     _, power = math.frexp(float(np.abs(heights[counted]).max()))
     # Numbers whose sum is Σ one_i other_i, up to what falls below the least float: products and what these lost.
+    # Factors are at most 1, split into halves of 26 bits (Dekker 1971), so that potentials far above the cost, which
+    # cancel in the sum, take no digits from it.
     one = np.ldexp(heights[counted], -power)
     other = masses[counted]
     product = one * other
