@@ -17,7 +17,7 @@ from scipy import stats
 
 import tightrope as tr
 from tests.randomness.keyed import InsecureKeyed
-from tightrope.audit import scores
+from tightrope.audit import score_bounds
 from tightrope.audit.findings import Finding
 from tightrope.audit.rates import at_least, at_most, safe_share
 from tightrope.numerics.arrays import Floats
@@ -100,8 +100,8 @@ def a_deviation_below(runs: int, _: float) -> Floats:
 
 def test_error_bars_of_single_thresholds_would_be_seen_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an audit must not do: to look at all thresholds, and to say of the best what holds for one."""
-    monkeypatch.setattr(scores, "at_least", a_deviation_below)
-    monkeypatch.setattr(scores, "at_most", lambda runs, failure: 1 - a_deviation_below(runs, failure)[::-1])
+    monkeypatch.setattr(score_bounds, "at_least", a_deviation_below)
+    monkeypatch.setattr(score_bounds, "at_most", lambda runs, failure: 1 - a_deviation_below(runs, failure)[::-1])
     assert failures(PAIRS["Gaussian"], 150) > 60 > most_failures(150)
 
 

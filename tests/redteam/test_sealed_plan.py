@@ -292,7 +292,7 @@ def test_a_real_interrupt_of_a_query_is_no_failure_of_the_engine():
     """Seconds of work: DuckDB stops at once or, where another of its threads has the only task, when that is done."""
     code = """
     import os, signal, threading, time
-    from tightrope.tables import guard
+    from tightrope.tables import engine_calls
     import duckdb
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     def later():
@@ -301,7 +301,7 @@ def test_a_real_interrupt_of_a_query_is_no_failure_of_the_engine():
     threading.Thread(target=later).start()
     query = "select sum(sqrt(a.range * b.range)) from range(100000) a, range(10000) b"
     try:
-        guard.guarded("read", lambda: duckdb.connect().sql(query).fetchall())
+        engine_calls.guarded("read", lambda: duckdb.connect().sql(query).fetchall())
     except KeyboardInterrupt:
         print("interrupted")
     """

@@ -2,8 +2,8 @@ from .canaries import OneRun as OneRun
 from .canaries import one_run as one_run
 from .findings import Finding as Finding
 from .findings import Verdict as Verdict
-from .scores import float_columns as float_columns
-from .scores import log_ratio as log_ratio
-from .scores import mechanism as mechanism
-from .scores import samples as samples
-from .scores import scores as scores
+from .score_bounds import float_columns as float_columns
+from .score_bounds import log_ratio as log_ratio
+from .score_bounds import mechanism as mechanism
+from .score_bounds import samples as samples
+from .score_bounds import scores as scores

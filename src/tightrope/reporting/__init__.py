@@ -1,7 +1,7 @@
 """What a release or a study says, for people: one self-contained HTML page, and pictures for a paper or a notebook.
 
->>> from tightrope import report
->>> report.html({"title": "census"}).startswith("<!doctype html>")
+>>> from tightrope import reporting
+>>> reporting.html({"title": "census"}).startswith("<!doctype html>")
 True
 
 Importing is cheap: each name of the stub beside this file loads its module on first use.

@@ -105,7 +105,7 @@ def test_it_loads_no_engine_and_no_library_that_it_does_not_need(folder):
     idle = ("ibis", "duckdb", "sqlglot", "pandas", "jinja2", "matplotlib", "scipy.signal", "scipy.stats")
     code = (
         "import sys; from tightrope.release.plan_file import load;"
-        "load(sys.argv[1]).plan().document(); from tightrope.cli.release import plan; import tightrope.reporting;"
+        "load(sys.argv[1]).plan().document(); from tightrope.cli import plan; import tightrope.reporting;"
         f"print([name for name in {idle!r} if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code, folder / "plan.toml"], capture_output=True, text=True, check=True)

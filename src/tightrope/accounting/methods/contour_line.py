@@ -152,10 +152,10 @@ class RealAxis:
                 high = block
             # The block to try: beyond the only end that is known, or between both.
             if high == math.inf:
-                next = int(low) + stride
+                next_block = int(low) + stride
             else:
-                next = int(high) - stride if low == -math.inf else int(low + high) // 2
-            block, stride = next, 2 * stride
+                next_block = int(high) - stride if low == -math.inf else int(low + high) // 2
+            block, stride = next_block, 2 * stride
         return None
 
     def _first(self, epsilon: float) -> int:
