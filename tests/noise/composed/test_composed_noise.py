@@ -194,7 +194,7 @@ def test_pure_noise_of_sensitivity_one_is_geometric():
         ([(0.01, 1e-9)], 4),
         ([(1, 1e-20)], 5),
         ([(0.064, 5e-17)], 400),
-        ([(0, 1e-3)], 2),
+        ([(0, 1e-2)], 2),
     ],
 )
 def test_extremes_are_answered(points, releases):
