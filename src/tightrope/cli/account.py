@@ -10,13 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import structs
 
-from tightrope.cli.options import AsJson, Force, Page, command_app
+from tightrope.cli.options import AsJson, Force, Page, check_page, command_app, curve_of
+from tightrope.cli.output import heading, print_document, print_table, say, working, write
+from tightrope.documents.account import Account, Attack, Gained, delta_bracket, epsilon_bracket
+from tightrope.documents.budget import decimal
+from tightrope.documents.numbers import UP, percent, significant
 from tightrope.documents.reader import placed
+from tightrope.documents.steps import read_steps
+from tightrope.reporting import document_html
+from tightrope.reporting.wording.accounts import STEP_COLUMNS, bound_line, step_line
 
 if TYPE_CHECKING:
     from tightrope.accounting import PrivacyLoss
-    from tightrope.documents.account import Account, Gained
     from tightrope.documents.steps import Run, Step
 
 # From written steps to the privacy loss of all of them together.
@@ -44,8 +51,6 @@ def _loss(place: str, step: Run) -> PrivacyLoss:
 
 def gained(loss: PrivacyLoss, rates: Sequence[float], statement: str) -> Gained:
     """What every attack gains at most: upper bounds on its true-positive rate at these false-positive rates."""
-    from tightrope.documents.account import Attack, Gained
-
     eta = float(loss.total_variation())
     attacks = [
         Attack(false_positive_rate=rate, true_positive_rate=float(loss.true_positive_rate(rate))) for rate in rates
@@ -62,9 +67,6 @@ def gained(loss: PrivacyLoss, rates: Sequence[float], statement: str) -> Gained:
 
 def show_attack(found: Gained) -> None:
     """The table, and how often a guess is right; rounded up."""
-    from tightrope.cli.output import print_table, say
-    from tightrope.documents.numbers import UP, percent, significant
-
     rates = [[percent(row.false_positive_rate), percent(row.true_positive_rate, UP)] for row in found.attack]
     print_table(["false alarms", "members recognised, at most"], rows=rates, left=0)
     right, eta = percent(found.attack_success, UP), significant(found.total_variation, 6, UP)
@@ -103,10 +105,6 @@ def account(
 
     Epsilon at delta, delta at epsilon, each in a bracket that holds the truth, and what an attacker gains.
     """
-    from tightrope.cli.options import check_page
-    from tightrope.cli.output import print_document, say, working
-    from tightrope.documents.steps import read_steps
-
     check_page(report, replace=force)
     asked = _numbers("epsilon", epsilon or ()), _numbers("delta", delta or (() if epsilon else USUAL))
     steps = read_steps(path).step
@@ -123,24 +121,17 @@ def account(
 
 
 def _write(path: Path, found: Account, loss: PrivacyLoss) -> None:
-    from tightrope.cli.options import curve_of
-    from tightrope.cli.output import working, write
-    from tightrope.reporting import document_html
 
     with working("Writing the page ..."):
         write(path, document_html(found, curve=curve_of(loss, found.stated[0])))
 
 
 def _numbers(name: str, texts: Sequence[str]) -> list[float]:
-    from tightrope.documents.budget import decimal
 
     return [float(decimal(name, text)) for text in texts]
 
 
 def _accounted(steps: tuple[Step, ...], loss: PrivacyLoss, epsilons: list[float], deltas: list[float]) -> Account:
-    from msgspec import structs
-
-    from tightrope.documents.account import Account, delta_bracket, epsilon_bracket
 
     return Account(
         document="account",
@@ -153,8 +144,6 @@ def _accounted(steps: tuple[Step, ...], loss: PrivacyLoss, epsilons: list[float]
 
 
 def _show(found: Account) -> None:
-    from tightrope.cli.output import heading, print_table, say
-    from tightrope.reporting.wording.accounts import STEP_COLUMNS, bound_line, step_line
 
     heading("Steps")
     print_table(STEP_COLUMNS, [step_line(step) for step in found.steps], left=3)

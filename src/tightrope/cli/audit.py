@@ -6,19 +6,27 @@ import csv
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
+from tightrope import audit as audits
+from tightrope.audit import OneRun, one_run
+from tightrope.audit.findings import claimed_points, in_percent
 from tightrope.cli.errors import FAILED
 from tightrope.cli.options import AsJson, command_app, from_fields
+from tightrope.cli.output import print_json, print_table, say, working
+from tightrope.documents import Budget
+from tightrope.documents.numbers import DOWN, percent, significant
 from tightrope.errors import InputError
+from tightrope.numerics.checks import whole
+from tightrope.reporting.charts.plots import attack_curve
 
 if TYPE_CHECKING:
-    from tightrope.audit import Finding, OneRun, Verdict
-    from tightrope.documents import Budget
+    from tightrope.audit import Finding, Verdict
     from tightrope.numerics.arrays import Floats
 
 # Samples for an audit: a CSV file, or a function of the user's.
@@ -43,8 +51,6 @@ class Table:
 
 def read(path: Path) -> Table:
     """The table of a CSV file; ``InputError`` names a line, never what stands there."""
-    import numpy as np
-
     header, *lines = _lines(path)
     kind = next((name for name in (TWO_SAMPLES, CANARIES) if name in header), "")
     if not kind or len(header) < 2:
@@ -84,8 +90,6 @@ def _numbers(line: Sequence[str], number: int, columns: int) -> list[float]:
 
 def drawn(name: str, runs: int) -> Table:
     """What module:function gives for so many runs on input 1 and on input 0: one number a run, or a row of them."""
-    import numpy as np
-
     function = _found(name)
     one, other = (_sample(name, function, which, runs) for which in (1, 0))
     if one.shape[1] != other.shape[1]:
@@ -94,7 +98,6 @@ def drawn(name: str, runs: int) -> Table:
 
 
 def _sample(name: str, function: Callable[[int, int], Any], which: int, runs: int) -> Floats:
-    import numpy as np
 
     expected = "a function(input, runs) that returns one number a run, or a row of them"
     try:
@@ -174,9 +177,6 @@ def audit(asked: Asked) -> None:
     are made one score by a classifier, which learns on half of the runs. With a claim: refuted, or how large an epsilon
     the test would have seen.
     """
-    from tightrope.cli.output import working
-    from tightrope.documents import Budget
-
     if asked.epsilon is None and asked.total_variation is None and asked.delta is None:
         claim = None
     else:
@@ -184,9 +184,6 @@ def audit(asked: Asked) -> None:
     with working("Auditing ..."):
         table = _table(asked)
         if table.kind == CANARIES:
-            from tightrope.audit import one_run
-            from tightrope.errors import InputError
-
             if table.rows.shape[1] != 1 or asked.guesses is None:
                 remedy = "fix --guesses before you look at who was included"
                 raise InputError("guesses", asked.guesses, "given, with one column of scores beside 'included'", remedy)
@@ -205,8 +202,6 @@ def audit(asked: Asked) -> None:
 
 
 def _table(asked: Asked) -> Table:
-    from tightrope.errors import InputError
-    from tightrope.numerics.checks import whole
 
     if (asked.scores is None) == (asked.python is None):
         raise InputError("scores", asked.scores and str(asked.scores), "a CSV file, or --python, and not both")
@@ -216,8 +211,6 @@ def _table(asked: Asked) -> Table:
 
 
 def _two_samples(table: Table, asked: Asked, claim: Budget | None) -> Finding:
-    from tightrope import audit as audits
-    from tightrope.errors import InputError
 
     one, other = table.of(1), table.of(0)
     if asked.doubles and one.shape[1] > 1:
@@ -232,8 +225,6 @@ def _two_samples(table: Table, asked: Asked, claim: Budget | None) -> Finding:
 
 def _data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, Any]:
     """What is printed as JSON."""
-    from dataclasses import asdict
-
     bounds = {
         "confidence": found.confidence,
         "epsilon": [{"delta": delta, "at_least": found.epsilon(delta)} for delta in DELTAS],
@@ -245,7 +236,6 @@ def _data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, Any]:
 
 
 def _seen(found: Finding | OneRun) -> dict[str, Any]:
-    from tightrope.audit import OneRun
 
     if isinstance(found, OneRun):
         return {"canaries": found.canaries, "guesses": found.guesses, "correct": found.correct}
@@ -254,10 +244,6 @@ def _seen(found: Finding | OneRun) -> dict[str, Any]:
 
 
 def _tell(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None, as_json: bool) -> None:
-    from tightrope.audit import OneRun
-    from tightrope.audit.findings import in_percent
-    from tightrope.cli.output import print_json, print_table, say
-    from tightrope.documents.numbers import DOWN, percent, significant
 
     if as_json:
         print_json(data)
@@ -278,10 +264,6 @@ def _tell(found: Finding | OneRun, data: dict[str, Any], verdict: Verdict | None
 
 
 def _draw(found: Finding | OneRun, claim: Budget | None, path: Path) -> None:
-    from tightrope.audit import OneRun
-    from tightrope.audit.findings import claimed_points
-    from tightrope.errors import InputError
-    from tightrope.reporting.charts.plots import attack_curve
 
     if isinstance(found, OneRun):
         raise InputError("plot", str(path), "left out: one run with canaries has no curve")

@@ -5,17 +5,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from msgspec import structs
 
 from tightrope.cli.account import gained, show_attack
-from tightrope.cli.options import AsJson, Force, Page, command_app, from_fields
-
-if TYPE_CHECKING:
-    from tightrope.documents import Budget
-    from tightrope.documents.account import TrainingAccount, Way
-    from tightrope.noise.calibrate import DpSgd
+from tightrope.cli.options import AsJson, Force, Page, check_page, command_app, curve_of, from_fields
+from tightrope.cli.output import heading, print_document, print_table, say, working, writable, write
+from tightrope.documents import Budget
+from tightrope.documents.account import TrainingAccount, Way, epsilon_bracket
+from tightrope.documents.budget import decimal
+from tightrope.documents.numbers import DOWN, UP, significant
+from tightrope.errors import InputError
+from tightrope.noise.calibrate import DpSgd, least_noise_multiplier, sampling_named, steps_in
+from tightrope.noise.compare import compared, methods
+from tightrope.reporting import document_html
+from tightrope.reporting.charts.plots import tradeoff_curves
+from tightrope.reporting.wording.accounts import WAY_COLUMNS, WHO, digits, relative_width, way_line
 
 DPSGD_EXAMPLE = """\b
 Example, what 15 epochs cost, and the noise that keeps epsilon at 1:
@@ -80,15 +87,8 @@ def dpsgd(asked: Asked) -> None:
 
     Epsilon at delta in a bracket that holds the truth, what an attacker gains, and what other accountants say.
     """
-    from msgspec import structs
-
-    from tightrope.cli.options import check_page
-    from tightrope.cli.output import print_document, working, writable
-
     check_page(asked.report, replace=asked.force)
     folder = None if asked.out is None else writable(Path(asked.out))
-    from tightrope.documents.budget import decimal
-    from tightrope.errors import InputError
 
     value = float(decimal("delta", asked.delta))
     if not 0 < value < 1:
@@ -99,7 +99,6 @@ def dpsgd(asked: Asked) -> None:
     with working("Accounting for every step ..."):
         sizes = asked.examples, asked.batch, _steps(asked.steps, asked.epochs, asked.examples, asked.batch)
         # What the noise must keep; None where no wish was stated.
-        from tightrope.documents import Budget
 
         if asked.epsilon is None and asked.attack_success is None:
             budget = None
@@ -119,17 +118,12 @@ def dpsgd(asked: Asked) -> None:
 
 
 def _write(path: Path, found: TrainingAccount, run: DpSgd) -> None:
-    from tightrope.cli.options import curve_of
-    from tightrope.cli.output import working, write
-    from tightrope.reporting import document_html
 
     with working("Writing the page ..."):
         write(path, document_html(found, curve=curve_of(run.loss, found.stated[0])))
 
 
 def _steps(steps: int | None, epochs: str | None, examples: int, batch: int) -> int:
-    from tightrope.errors import InputError
-    from tightrope.noise.calibrate import steps_in
 
     if (steps is None) == (epochs is None):
         raise InputError("steps", steps, "given, or epochs, and not both", "say --epochs 15 or --steps 3515")
@@ -138,9 +132,6 @@ def _steps(steps: int | None, epochs: str | None, examples: int, batch: int) -> 
 
 def _run(sizes: tuple[int, int, int], sampling: str, noise: float | None, budget: Budget | None) -> DpSgd:
     """The run that was described: with its noise, or with the least that keeps the budget."""
-    from tightrope.errors import InputError
-    from tightrope.noise.calibrate import DpSgd, least_noise_multiplier, sampling_named
-
     examples, batch, steps = sizes
     way = sampling_named(sampling)
     if noise is not None and budget is None:
@@ -152,9 +143,6 @@ def _run(sizes: tuple[int, int, int], sampling: str, noise: float | None, budget
 
 
 def _accounted(run: DpSgd, delta: float, comparison: tuple[Way, ...]) -> TrainingAccount:
-    from msgspec import structs
-
-    from tightrope.documents.account import TrainingAccount, epsilon_bracket
 
     return TrainingAccount(
         document="training account",
@@ -172,8 +160,6 @@ def _accounted(run: DpSgd, delta: float, comparison: tuple[Way, ...]) -> Trainin
 
 
 def _compared(run: DpSgd, delta: float) -> tuple[Way, ...]:
-    from tightrope.documents.account import Way
-    from tightrope.noise.compare import compared, methods
 
     return tuple(
         Way(
@@ -188,9 +174,6 @@ def _compared(run: DpSgd, delta: float) -> tuple[Way, ...]:
 
 def _drawn(run: DpSgd, delta: float, path: Path) -> Path:
     """Trade-off curves by every way, from δ at some ε; the limit is drawn like the bounds and named as none."""
-    from tightrope.noise.compare import methods
-    from tightrope.reporting.charts.plots import tradeoff_curves
-
     ways = methods(run.step, run.steps)
     most = max(1.0, 2 * ways[-1].epsilon(delta))
     epsilons = [most * (number / ON_CURVE) ** 2 for number in range(ON_CURVE + 1)]
@@ -200,9 +183,6 @@ def _drawn(run: DpSgd, delta: float, path: Path) -> Path:
 
 
 def _show(found: TrainingAccount, page: Path | None) -> None:
-    from tightrope.cli.output import heading, print_table, say
-    from tightrope.documents.numbers import DOWN, UP, significant
-    from tightrope.reporting.wording.accounts import WAY_COLUMNS, WHO, digits, relative_width, way_line
 
     size = f"batches of {found.batch:,} out of {found.examples:,} examples ({found.sampling} sampling)"
     say(f"DP-SGD, {found.steps:,} steps, {size}")

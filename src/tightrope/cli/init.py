@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.prompt import Prompt
+from rich.text import Text
 
 from tightrope.cli.errors import spends_nothing
 from tightrope.cli.options import AsJson, command_app, from_fields
+from tightrope.cli.output import print_json, say, writable, write
 from tightrope.documents.escaping import A_PERSON, printable
-from tightrope.errors import InputError
+from tightrope.errors import InputError, listed, nearest
 
 if TYPE_CHECKING:
     from tightrope.release.plan_sections import Chosen
@@ -65,12 +69,10 @@ def init(asked: Asked) -> None:
 
     Reads the names and types of its columns, never a value.
     """
-    from tightrope.cli.output import print_json, say, writable, write
     from tightrope.release.plan_sections import starter
     from tightrope.tables import open_source
 
     target = Path(asked.out)
-    from tightrope.errors import InputError
 
     check_person, open_question = asked.person, asked.interactive and not asked.each_row
     if (check_person is None) != asked.each_row and not (check_person is None and open_question):
@@ -114,8 +116,6 @@ def _marks(given: Sequence[str]) -> dict[str, str]:
     >>> _marks(["delimiter=;", "decimal=,"])
     {'delimiter': ';', 'decimal': ','}
     """
-    from tightrope.errors import InputError, listed, nearest
-
     marks = {}
     for entry in given:
         key, equals, mark = entry.partition("=")
@@ -168,10 +168,6 @@ def wishes(schema: Schema, ask: Ask, person: str | None, *, each_row: bool) -> t
 
 def prompt(words: str, choices: Sequence[str], default: str) -> str:
     """One prompt on standard error; the answer comes from standard input. Raises ``InputError`` where there is none."""
-    from rich.console import Console
-    from rich.prompt import Prompt
-    from rich.text import Text
-
     shown = f"{words} [{', '.join(map(printable, choices))}]" if choices else words
     console = Console(stderr=True, markup=False, highlight=False)
     try:

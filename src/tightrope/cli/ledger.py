@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tightrope.cli.options import AsJson, PlanPath
-from tightrope.cli.output import heading, print_table, say
+from tightrope.cli.output import heading, print_json, print_table, say, working
 from tightrope.documents.escaping import printable
 from tightrope.documents.numbers import UP, significant
+from tightrope.documents.release import read_certificate
+from tightrope.errors import InputError, LedgerError
 
 if TYPE_CHECKING:
     from tightrope.documents.release import LedgerEntry
@@ -69,7 +71,6 @@ def show(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> None
 @app.command("history", epilog=HISTORY_EXAMPLE)
 def history(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> None:
     """List every entry: declared, reserved, charged, answered, refused."""
-    from tightrope.cli.output import print_json
     from tightrope.ledger import overview
 
     ledger = _ledger(place)
@@ -84,16 +85,12 @@ def history(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> N
 @app.command("check", epilog=LEDGER_CHECK_EXAMPLE)
 def check(place: Place, certificates: Certificates = None, as_json: AsJson = False) -> None:
     """Go through the ledger from its first entry: every hash, sum and guarantee, and certificates on disk."""
-    from tightrope.cli.output import print_json, say, working
-    from tightrope.errors import LedgerError
     from tightrope.ledger.check import check as checked
 
     ledger = _ledger(place)
     with working("Going through the ledger ..."):
         # What the certificates say of their entries; of a plan's own where none is named.
         named_certificates = certificates or []
-        from tightrope.documents.release import read_certificate
-        from tightrope.errors import InputError
 
         beside = Path(place).parent / "certificate.json"
         paths = named_certificates or ([beside] if _is_plan(place) and beside.exists() else [])
@@ -129,7 +126,6 @@ def check(place: Place, certificates: Certificates = None, as_json: AsJson = Fal
 @app.command("export", epilog=EXPORT_EXAMPLE)
 def export(place: Place) -> None:
     """Print the whole ledger as one JSON object: every entry, and every longer text by its hash."""
-    from tightrope.cli.output import print_json
     from tightrope.ledger import overview
 
     ledger = _ledger(place)
@@ -162,7 +158,6 @@ def _datasets(ledger: Ledger, place: str, dataset: str | None) -> list[str]:
 
 
 def _shown(accounts: Sequence[Account], as_json: bool) -> None:
-    from tightrope.cli.output import print_json
     from tightrope.ledger.overview import overview
 
     views: list[dict[str, Any]] = [overview(account) for account in accounts]

@@ -11,16 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.options import AsJson, Force, Page, command_app, from_fields
+from tightrope.cli.options import AsJson, Force, Page, check_page, command_app, curve_of, from_fields
+from tightrope.cli.output import heading, print_json, print_table, say, working, write
+from tightrope.documents import Budget
+from tightrope.documents.document import plain
+from tightrope.documents.numbers import DOWN, UP, fixed, significant
+from tightrope.errors import InputError
+from tightrope.mechanisms.discrete.noise_table import NoiseTable
+from tightrope.noise.compare import compare
+from tightrope.noise.composed.composed_bound import ComposedBound, ComposedProof
+from tightrope.noise.composed.composed_noise import composed_noise
+from tightrope.noise.program.certificate import Bound
+from tightrope.noise.program.request import Cost as Expense
+from tightrope.noise.program.request import Promise
+from tightrope.reporting import Table, document_html
+from tightrope.reporting.charts.plots import noise_laws
 
 if TYPE_CHECKING:
     from tightrope.accounting import PrivacyLoss
-    from tightrope.documents import Budget
     from tightrope.documents.noise import NoiseCertificate
-    from tightrope.mechanisms.discrete.noise_table import NoiseTable
     from tightrope.mechanisms.mechanism import Mechanism
     from tightrope.noise.compare import Comparison
-    from tightrope.reporting import Table
 
 NOISE_EXAMPLE = """\b
 Example:
@@ -70,9 +81,6 @@ class Found:
     @property
     def loss(self) -> PrivacyLoss:
         """Of all answers with the noise that is certified."""
-        from tightrope.documents.document import plain
-        from tightrope.mechanisms.discrete.noise_table import NoiseTable
-
         if self.certificate.table is None:
             raise ValueError("whole-number noise has a table")
         table = NoiseTable.from_data(plain(self.certificate.table))
@@ -84,19 +92,12 @@ def noise(asked: Asked) -> None:
 
     For one answer, or for several with --releases. Whole-number noise is what would be sampled, rounding included.
     """
-    from tightrope.cli.options import check_page
-    from tightrope.cli.output import say
-
     check_page(asked.report, replace=asked.force)
-    from tightrope.documents import Budget
 
     budget = Budget(epsilon=asked.epsilon, delta=asked.delta, total_variation=asked.total_variation)
     found = _single(budget, asked) if asked.releases == 1 else _several(budget, asked)
     stated = {"epsilon": float(asked.epsilon), **budget.to_data(), "delta": float(budget.delta)}
     if asked.plot is not None:
-        from tightrope.errors import InputError
-        from tightrope.reporting.charts.plots import noise_laws
-
         if asked.plot.suffix not in {".png", ".svg", ".pdf"}:
             raise InputError("plot", str(asked.plot), "a name that ends in .png, .svg or .pdf")
         try:
@@ -104,10 +105,6 @@ def noise(asked: Asked) -> None:
         except OSError as error:
             raise InputError("plot", str(asked.plot), "a file that can be written", str(error.strerror)) from None
     if asked.report is not None:
-        from tightrope.cli.options import curve_of
-        from tightrope.cli.output import working, write
-        from tightrope.reporting import document_html
-
         with working("Writing the page ..."):
             document = found.certificate.document()
             write(
@@ -115,7 +112,6 @@ def noise(asked: Asked) -> None:
                 document_html(document, curve=curve_of(found.loss, document.guarantee.epsilon), tables=_tables(found)),
             )
     data = {**stated, **found.data}
-    from tightrope.cli.output import print_json
 
     if asked.as_json:
         print_json(data)
@@ -129,8 +125,6 @@ def noise(asked: Asked) -> None:
 
 def _tables(found: Found) -> list[Table]:
     """The families side by side, as they are printed."""
-    from tightrope.reporting import Table
-
     data = found.data
     if data["releases"] > 1:
         rows = [_several_line(row) for row in data["families"]]
@@ -158,10 +152,6 @@ def _cost_name(data: Mapping[str, Any]) -> str:
 
 def _single(budget: Budget, asked: Asked) -> Found:
     """For one answer."""
-    from tightrope.cli.output import working
-    from tightrope.documents.document import plain
-    from tightrope.noise.compare import compare
-
     with working("Searching the least noise of every family ..."):
         found = compare(budget, sensitivity=asked.sensitivity, cost=asked.cost)
         rows = [_row(one.family, one.mechanism, one.reason, found, found.certificate.lower) for one in found.whole]
@@ -198,16 +188,9 @@ def _row(family: str, law: Mechanism | None, reason: str, found: Comparison, lim
 
 def _several(budget: Budget, asked: Asked) -> Found:
     """The same for several answers: what each family costs, and the best, certified."""
-    from tightrope.cli.output import working
-    from tightrope.noise.composed.composed_noise import composed_noise
-
     with working("Searching the least noise of several answers ..."):
         found = composed_noise(budget, releases=asked.releases, sensitivity=asked.sensitivity, cost=asked.cost)
         # The certificate of the table that was found for several answers.
-        from tightrope.noise.composed.composed_bound import ComposedBound, ComposedProof
-        from tightrope.noise.program.certificate import Bound
-        from tightrope.noise.program.request import Cost as Expense
-        from tightrope.noise.program.request import Promise
 
         one = Bound(Promise.of(budget), asked.sensitivity, Expense.of(asked.cost))
         certificate = ComposedProof(ComposedBound(one, asked.releases)).certificate(found.table)
@@ -239,8 +222,6 @@ def _probabilities(table: NoiseTable) -> list[float]:
 
 
 def _show(budget: Budget, data: Mapping[str, Any]) -> None:
-    from tightrope.cli.output import heading, print_table, say
-    from tightrope.documents.numbers import UP, significant
 
     sensitivity, certificate = data["sensitivity"], data["certificate"]
     say(f"Whole-number noise for one answer that a person changes by at most {sensitivity}", f"{budget}\n")
@@ -265,8 +246,6 @@ def _argument(certificate: Mapping[str, Any]) -> str:
 
 
 def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
-    from tightrope.cli.output import print_table, say
-    from tightrope.documents.numbers import DOWN, UP, significant
 
     releases, sensitivity = data["releases"], data["sensitivity"]
     say(f"Whole-number noise for each of {releases:,} answers that a person changes by at most {sensitivity}")
@@ -286,13 +265,11 @@ def _show_several(budget: Budget, data: Mapping[str, Any]) -> None:
 
 
 def _several_line(row: Mapping[str, Any]) -> list[str]:
-    from tightrope.documents.numbers import UP, significant
 
     return [row["family"], significant(row["cost"], 6, UP), significant(row["ratio"], 4, UP)]
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:
-    from tightrope.documents.numbers import UP, fixed, significant
 
     if not row["possible"]:
         return [f"{row['family']}: not possible, {row['reason']}", *["–"] * 6]

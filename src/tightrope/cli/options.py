@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from tightrope.cli.output import writable
+from tightrope.errors import InputError
+
 if TYPE_CHECKING:
     from tightrope.accounting import PrivacyLoss
 
@@ -52,8 +55,6 @@ def ends_of(text: str) -> tuple[float, float]:
     >>> ends_of("-60,90")
     (-60.0, 90.0)
     """
-    from tightrope.errors import InputError
-
     try:
         lower, upper = map(float, text.split(","))
     except ValueError:
@@ -76,9 +77,6 @@ BEHIND = 1.25
 
 def check_page(path: Path | None, *, replace: bool) -> None:
     """Raise ``InputError`` for a page that could not be written, or that would replace a file."""
-    from tightrope.cli.output import writable
-    from tightrope.errors import InputError
-
     if path is None:
         return
     if path.suffix != ".html":

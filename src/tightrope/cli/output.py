@@ -12,14 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+
+from tightrope.documents.document import written
 from tightrope.documents.escaping import json_text as escaped_json
 from tightrope.documents.escaping import printable, printable_lines
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     from msgspec import Struct
-    from rich.console import Console
-    from rich.table import Table
 
 PAGE = 110
 """Columns of text where there is no terminal to ask."""
@@ -32,8 +36,6 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 def print_document(document: Struct) -> None:
     """One typed document as JSON on standard output."""
-    from tightrope.documents.document import written
-
     sys.stdout.write(written(document, ascii_only=True))
 
 
@@ -80,8 +82,6 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: 
 
 def _console() -> Console:
     """Standard output as it is now: coloured on a terminal, plain text elsewhere. Nothing in a text is markup."""
-    from rich.console import Console
-
     terminal = sys.stdout.isatty()
     return Console(
         file=sys.stdout, force_terminal=terminal, width=None if terminal else PAGE,
@@ -95,7 +95,6 @@ def working(task: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
 
     with Console(stderr=True).status(task):
         yield
@@ -169,9 +168,6 @@ class Texts:
 
 def as_table(texts: Texts, page: int) -> Table | None:
     """The table with every column as wide as it must be; None where so many letters a line are too few."""
-    from rich import box
-    from rich.table import Table
-
     found = widths(texts, page)
     if found is None:
         return None
@@ -225,6 +221,4 @@ def _least(texts: Texts, number: int) -> int:
 
 def _longest(found: Sequence[str]) -> int:
     """In places of a terminal, of which some letters take two."""
-    from rich.cells import cell_len
-
     return max(map(cell_len, found), default=0) or 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import sys
 import tempfile
@@ -209,8 +210,6 @@ def _locked(folder: Path, names: Sequence[str]) -> Iterator[None]:
 
 def _lock(handle: int, folder: Path) -> bool:
     """Whether the folder is ours alone; a file system without locks does not say."""
-    import fcntl
-
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

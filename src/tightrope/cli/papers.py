@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tightrope.cli.options import AsJson, command_app
+from tightrope.cli.output import heading, print_json, say, writable, write
+from tightrope.reporting.pages.document_page import papers_html
 
 if TYPE_CHECKING:
     from tightrope.papers.item import Item
@@ -32,7 +36,6 @@ def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_jso
     Every theorem, example, figure and table, with our number, the paper's, and the verdict: agrees, sharper,
     wrong (the paper is) or not.
     """
-    from tightrope.cli.output import print_json, writable, write
     from tightrope.papers.item import COARSE, FULL
     from tightrope.papers.run import items, run
 
@@ -46,7 +49,6 @@ def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_jso
     if as_json:
         print_json({"items": [result.document for result in results]})
     else:
-        from tightrope.cli.output import heading, say
         from tightrope.papers.run import counted
 
         paper = ""
@@ -66,7 +68,6 @@ def reproduce(out: Out = None, only: Only = None, coarse: Coarse = False, as_jso
 def page(results: Sequence[Result]) -> str:
     """The results as a page."""
     from tightrope.papers.run import TITLES
-    from tightrope.reporting.pages.document_page import papers_html
 
     return papers_html([one.document for one in results], [one.pictures for one in results], TITLES)
 
@@ -74,9 +75,6 @@ def page(results: Sequence[Result]) -> str:
 @contextmanager
 def progress(items: Sequence[Item]) -> Iterator[Callable[[Item], None]]:
     """A bar on standard error, where that is a terminal; what is given is told of each item that is done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("Papers", total=len(items))

@@ -9,9 +9,15 @@ import typer
 
 from tightrope.cli.errors import spends_nothing
 from tightrope.cli.options import AsJson, PlanPath, command_app
+from tightrope.cli.output import heading, print_document, print_table, say, working
+from tightrope.documents import Budget
+from tightrope.documents.document import plain
+from tightrope.documents.escaping import printable
+from tightrope.documents.numbers import MISSING, UP, fixed, percent, significant
+from tightrope.errors import InputError
+from tightrope.reporting.wording.sentences import more_error, withheld
 
 if TYPE_CHECKING:
-    from tightrope.documents import Budget
     from tightrope.release.plan import Plan
 
 PLAN_EXAMPLE = """\b
@@ -36,13 +42,10 @@ def plan(
     Or the least budget that is as accurate as wanted; or the promise in words for everybody. Reads the names and types
     of the columns, never a value, and spends nothing.
     """
-    from tightrope.cli.output import print_document, say, working
-    from tightrope.documents.document import plain
     from tightrope.release.plan_file import load, standing
 
     # Words are not asked for together with numbers.
     beside = as_json or budgets
-    from tightrope.errors import InputError
 
     if explain and beside:
         raise InputError("--explain", True, "left out beside --json and --table", "it says the promise, in words alone")
@@ -66,8 +69,6 @@ def plan(
 
 def _wanted(within: Sequence[str]) -> dict[str, str]:
     """Half-widths by question, the last one where a name comes twice."""
-    from tightrope.errors import InputError
-
     for entry in within:
         if "=" not in entry:
             raise InputError("--within", entry, "NAME=50", "NAME is the name of a question in the plan")
@@ -76,16 +77,12 @@ def _wanted(within: Sequence[str]) -> dict[str, str]:
 
 def _budgets(chosen: Plan) -> list[Budget]:
     """Every usual epsilon at the plan's delta."""
-    from tightrope.documents import Budget
     from tightrope.release.draft import EPSILONS
 
     return [Budget(epsilon=epsilon, delta=chosen.budget.delta) for epsilon in EPSILONS]
 
 
 def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> None:
-    from tightrope.cli.output import heading, say
-    from tightrope.documents.escaping import printable
-    from tightrope.documents.numbers import UP, significant
     from tightrope.release.plan_text import costs_lines, shared_notes
 
     say(*([printable(title)] if title else []))
@@ -102,8 +99,6 @@ def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> No
     if len(data["alternatives"]) > 1:
         heading("Noise that was compared (expected error, relative to the chosen one)")
         alternatives = data["alternatives"]
-        from tightrope.cli.output import print_table
-        from tightrope.reporting.wording.sentences import more_error
 
         ordered = sorted(alternatives, key=lambda other: float(other["relative_error"]))
         print_table(["family", "error"], [[a["family"], more_error(a["relative_error"])] for a in ordered])
@@ -114,9 +109,6 @@ def _show(data: Json, path: str, title: str | None, ledger: Sequence[str]) -> No
 
 
 def _show_answer(answer: Json, shared: Sequence[str]) -> None:
-    from tightrope.cli.output import heading, print_table, say
-    from tightrope.documents.escaping import printable
-    from tightrope.documents.numbers import UP, significant
 
     heading(f"{printable(answer['name'])}: {answer['question']}")
     say(f"{answer['meaning']}, over {answer['over']}.")
@@ -134,9 +126,6 @@ def _show_answer(answer: Json, shared: Sequence[str]) -> None:
 
 def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:
     """Errors at each group size, and how likely the group is to be withheld."""
-    from tightrope.documents.numbers import UP, fixed, significant
-    from tightrope.reporting.wording.sentences import withheld
-
     columns = ["rows in a group", "expected error", "95 % within ±", "withheld"]
     rows = [
         [
@@ -152,9 +141,6 @@ def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:
 
 def _show_budgets(table: Sequence[Json]) -> None:
     """A column a budget; a line a question, and group size where the error depends on it."""
-    from tightrope.cli.output import heading, print_table, say
-    from tightrope.documents.numbers import MISSING, UP, percent, significant
-
     heading("What other budgets buy: 95 % of answers within ± (rows in the group)")
     columns = ["epsilon", *(significant(row["epsilon"]) for row in table)]
     right = ["attacker right at most", *(percent(row["attack_success"], UP) for row in table)]
@@ -177,7 +163,6 @@ def _labels(table: Sequence[Json]) -> list[str]:
 
 
 def _widths(table: Sequence[Json], label: str) -> list[str]:
-    from tightrope.documents.numbers import UP, significant
 
     return [significant(_lines(row).get(label), 2, UP) for row in table]
 

@@ -7,15 +7,26 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.errors import Stopped, spends_nothing
+from tightrope.cli.errors import Stopped, silence, spends_nothing
 from tightrope.cli.options import AsJson, PlanPath, command_app
-from tightrope.errors import NOTHING_SPENT
+from tightrope.cli.output import heading, print_document, print_table, say, working, writable
+from tightrope.cli.output_files import existing, kept_anyway, refuse_existing, reserved
+from tightrope.documents.document import plain, written
+from tightrope.documents.escaping import printable
+from tightrope.documents.release import results_csv
+from tightrope.errors import NOTHING_SPENT, BudgetRefused, OutputError
+from tightrope.reporting import html
+from tightrope.reporting.wording import sentences
+from tightrope.reporting.wording.answers import further, read_answers, shown
+from tightrope.reporting.wording.promise import promise
+from tightrope.reporting.wording.sentences import left_out
 
 if TYPE_CHECKING:
     from tightrope.cli.output_files import Reserved
@@ -72,14 +83,9 @@ def release(
     what was opened. No row is read.
     """
     with spends_nothing():
-        from tightrope.cli.output import working
-
         # The plan, and the folder for its release, which can be written to.
         replace = force or dry_run
-        from tightrope.cli.output import writable
-        from tightrope.cli.output_files import refuse_existing
         from tightrope.release.plan_file import load
-        from tightrope.reporting import html
 
         opened_file = load(path)
         opened_folder = writable(opened_file.folder if out is None else Path(out))
@@ -94,7 +100,6 @@ def release(
     with _stopping(plan, folder):
         with _refusals(path):
             # The answers, paid for and on disk.
-            from tightrope.cli.output_files import reserved
 
             with patient(lambda: plan.charged) as patience, reserved(folder, FILES, replace=force) as files:
                 released_result = _drawn(plan, file, files, patience.got)
@@ -107,8 +112,6 @@ def release(
 
 def _rehearse(file: PlanFile, path: str, notes: Sequence[str]) -> None:
     """Everything but the charge and the noise; no ledger is opened or made."""
-    from tightrope.cli.output import say, working
-
     with working("Choosing the least noise ..."):
         plan = file.plan()
     with working("Looking for the table ..."):
@@ -122,8 +125,6 @@ def _rehearse(file: PlanFile, path: str, notes: Sequence[str]) -> None:
 
 def _in_the_way(folder: Path) -> list[str]:
     """A rehearsal writes nothing, so that a release in its folder hinders the next one alone."""
-    from tightrope.cli.output_files import existing
-
     there = existing(folder, FILES)
     return [f"A release lies in {folder} already and is kept: add --out DIR, or --force."] if there else []
 
@@ -156,10 +157,7 @@ def released_into(path: Path, folder: Path) -> None:
 
     For programs that wait for signals themselves: nothing here is interrupted.
     """
-    from tightrope.cli.output import writable
-    from tightrope.cli.output_files import reserved
     from tightrope.release.plan_file import load
-    from tightrope.reporting import html
 
     file = load(path)
     html({})
@@ -169,18 +167,12 @@ def released_into(path: Path, folder: Path) -> None:
 
 def _drawn(plan: Plan, file: PlanFile, files: Reserved, got: Callable[[], None]) -> ReleaseResult:
     """Charge, draw and keep; ``got`` is called once there are answers."""
-    from tightrope.cli.output import working
-
     with working("Reading the table and drawing noise ..."):
         result = plan.release().result(file.title, file.about)
         got()
     with working("Writing the report ..."):
         # Answers first: with them, the rest could be made again.
-        from tightrope.cli.output_files import kept_anyway
-        from tightrope.documents.document import written
-        from tightrope.documents.release import results_csv
         from tightrope.release.answers import results_parquet
-        from tightrope.reporting import html
 
         texts = {RESULT: written(result), CERTIFICATE: written(result.certificate)}
         with kept_anyway(files.folder, texts):
@@ -193,8 +185,6 @@ def _drawn(plan: Plan, file: PlanFile, files: Reserved, got: Callable[[], None])
 @contextmanager
 def _refusals(path: str) -> Iterator[None]:
     """A refusal says where the ledger is shown, and that what was paid can be had again."""
-    from tightrope.errors import BudgetRefused
-
     try:
         yield
     except BudgetRefused as error:
@@ -207,9 +197,6 @@ def _refusals(path: str) -> Iterator[None]:
 @contextmanager
 def _printing(folder: Path) -> Iterator[None]:
     """What goes wrong with standard output is told together with where the answers are."""
-    from tightrope.cli.errors import silence
-    from tightrope.errors import OutputError
-
     try:
         yield
         sys.stdout.flush()
@@ -223,17 +210,12 @@ def _printing(folder: Path) -> Iterator[None]:
 
 
 def _print(result: ReleaseResult, folder: Path, as_json: bool) -> None:
-    from tightrope.cli.output import print_document
-    from tightrope.documents.document import plain
 
     if as_json:
         print_document(result)
     else:
         # Answers first, then what is promised, then where everything is.
         document = plain(result)
-        from tightrope.cli.output import say
-        from tightrope.documents.escaping import printable
-        from tightrope.reporting.wording.answers import read_answers
 
         say(*([printable(result.title)] if result.title else []))
         for answer in read_answers(document):
@@ -246,8 +228,6 @@ def _print(result: ReleaseResult, folder: Path, as_json: bool) -> None:
 
 def _recorded(certificate: Mapping[str, Any]) -> list[str]:
     """Where it was charged, and what is left."""
-    from fractions import Fraction
-
     from tightrope.ledger.state import shown
 
     entry = certificate.get("entry")
@@ -257,7 +237,6 @@ def _recorded(certificate: Mapping[str, Any]) -> list[str]:
     if entry["of"]:
         # A series was paid whole: what is left of the budget is said apart from the releases that are still to
         # come.
-        from tightrope.documents.escaping import printable
 
         done, times = entry["position"], entry["of"]
         after = f"{times - done} of {times} remain, reserved: the next one takes nothing more of the whole budget"
@@ -275,9 +254,6 @@ def _recorded(certificate: Mapping[str, Any]) -> list[str]:
 
 
 def _show_answer(answer: Answer, report: Path) -> None:
-    from tightrope.cli.output import heading, print_table, say
-    from tightrope.reporting.wording import sentences
-    from tightrope.reporting.wording.answers import further, shown
 
     heading(sentences.heading(answer))
     say(sentences.asked(answer))
@@ -294,9 +270,6 @@ def _show_answer(answer: Answer, report: Path) -> None:
 
 def _show_left_out(document: Mapping[str, Any]) -> None:
     """What bounding and clamping cost, where the plan paid for knowing it."""
-    from tightrope.cli.output import heading, say
-    from tightrope.reporting.wording.sentences import left_out
-
     found = left_out(document)
     if found:
         heading("What was left out")
@@ -304,8 +277,6 @@ def _show_left_out(document: Mapping[str, Any]) -> None:
 
 
 def _show_promise(certificate: Mapping[str, Any]) -> None:
-    from tightrope.cli.output import heading, say
-    from tightrope.reporting.wording.promise import promise
 
     words = promise(certificate)
     heading("The promise")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
+import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tightrope.cli.errors import explained
 from tightrope.cli.options import AsJson, command_app, from_fields
-from tightrope.errors import INTERRUPTED
+from tightrope.cli.output import print_json, say, write
+from tightrope.documents.escaping import html_text
+from tightrope.errors import INTERRUPTED, InputError
 
 if TYPE_CHECKING:
     from tightrope.studio.plan_editor import Lent
@@ -52,7 +58,6 @@ def studio(asked: Asked) -> None:
     Who a person is, what is asked, which promise, and how accurate it will be. Reads the names and types of columns,
     never a value, before a release is agreed to.
     """
-    from tightrope.errors import InputError
     from tightrope.studio.plan_form import opened
     from tightrope.studio.server import serve
 
@@ -67,8 +72,6 @@ def studio(asked: Asked) -> None:
 
 def lent() -> Lent:
     """What this room lends the page."""
-    from tightrope.cli.errors import explained
-    from tightrope.cli.output import write
     from tightrope.cli.release import released_into
     from tightrope.studio.plan_editor import Lent
 
@@ -77,10 +80,6 @@ def lent() -> Lent:
 
 def _ready(link: str, asked: Asked) -> None:
     """The link, at once, also where standard output is a pipe."""
-    import sys
-
-    from tightrope.cli.output import print_json, say
-
     if asked.as_json:
         print_json({"link": link})
     else:
@@ -90,11 +89,7 @@ def _ready(link: str, asked: Asked) -> None:
     if asked.browser:
         # Through a file that only its owner can read: what a browser is started with, every user of a machine can
         # see.
-        import atexit
-        import tempfile
         import webbrowser
-
-        from tightrope.documents.escaping import html_text
 
         with tempfile.NamedTemporaryFile(
             "w", prefix="tightrope-", suffix=".html", delete=False, encoding="utf-8"

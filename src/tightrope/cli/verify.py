@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tightrope.cli.options import AsJson, command_app
+from tightrope.cli.output import print_json, say, working
+from tightrope.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from tightrope.verify.claims import Claim
@@ -65,8 +67,6 @@ def _alone(file: Path | None) -> str:
 
 
 def _claims(file: Path | None, seconds: float) -> list[Claim]:
-    from tightrope.cli.output import working
-    from tightrope.errors import InputError
 
     if file is None:
         raise InputError("FILE", None, "a document that tightrope wrote", WHAT_TO_GIVE)
@@ -87,8 +87,6 @@ def _text(file: Path) -> str:
 @contextmanager
 def _refusing(file: Path | None) -> Iterator[None]:
     """In our words: what is missing, no file, or no document."""
-    from tightrope.errors import InputError, MissingExtraError
-
     try:
         yield
     except ImportError:
@@ -100,7 +98,6 @@ def _refusing(file: Path | None) -> Iterator[None]:
 
 
 def _tell(name: str, claims: list[Claim], as_json: bool) -> None:
-    from tightrope.cli.output import print_json, say
     from tightrope.verify.check import told
     from tightrope.verify.claims import verdict
 

@@ -10,8 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
+from tightrope.cli.couple.check import read
+from tightrope.cli.couple.laws import fitting_table
 from tightrope.cli.options import AsJson
+from tightrope.cli.output import new_parquet, print_json, say, working
+from tightrope.errors import InputError
+from tightrope.transport.on_tables.collection import apply_cells, apply_table
+from tightrope.transport.on_tables.supports import Categories, Cells
 
 if TYPE_CHECKING:
     from tightrope.transport.on_tables.saved import SavedCoupling
@@ -53,15 +60,10 @@ def apply(asked: Asked) -> None:
 
     A second run is a second release of every value, and tells more.
     """
-    from tightrope.cli.couple.check import read
-    from tightrope.cli.output import new_parquet, print_json, say, working
-
     new_parquet(asked.out, DRAWN_ALREADY)
     with working("Checking the mechanism ..."):
         saved = read(asked.mechanism)
     # The same points in other columns.
-    from tightrope.errors import InputError
-    from tightrope.transport.on_tables.supports import Categories, Cells
 
     if asked.value is None:
         placed = saved.support
@@ -85,9 +87,6 @@ def apply(asked: Asked) -> None:
 
 
 def _applied(saved: SavedCoupling, asked: Asked, progress: Callable[[int], None]) -> int:
-    from tightrope.cli.couple.laws import fitting_table
-    from tightrope.transport.on_tables.collection import apply_cells, apply_table
-    from tightrope.transport.on_tables.supports import Cells
 
     table, keep = fitting_table(saved, asked.data, asked.table), tuple(asked.keep or ())
     if isinstance(saved.support, Cells):
@@ -104,7 +103,6 @@ def rows_done(task: str) -> Iterator[Callable[[int], None]]:
     if not sys.stderr.isatty():
         yield _silent
         return
-    from rich.console import Console
 
     with Console(stderr=True).status(task) as line:
         yield lambda rows: line.update(f"{task}: {rows:,} rows")

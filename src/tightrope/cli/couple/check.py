@@ -10,11 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tightrope.channels import Channel
+from tightrope.cli.couple.fit import show_learning
+from tightrope.cli.couple.laws import fitting_table, law_entries
+from tightrope.cli.local.local import read_channel
 from tightrope.cli.options import AsJson
+from tightrope.cli.output import print_json, say, working
+from tightrope.documents.document import plain
+from tightrope.documents.numbers import UP, significant
+from tightrope.errors import InputError
+from tightrope.transport.guarantees.distribution_checks import distribution_privacy
+from tightrope.transport.guarantees.learned_distributions import sampled
+from tightrope.transport.guarantees.single_draws import approximate_knowledge
+from tightrope.transport.on_tables.saved import SavedCoupling, aligned, of_counts, of_entries
+from tightrope.transport.on_tables.supports import Categories, Population, counted
 
 if TYPE_CHECKING:
     from tightrope.transport.guarantees.single_draws import OneDraw
-    from tightrope.transport.on_tables.saved import SavedCoupling
 
 CHECK_EXAMPLE = """\b
 Examples, the file alone, with the laws that values really have, and any randomised map in a table of numbers:
@@ -46,8 +58,6 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check that every group comes out alike, and what is left where laws are known only nearly."""
-    from tightrope.cli.output import print_json, working
-
     with working("Checking ..."):
         if mechanism.suffix == ".csv":
             found = _channel(mechanism, laws, [data, table, samples])
@@ -56,8 +66,6 @@ def check(
     if as_json:
         print_json(found)
     else:
-        from tightrope.cli.output import say
-
         say(f"{found['points']} points, groups: {', '.join(found['groups'])}")
         if found["kind"] == "channel":
             say(f"Epsilon between any two inputs: {_number(found['point_epsilon'])}")
@@ -68,9 +76,6 @@ def check(
 
 def read(path: Path) -> SavedCoupling:
     """The mechanism in a file, checked; raises ``InputError`` where there is none."""
-    from tightrope.errors import InputError
-    from tightrope.transport.on_tables.saved import SavedCoupling
-
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as problem:
@@ -83,8 +88,6 @@ def read(path: Path) -> SavedCoupling:
 def _saved(
     saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None], samples: int | None
 ) -> dict[str, Any]:
-    from tightrope.documents.document import plain
-    from tightrope.transport.guarantees.learned_distributions import sampled
 
     fitted = saved.mechanism
     found = {
@@ -101,13 +104,11 @@ def _saved(
     actual = _actual_laws(saved, laws, data)
     if actual is not None:
         # A bound from the distance of the laws alone, and what this mechanism really does to them.
-        from tightrope.transport.guarantees.single_draws import approximate_knowledge
 
         bound = approximate_knowledge(fitted, actual)
         found["actual"] = {"bound": _triple(bound), "measured": _apart(fitted, list(actual.items()))}
     if samples is not None:
         # Shares of samples are near the truth; laws that were learned with noise are not their shares.
-        from tightrope.errors import InputError
 
         if saved.origin.kind == "private":
             remedy = "the file says what is left of sampling and noise together"
@@ -118,11 +119,6 @@ def _saved(
 
 def _actual_laws(saved: SavedCoupling, laws: Path | None, data: tuple[Path | None, str | None]) -> Any:
     """The laws of --laws or --data for the mechanism's groups; None without."""
-    from tightrope.cli.couple.laws import fitting_table, law_entries
-    from tightrope.errors import InputError
-    from tightrope.transport.on_tables.saved import aligned, of_counts, of_entries
-    from tightrope.transport.on_tables.supports import Population, counted
-
     path, table = data
     names = tuple(saved.mechanism.groups)
     if laws is not None and path is not None:
@@ -137,13 +133,7 @@ def _actual_laws(saved: SavedCoupling, laws: Path | None, data: tuple[Path | Non
 
 def _channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]:
     """Any randomised map: row x holds the probabilities of its outputs."""
-    from tightrope.channels import Channel
-    from tightrope.cli.couple.laws import law_entries
-    from tightrope.cli.local.local import read_channel
-    from tightrope.errors import InputError
     from tightrope.tables.labels import Labels
-    from tightrope.transport.on_tables.saved import of_entries
-    from tightrope.transport.on_tables.supports import Categories
 
     if laws is None or any(other is not None for other in others):
         raise InputError("laws", laws and str(laws), "given for a CSV file, and nothing else", "--laws actual.csv")
@@ -161,8 +151,6 @@ def _channel(path: Path, laws: Path | None, others: list[Any]) -> dict[str, Any]
 
 def _apart(mechanism: Any, sides: list[Any]) -> dict[str, float]:
     """The largest of each divergence over all pairs of groups, both ways."""
-    from tightrope.transport.guarantees.distribution_checks import distribution_privacy
-
     pairs = list(combinations(sides, 2))
     return {name: distribution_privacy(mechanism, pairs, name).epsilon if pairs else 0.0 for name in DIVERGENCES}
 
@@ -174,9 +162,6 @@ def _triple(bound: OneDraw) -> dict[str, float]:
 
 
 def _show_coupling(data: Mapping[str, Any]) -> None:
-    from tightrope.cli.couple.fit import show_learning
-    from tightrope.cli.output import say
-    from tightrope.documents.numbers import UP, significant
 
     say(f"The file is {data['origin']['secrecy']}.")
     off = significant(data["target_error"] * 2.0**128, 2, UP)
@@ -194,7 +179,6 @@ def _show_coupling(data: Mapping[str, Any]) -> None:
 
 
 def _show_apart(words: str, values: Mapping[str, float]) -> None:
-    from tightrope.cli.output import say
 
     say(f"{words}:", *(f"  {name.replace('_', ' ')} {_number(values[name])}" for name in DIVERGENCES))
 
@@ -207,6 +191,4 @@ def _words(bound: Mapping[str, float]) -> str:
 
 def _number(value: float) -> str:
     """Everything here is an upper bound: rounded up."""
-    from tightrope.documents.numbers import UP, significant
-
     return significant(value, 4, UP) if math.isfinite(value) else "∞"

@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tightrope.cli.options import AsJson, Force, Page
+from tightrope.cli.couple.laws import known_laws
+from tightrope.cli.options import AsJson, Force, Page, check_page
+from tightrope.cli.output import print_json, print_table, say, working, writable, write
+from tightrope.documents.document import plain, written
+from tightrope.documents.numbers import UP, percent, significant
+from tightrope.errors import InputError
+from tightrope.reporting import Table, document_html
+from tightrope.reporting.charts.plots import coupling_picture
+from tightrope.transport.couplings.mechanism import CouplingMechanism, moves
+from tightrope.transport.on_tables.saved import SavedCoupling, target_law
 
 if TYPE_CHECKING:
     from tightrope.transport.couplings.mechanism import Moves
-    from tightrope.transport.on_tables.saved import KnownLaws, SavedCoupling
+    from tightrope.transport.on_tables.saved import KnownLaws
 
 FIT_EXAMPLE = """\b
 Examples, a map of 15 by 36 cells, a score in 30 bins, and categories learned privately:
@@ -93,10 +102,6 @@ def fit(asked: Asked) -> None:
 
     Without --epsilon, the file holds the laws of the table's groups as they are.
     """
-    from tightrope.cli.couple.laws import known_laws
-    from tightrope.cli.output import print_json, working, write
-    from tightrope.documents.document import written
-
     _check_files(asked)
     with working("Counting ..."):
         known = known_laws(asked)
@@ -105,8 +110,6 @@ def fit(asked: Asked) -> None:
         saved = _fitted(asked, known)
     # What is printed, and what --json has.
     seconds = time.perf_counter() - started
-    from tightrope.documents.document import plain
-    from tightrope.transport.couplings.mechanism import moves
 
     fitted, cost = saved.mechanism, saved.support.cost(saved.metric)
     data = {
@@ -125,8 +128,6 @@ def fit(asked: Asked) -> None:
             with working("Drawing ..."):
                 draw(saved, asked.plot)
         if asked.report is not None:
-            from tightrope.reporting import Table, document_html
-
             caption = f"How far values move, in {data['unit']} ({data['metric']})"
             write(
                 asked.report,
@@ -142,10 +143,6 @@ def fit(asked: Asked) -> None:
 
 def _check_files(asked: Asked) -> None:
     """Before anything is learned: what is written can be, and replaces nothing that is read or that may have cost ε."""
-    from tightrope.cli.options import check_page
-    from tightrope.cli.output import writable
-    from tightrope.errors import InputError
-
     suitable(asked.plot)
     check_page(asked.report, replace=asked.force)
     read = [path.resolve() for path in (asked.data, asked.laws) if path is not None]
@@ -174,8 +171,6 @@ def _hidden(secret: bool) -> Iterator[None]:
 
 
 def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
-    from tightrope.transport.couplings.mechanism import CouplingMechanism
-    from tightrope.transport.on_tables.saved import SavedCoupling, target_law
 
     metric = known.support.metric if asked.metric is None else asked.metric
     objective: Any = asked.objective  # checked by fit
@@ -185,7 +180,6 @@ def _fitted(asked: Asked, known: KnownLaws) -> SavedCoupling:
 
 
 def _moves(data: Mapping[str, Any]) -> list[list[str]]:
-    from tightrope.documents.numbers import UP, percent, significant
 
     return [
         [one["group"], significant(one["mean"], 4, UP), significant(one["largest"], 4, UP), percent(one["kept"])]
@@ -198,8 +192,6 @@ def _group(name: str, found: Moves) -> dict[str, Any]:
 
 
 def _show(data: Mapping[str, Any], asked: Asked) -> None:
-    from tightrope.cli.output import print_table, say
-    from tightrope.documents.numbers import UP, significant
 
     say(f"{len(data['groups'])} groups of {asked.group}, {data['points']} points; target: {asked.target}\n")
     print_table(MOVES, _moves(data))
@@ -218,9 +210,6 @@ def _show(data: Mapping[str, Any], asked: Asked) -> None:
 
 def show_learning(origin: Mapping[str, Any]) -> None:
     """For laws that were learned: what was spent, and what is left since they are only nearly right."""
-    from tightrope.cli.output import say
-    from tightrope.documents.numbers import UP, significant
-
     own = origin.get("learning")
     if own is None:
         return
@@ -234,17 +223,12 @@ def show_learning(origin: Mapping[str, Any]) -> None:
 
 def suitable(picture: Path | None) -> None:
     """Raise ``InputError`` for the name of a picture that cannot be drawn."""
-    from tightrope.errors import InputError
-
     if picture is not None and picture.suffix not in {".png", ".svg", ".pdf"}:
         raise InputError("plot", str(picture), "a name that ends in .png, .svg or .pdf")
 
 
 def draw(saved: SavedCoupling, picture: Path) -> None:
     """Before and after, into a file."""
-    from tightrope.errors import InputError
-    from tightrope.reporting.charts.plots import coupling_picture
-
     try:
         picture.unlink(missing_ok=True)  # its place in the file system has the rights of the old one
         coupling_picture(saved).savefig(picture, dpi=150)

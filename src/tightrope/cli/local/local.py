@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from tightrope.channels import Channel
 from tightrope.cli.local import perturb, plan
 from tightrope.cli.options import AsJson, from_fields
-
-if TYPE_CHECKING:
-    from tightrope.channels import Channel
+from tightrope.cli.output import print_json, say
+from tightrope.errors import InputError
 
 CHECK_EXAMPLE = """\b
 Example, a table with a line for each answer that a person may have, and in it the probabilities of the reports:
@@ -32,9 +32,6 @@ app.command("estimate", epilog=perturb.ESTIMATE_EXAMPLE)(from_fields(perturb.Ask
 @app.command("check", epilog=CHECK_EXAMPLE)
 def check(channel: Table, delta: Delta = 0.0, as_json: AsJson = False) -> None:
     """What a report drawn from a table of probabilities says about a person."""
-    from tightrope.channels import Channel
-    from tightrope.cli.output import print_json, say
-
     found = Channel(read_channel(channel))
     data = _facts(found, delta)
     if as_json:
@@ -68,8 +65,6 @@ def _number(value: float) -> str:
 
 def read_channel(path: Path) -> list[list[float]]:
     """The numbers of a CSV file; no value of it is shown in an error."""
-    from tightrope.errors import InputError
-
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
             rows = [[float(cell) for cell in row] for row in csv.reader(lines) if row]

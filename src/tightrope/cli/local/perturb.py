@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli.options import AsJson, Force, Page
+from tightrope.cli.options import AsJson, Force, Page, check_page
+from tightrope.cli.output import heading, new_parquet, print_json, print_table, say, working, write
+from tightrope.documents.document import plain
+from tightrope.documents.escaping import printable
+from tightrope.documents.numbers import UP, percent, significant
+from tightrope.errors import SchemaError
+from tightrope.local.collection import perturb_table, tally_table
+from tightrope.local.studies.findings import Findings
+from tightrope.local.studies.study import load_study
+from tightrope.reporting import study_html
+from tightrope.reporting.wording.study import effort_words, interval_words, lines, privacy_words, repeated_words
 
 if TYPE_CHECKING:
     from tightrope.documents.study import FindingsDocument
@@ -41,9 +51,6 @@ def perturb(
     Every row makes one: a value that is missing or unknown as a random category, or as the middle of the range; numbers
     beyond the bounds as the nearer one. No other column is written. The order of rows may change: that is no shuffling.
     """
-    from tightrope.cli.output import new_parquet, print_json, say, working
-    from tightrope.local.studies.study import load_study
-
     new_parquet(out, AGAIN)
     asked = load_study(study)
     with working("Drawing reports ..."):
@@ -61,7 +68,6 @@ def perturb(
         return
     say(f"{made:,} report{'' if made == 1 else 's'} by {asked.settled.choice}: {out}")
     # What a report says about a person: whoever runs a study that others wrote sees what it asks for.
-    from tightrope.documents.numbers import UP, percent, significant
 
     success = percent(told.attack_success, UP)
     say(
@@ -74,7 +80,6 @@ def perturb(
 
 
 def _perturbed(asked: Study, data: str, column: str, out: Path, table: str | None) -> int:
-    from tightrope.local.collection import perturb_table
     from tightrope.tables import open_source
 
     source = open_source(data, table=table)
@@ -93,8 +98,6 @@ def _refuse_text(path: Path, column: str) -> None:
     A value that is missing, or is no number among some that are, says nothing: it is reported as the middle of the
     range, or as a random category.
     """
-    from tightrope.errors import SchemaError
-
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
         filled = False
         for row in csv.DictReader(lines):
@@ -155,24 +158,14 @@ def estimate(asked: Asked) -> None:
 
     Unbiased, with intervals that speak of those who reported; and what one report says about a person.
     """
-    from tightrope.cli.options import check_page
-    from tightrope.cli.output import print_json, working, write
-    from tightrope.documents.document import plain
-
     check_page(asked.report, replace=asked.force)
     with working("Counting reports ..."):
-        from tightrope.local.collection import tally_table
-        from tightrope.local.studies.findings import Findings
-        from tightrope.local.studies.study import load_study
-
         study = load_study(asked.study)
         tally = tally_table(study.mechanism, asked.reports)
         found = Findings.of(
             study, tally, confidence=asked.confidence, simultaneous=asked.simultaneous, consistent=asked.consistent
         ).document()
     if asked.report is not None:
-        from tightrope.reporting import study_html
-
         write(asked.report, study_html(found))
     if asked.as_json:
         print_json(plain(found))
@@ -183,17 +176,12 @@ def estimate(asked: Asked) -> None:
 
 
 def _say(*lines: str) -> None:
-    from tightrope.cli.output import say
 
     say(*lines)
 
 
 def _show(found: FindingsDocument) -> None:
     """Estimates first, then what they took, then what a report tells."""
-    from tightrope.cli.output import heading
-    from tightrope.documents.escaping import printable
-    from tightrope.reporting.wording.study import effort_words, privacy_words, repeated_words
-
     _say(*([printable(found.title)] if found.title else []))
     silent = found.reports - found.answered
     _say(
@@ -208,8 +196,6 @@ def _show(found: FindingsDocument) -> None:
 
 
 def _show_estimates(found: FindingsDocument) -> None:
-    from tightrope.cli.output import print_table
-    from tightrope.reporting.wording.study import interval_words, lines
 
     told = lines(found)
     shaped = found.estimates[0].consistent is not None

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from tightrope.cli.options import AsJson, Force, Page, ends_of
+from tightrope.cli.options import AsJson, Force, Page, check_page, ends_of
+from tightrope.cli.output import print_json, say, working, writable, write
+from tightrope.documents.numbers import UP, percent, significant
+from tightrope.errors import InputError
+from tightrope.local.studies.planning import plan as planned
+from tightrope.local.studies.study import Study, study_document, study_text
+from tightrope.reporting import Table, document_html
 
 if TYPE_CHECKING:
     from tightrope.documents.study import Question as Asks
     from tightrope.local.studies.planning import Plan
-    from tightrope.local.studies.study import Study
 
 STUDY_EXAMPLE = """\b
 Example, which browser 200 000 people use, out of 16; then the same with names, as a study that can be run:
@@ -74,14 +79,9 @@ def plan(asked: Asked) -> None:
     The best mechanism by exact variance, beside what no mechanism can do. With --out, the study that people and
     collector share.
     """
-    from tightrope.cli.output import print_json, say, working, write
-    from tightrope.local.studies.study import study_text
-
     study = _study(asked)
     unit = 1.0 if study is None else study.unit
     with working("Comparing mechanisms ..."):
-        from tightrope.local.studies.planning import plan as planned
-
         k = asked.k if study is None else study.k
         error = None if asked.error is None else asked.error / unit
         found = planned(
@@ -111,10 +111,6 @@ def plan(asked: Asked) -> None:
 
 def _study(asked: Asked) -> Study | None:
     """The study, where its answers are named; refuses to write one that nobody could run."""
-    from tightrope.cli.options import check_page
-    from tightrope.errors import InputError
-    from tightrope.local.studies.study import Study
-
     names = _names(asked)
     if names is None and asked.between is None:
         for name, path in (("out", asked.out), ("report", asked.report)):
@@ -133,8 +129,6 @@ def _study(asked: Asked) -> Study | None:
 
 
 def _check_out(asked: Asked) -> None:
-    from tightrope.cli.output import writable
-    from tightrope.errors import InputError
 
     if asked.out is None:
         return
@@ -147,8 +141,6 @@ def _check_out(asked: Asked) -> None:
 
 def _names(asked: Asked) -> tuple[str | int, ...] | None:
     """The names on the command line or in the file; blanks around them do not count."""
-    from tightrope.errors import InputError
-
     if asked.categories is None and asked.categories_from is None:
         return None
     if asked.categories is not None and asked.categories_from is not None:
@@ -171,7 +163,6 @@ def _is_whole(name: str) -> bool:
 
 
 def _read(path: Path | None) -> list[str]:
-    from tightrope.errors import InputError
 
     try:
         return [] if path is None else path.read_text(encoding="utf-8").split("\n")
@@ -183,10 +174,6 @@ def _read(path: Path | None) -> list[str]:
 
 def _page(study: Study, found: Plan, unit: float) -> str:
     """The study and what it takes, as a page."""
-    from tightrope.documents.numbers import UP, significant
-    from tightrope.local.studies.study import study_document
-    from tightrope.reporting import Table, document_html
-
     error = significant(found.error * unit, 4, UP)
     limits = {
         "Any mechanism, if people do not see each other's reports: at least": found.least_people,
@@ -202,7 +189,6 @@ def _page(study: Study, found: Plan, unit: float) -> str:
 
 
 def _kept(study: Study) -> list[list[str]]:
-    from tightrope.documents.numbers import UP, percent, significant
 
     own = study.guarantee
     return [
