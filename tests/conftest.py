@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.chromium import chromium, window
@@ -17,3 +19,14 @@ settings.register_profile("ci", settings.get_profile("local"), derandomize=True,
 # Failures are shown as they were found: shrinking asks the slow engines hundreds of times more.
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=12, phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "local"))
+
+MARKS = {"tables": "engine", "statistics": "statistics"}
+"""Marks of all tests of a folder: ``pytest -m "not engine"`` leaves the databases out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    home = Path(__file__).parent
+    for item in items:
+        room = item.path.relative_to(home).parts[0] if item.path.is_relative_to(home) else ""
+        if room in MARKS:
+            item.add_marker(MARKS[room])

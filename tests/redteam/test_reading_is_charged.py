@@ -21,7 +21,7 @@ import tightrope as tr
 from tests.ledger.conftest import claim, identity
 from tests.ledger.processes import ended, started, together
 from tests.postgres_server import server
-from tests.redteam.test_before_the_charge import damaged
+from tests.redteam.test_dry_run_checks import damaged
 from tests.tables.every_engine import spark
 from tightrope.errors import BudgetRefused, EngineError, InputError, TightropeError
 from tightrope.ledger import Ledger, Limit
