@@ -232,14 +232,7 @@ def file(path: Path) -> None:
             store.close()
         with suppress(FileExistsError):
             os.link(part, path)
-        # The new name, on disk.
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        except OSError as sync_error:
-            raise LedgerError(f"{path.parent} cannot be written ({sync_error.strerror})") from None
-        finally:
-            os.close(handle)
+        _sync_folder(path.parent)
     except sqlite3.Error as error:
         raise LedgerError(f"no ledger could be made at {path} ({error})") from None
     except OSError as error:
@@ -248,6 +241,17 @@ def file(path: Path) -> None:
     finally:
         for name in (part.name, f"{part.name}-wal", f"{part.name}-shm", f"{part.name}-journal"):
             part.with_name(name).unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write the new name to disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        raise LedgerError(f"{folder} cannot be written ({error.strerror})") from None
+    finally:
+        os.close(handle)
 
 
 def schema(store: Store, *, create: bool) -> None:
