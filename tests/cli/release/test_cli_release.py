@@ -221,7 +221,7 @@ def test_what_cannot_be_written_where_it_belongs_is_kept_elsewhere(run, folder, 
 
 
 def test_a_report_that_fails_loses_no_answer(run, folder, monkeypatch):
-    monkeypatch.setattr("tightrope.reporting.html", lambda document: 1 // (document == {}))
+    monkeypatch.setattr("tightrope.cli.release.html", lambda document: 1 // (document == {}))
     run("release", folder / "plan.toml").refused_with("the budget was spent", "complete in", "result.json", code=1)
     assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["answers"]
     assert not (folder / "report.html").exists()
@@ -327,7 +327,7 @@ def test_groups_have_their_names_whatever_their_column_is_called(run, odd):
     [
         ("release.plan_file.load", "interrupted; nothing was spent\n"),
         ("release.plan_file.PlanFile.release_plan", "interrupted; nothing was spent\n"),
-        ("cli.output_files.reserved", "interrupted; nothing was spent\n"),
+        ("cli.release.reserved", "interrupted; nothing was spent\n"),
         ("cli.release._print", "interrupted; the budget was spent, and the answers are complete in"),
     ],
 )
