@@ -377,7 +377,7 @@ def checked_address(address: str, name: str = "source") -> str:
 
     The libraries that open it may write it into their logs.
 
-    >>> checked("s3://clinic/visits")
+    >>> checked_address("s3://clinic/visits")
     's3://clinic/visits'
     """
     if address.startswith(SCHEMES):
