@@ -90,12 +90,11 @@ def dpsgd(asked: Asked) -> None:
     check_page(asked.report, replace=asked.force)
     folder = None if asked.out is None else writable(Path(asked.out))
 
-    value = float(decimal("delta", asked.delta))
-    if not 0 < value < 1:
+    at = float(decimal("delta", asked.delta))
+    if not 0 < at < 1:
         raise InputError(
             "delta", asked.delta, "a number in (0, 1)", "well below one over the number of examples, such as 1e-5"
         )
-    at = value
     with working("Accounting for every step ..."):
         sizes = asked.examples, asked.batch, _steps(asked.steps, asked.epochs, asked.examples, asked.batch)
         # What the noise must keep; None where no wish was stated.

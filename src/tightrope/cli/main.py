@@ -38,11 +38,11 @@ class Commands(TyperGroup):
     """The group of commands; whatever goes wrong becomes one line and an exit code."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order in which they are of use."""
+        """Return the names of the commands, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, whose module is imported here; None if there is none."""
+        """Import the module of a command and return the command; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         command = typer.main.get_command(import_module(f"tightrope.cli.{COMMANDS[cmd_name][0]}").app)
@@ -50,13 +50,14 @@ class Commands(TyperGroup):
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that was typed; an unknown name is answered with one that is close to it."""
+        """Return the command that was typed; the error for an unknown name suggests the nearest ones."""
         if args and args[0] not in COMMANDS and (close := get_close_matches(args[0], COMMANDS)):
-            ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(map(repr, close))}?")
+            verb = "is" if len(close) == 1 else "are"
+            ctx.fail(f"{args[0]!r} is not a command, but {' and '.join(map(repr, close))} {verb}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list of commands in the help, which imports none of them."""
+        """Write the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 

@@ -102,10 +102,9 @@ def release(
             # The answers, paid for and on disk.
 
             with patient(lambda: plan.charged) as patience, reserved(folder, FILES, replace=force) as files:
-                released_result = _drawn(plan, file, files, patience.got)
+                result = _drawn(plan, file, files, patience.got)
             if patience.stop is not None:
                 raise Stopped(f"stopped; {_complete(folder)}", patience.stop)
-            result = released_result
         with _printing(folder):
             _print(result, folder, as_json)
 

@@ -104,10 +104,9 @@ class Budget:
         >>> Budget(epsilon=1, delta=1e-8).share("0.25").points
         ((Decimal('0.25'), Decimal('2.5E-9')),)
         """
-        exact = decimal("share", fraction)
-        if not 0 < exact <= 1:
+        part = decimal("share", fraction)
+        if not 0 < part <= 1:
             raise InputError("share", fraction, "a share of the budget in (0, 1]", "0.5 spends half")
-        part = exact
         pairs = [(product(epsilon, part), product(delta, part)) for epsilon, delta in self.stated]
         shared = Budget(points=pairs, delta=product(self.delta, part))
         shared._set(shared.points, shared.delta, None, self.asked)

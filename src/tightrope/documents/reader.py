@@ -82,15 +82,14 @@ class Reader:
     def _explained(self, problem: msgspec.ValidationError, data: object, kind: type[Any]) -> InputError:
         said, _, place = str(problem).partition(" - at `")
         # The steps with the key in a free table that they leave open: the first one with what came.
-        named_steps = _steps(place.removesuffix("`"))
+        steps = _steps(place.removesuffix("`"))
         came = said.rpartition("got `")[2].removesuffix("`")
-        for named_deep, step in enumerate(named_steps):
-            named_table = _value(data, named_steps[:named_deep])
+        for named_deep, step in enumerate(steps):
+            named_table = _value(data, steps[:named_deep])
             if step is None and isinstance(named_table, Mapping):
-                named_steps[named_deep] = next(
+                steps[named_deep] = next(
                     (key for key, value in named_table.items() if _CAME.get(type(value)) == came), None
                 )
-        steps = named_steps
         value, spoken = _value(data, steps), _type(kind, steps, data)
         where = self._where(steps, kind, data)
         if self.secret and steps and isinstance(steps[-1], int):

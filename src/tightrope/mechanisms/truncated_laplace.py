@@ -139,12 +139,12 @@ def discrete_truncated_laplace(*, epsilon: float, delta: float, sensitivity: int
         cells_delta = float(built_delta)
         built_epsilon = built_step * sensitivity
         log_gap = built_epsilon + math.log(-math.expm1(-built_epsilon) + 2 * cells_delta * math.exp(-built_epsilon))
-        cells_cells = (log_gap - math.log(cells_delta) - math.log1p(math.exp(-built_step))) / built_step
-        if not cells_cells < MOST_TABLE_CELLS:
+        exact_cells = (log_gap - math.log(cells_delta) - math.log1p(math.exp(-built_step))) / built_step
+        if not exact_cells < MOST_TABLE_CELLS:
             raise InputError(
                 "epsilon", built_epsilon, f"enough for noise of fewer than {MOST_TABLE_CELLS} cells", COARSER
             )
-        cells = max(sensitivity, math.ceil(cells_cells)) + 2
+        cells = max(sensitivity, math.ceil(exact_cells)) + 2
         raw = powers(exponential(Fraction(built_step)), cells + 1)
         sums = [0, *accumulate(raw)]  # sums[n] = 1 + r + … + r^{n−1}
         end = _end(sums, built_delta, sensitivity)

@@ -102,7 +102,7 @@ def _ratios(total: Noise, usable: Noise) -> Ratios:
 
 # The sum of a column.
 
-SUM_SUM = "sum"
+TOTAL = "sum"
 
 
 @final
@@ -119,22 +119,22 @@ class Sum(OfColumn):
 
     def vectors(self) -> tuple[Vector, ...]:
         """One, on a grid that is finer than its noise."""
-        return (value_sum(SUM_SUM, self.column, grid(self.between, centred=False), self.asked.size),)
+        return (value_sum(TOTAL, self.column, grid(self.between, centred=False), self.asked.size),)
 
     def record(self, integers: Integers, noises: Noises) -> Record:
         """Noisy integer · step; the ends are rounded outwards."""
-        value, width = integers[SUM_SUM] * noises[SUM_SUM].step, noises[SUM_SUM].half_width()
+        value, width = integers[TOTAL] * noises[TOTAL].step, noises[TOTAL].half_width()
         lower, upper = math.nextafter(value - width, -math.inf), math.nextafter(value + width, math.inf)
         return {"value": value, "lower": lower, "upper": upper}
 
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:
         """Those of the noise."""
         del people
-        return noises[SUM_SUM].mean_absolute, noises[SUM_SUM].half_width()
+        return noises[TOTAL].mean_absolute, noises[TOTAL].half_width()
 
     def worst(self, noises: Noises) -> float:
         """That of the noise."""
-        return noises[SUM_SUM].worst
+        return noises[TOTAL].worst
 
 
 @spelled_out

@@ -211,9 +211,8 @@ class Counter:
         with self._desk.kept(text) as path:
             # A folder beside the plan that is not there yet.
             number = 1
-            while (free_folder := path.with_name(f"{path.stem}-release-{number}")).exists():
+            while (folder := path.with_name(f"{path.stem}-release-{number}")).exists():
                 number += 1
-            folder = free_folder
             self._desk.lent.release(path, folder)
         name = secrets.token_urlsafe()
         self._reports[name] = folder / COUNTER_REPORT

@@ -281,18 +281,13 @@ def optimal_metric(law: ArrayLike, cost: CostLike, epsilon: float, *, dilation: 
     >>> round(best.loss, 6), best.mechanism.epsilon <= 1.0
     (0.268941, True)
     """
-    metric_distances = as_cost(cost).matrix()
-    size = len(metric_distances)
-    if metric_distances.shape != (size, size) or size < 2 or not size <= MOST_PLACES:
-        raise InputError("cost", metric_distances.shape, f"a metric on 2 to {MOST_PLACES} points", "take larger cells")
-    apart = metric_distances[~np.eye(size, dtype=bool)]
-    if not (
-        apart.min() > 0
-        and np.array_equal(metric_distances, metric_distances.T)
-        and not np.any(np.diag(metric_distances))
-    ):
+    distances = as_cost(cost).matrix()
+    size = len(distances)
+    if distances.shape != (size, size) or size < 2 or not size <= MOST_PLACES:
+        raise InputError("cost", distances.shape, f"a metric on 2 to {MOST_PLACES} points", "take larger cells")
+    apart = distances[~np.eye(size, dtype=bool)]
+    if not (apart.min() > 0 and np.array_equal(distances, distances.T) and not np.any(np.diag(distances))):
         raise InputError("cost", cost, "a metric: symmetric, 0 on the diagonal and positive elsewhere")
-    distances = metric_distances
     weights = Law.of("law", law, len(distances)).floats
     epsilon, stretch = positive("epsilon", epsilon), finite("dilation", dilation)
     if not stretch >= 1:

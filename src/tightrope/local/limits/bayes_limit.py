@@ -152,8 +152,8 @@ def risk_within(cells: Cells, windows: int, information: float, cost: Cost) -> f
     weights = weights / weights.sum()
     centre = np.einsum("wnv,n->wv", laws, weights)[:, None, :]
     ratio = np.log(np.where(laws > 0, laws, 1.0)) - np.log(np.where(laws > 0, centre, 1.0))
-    shared_shared: Floats = np.einsum("wnv,n->w", laws * ratio, weights)
-    shared = information * (np.maximum(shared_shared, 0.0) * (1 + 1e-9) + 1e-15)
+    shared_unrounded: Floats = np.einsum("wnv,n->w", laws * ratio, weights)
+    shared = information * (np.maximum(shared_unrounded, 0.0) * (1 + 1e-9) + 1e-15)
     touched = np.arange(1, count)
     reach = np.stack([np.min(low[:, j:] - high[:, :-j], axis=1) for j in touched], axis=1) / 2
     # One cell may be touched at any radius, j + 1 only from the reach of j on. Infinite outer ends are not used.

@@ -245,14 +245,13 @@ def slopes(half: Floats, shift: int, step: float, count: int, epsilon: float) ->
     band_columns = columns[both]
     ratio = p[both] / q[both]
     shape = (shift + 1, reach + 1)
-    band_band = np.zeros(shape)
+    band = np.zeros(shape)
     last = shape[0] - 1
     apart, right = np.abs(band_rows - band_columns), np.maximum(band_rows, band_columns)
     cross = -dense * ratio * np.where(apart == 0, 2.0, 1.0)
-    np.add.at(band_band, (np.full_like(band_rows, last), band_rows), dense)
-    np.add.at(band_band, (np.full_like(band_rows, last), band_columns), dense * ratio**2)
-    np.add.at(band_band, (last - apart, right), cross)
-    band = band_band
+    np.add.at(band, (np.full_like(band_rows, last), band_rows), dense)
+    np.add.at(band, (np.full_like(band_rows, last), band_columns), dense * ratio**2)
+    np.add.at(band, (last - apart, right), cross)
     return Slopes(log_delta, gradient, band)
 
 

@@ -243,12 +243,11 @@ def _move(state: _State, damping: float) -> Floats | None:
     multipliers = np.concatenate([found[:1], np.maximum(found[1:], 0.0)])
     # From curvature in p to curvature in log p: diag(p) H diag(p).
     scaled_band = sum(m * line.band for m, line in zip(multipliers[1:], state.lines, strict=True))
-    result = np.zeros_like(scaled_band)
+    band = np.zeros_like(scaled_band)
     shift = len(scaled_band) - 1
     for apart in range(shift + 1):
         row = shift - apart
-        result[row, apart:] = scaled_band[row, apart:] * half[apart:] * half[: len(half) - apart]
-    band = result
+        band[row, apart:] = scaled_band[row, apart:] * half[apart:] * half[: len(half) - apart]
     band[-1] += damping * state.cost * weights + 1e-300
     try:
         solved = solveh_banded(band, np.column_stack([costs, *rows]))

@@ -36,7 +36,7 @@ def attack_section(
     """Both curves, from bounds alone, and the table of rates, those that the document states among them."""
     # As the pictures read one; what is endless is left out.
     every = sorted({(0.0, total_variation), *[(e, d) for e, d in (*points, stated) if 0 <= e <= LARGEST]})
-    certificate_certificate: dict[str, Any] = {
+    common_fields: dict[str, Any] = {
         "total_variation": total_variation,
         "profile": {"epsilon": [e for e, _ in every], "delta": [d for _, d in every]},
         "tradeoff": {
@@ -44,7 +44,7 @@ def attack_section(
             "true_positive_rate": [one.true_positive_rate for one in rates],
         },
     }
-    certificate = certificate_certificate | ({"epsilon": stated[0], "delta": stated[1]} if stated[0] <= LARGEST else {})
+    certificate = common_fields | ({"epsilon": stated[0], "delta": stated[1]} if stated[0] <= LARGEST else {})
     found = {catch.false_positive_rate: catch for catch in promise.catches(certificate)}
     own = {one.false_positive_rate: promise.Catch(one.false_positive_rate, one.true_positive_rate) for one in rates}
     lines = [

@@ -72,13 +72,12 @@ def held(backend: Any, rows: ir.Table, longest: int | None = None) -> Iterator[t
         except (AttributeError, NotImplementedError):
             return None
 
-    second_second = guarded("open a session of our own", opened)
-    if second_second is None:
+    second = guarded("open a session of our own", opened)
+    if second is None:
         expected = "a frame of a Spark session that can open a second one (newSession)"
         raise InputError(
             "source", type(frame.sparkSession), expected, "use a classic session, or write the rows to Parquet parts"
         )
-    second = second_second
     kept = guarded("hold the rows", lambda: _binary(frame).localCheckpoint(eager=True))
     first = _fingerprint(kept)
     name = f"tightrope_{uuid.uuid4().hex}"

@@ -230,11 +230,10 @@ def _largest(allowed: Allowed, source: Law, target: Law, plan: Any) -> tuple[Ent
 def _way(goals: list[list[int]], entries: Entries, rows: list[int], columns: list[int]) -> Way:
     """A shortest way from a row that has mass left to a column that lacks some; empty where there is none."""
     # For each column the rows that send mass to it.
-    out: dict[int, set[int]] = {}
+    users: dict[int, set[int]] = {}
     for (users_x, users_y), weight in entries.items():
         if weight:
-            out.setdefault(users_y, set()).add(users_x)
-    users = out
+            users.setdefault(users_y, set()).add(users_x)
     came: dict[int, tuple[int, int | None]] = {}  # column -> (row before it, column before that)
     waiting: deque[tuple[int, int | None]] = deque((x, None) for x, left in enumerate(rows) if left)
     seen = {x for x, _ in waiting}

@@ -46,8 +46,7 @@ def line_bottleneck(cost: Line, source: Floats, target: Floats) -> Coupling:
     whole_rows_masses = np.where(kept, stairs.masses, 0.0)
     held = np.bincount(stairs.rows, whole_rows_masses, len(whole_rows_source))
     stretch = whole_rows_source / np.where(held > 0, held, 1.0)
-    whole_rows_found: Floats = whole_rows_masses * stretch[stairs.rows]
-    masses = whole_rows_found
+    masses: Floats = whole_rows_masses * stretch[stairs.rows]
     plan = plan_of(rows[stairs.rows], columns[stairs.columns], masses, cost.shape)
     worst = int(np.argmax(np.where(kept, lengths, -1.0)))
     i, j = int(rows[stairs.rows[worst]]), int(columns[stairs.columns[worst]])

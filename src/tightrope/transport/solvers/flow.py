@@ -45,12 +45,9 @@ def traced(arcs: Arcs, flows: Integers, height: Integers, laws: tuple[Integers, 
     source, target = laws
     stay = np.minimum(source, target)
     # For every node the arcs on which something leaves it, and how much.
-    departures_out: dict[int, list[tuple[int, int]]] = {}
+    out: dict[int, list[tuple[int, int]]] = {}
     for departures_arc in np.flatnonzero(flows > 0).tolist():
-        departures_out.setdefault(int(arcs.tails[departures_arc]), []).append(
-            (departures_arc, int(flows[departures_arc]))
-        )
-    out = departures_out
+        out.setdefault(int(arcs.tails[departures_arc]), []).append((departures_arc, int(flows[departures_arc])))
     waiting: dict[int, deque[Parcel]] = {
         int(s): deque([(int(s), int(source[s] - target[s]), 0.0)]) for s in np.flatnonzero(source > target)
     }
