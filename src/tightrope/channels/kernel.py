@@ -137,7 +137,17 @@ def dominating_loss(curve: Curve) -> PrivacyLoss:
         end = _Point(gamma, min(1.0, curve.exclusive * ROUNDED_UP), 0.0)
     else:
         end = _Point(gamma, min(1.0, curve.at(gamma)[0] + curve.error), 0.0)
-    points = _kinks(curve, _Point(1.0, *curve.at(1.0)), end)
+    # Points of the curve from start to end with every kink among them, or as many as may be visited.
+    start = _Point(1.0, *curve.at(1.0))
+    points = [start]
+    open_ = _interval(start, end)
+    while open_ and len(points) < curve.most:
+        _, meeting, left, right = heapq.heappop(open_)
+        here = _Point(meeting, *curve.at(meeting))
+        points.append(here)
+        if here.value - (left.value + left.slope * (meeting - left.gamma)) > FLAT:
+            for part in _interval(left, here) + _interval(here, right):
+                heapq.heappush(open_, part)
     raised = [(math.log(p.gamma) * ROUNDED_UP, min(1.0, p.value + curve.error)) for p in points if p.gamma < end.gamma]
     known = from_points([*raised, (top, end.value)]).loss
     return PrivacyLoss(known.remove, known.add, Neighbours.LOCAL)
@@ -167,20 +177,6 @@ def least_epsilon(curve: Curve, delta: float) -> float:
 def _raised(largest: float) -> float:
     """A log-ratio of entries that were divided by the sums of their rows; equal rows stay equal."""
     return largest * ROUNDED_UP + SHIFT if largest > 0 else 0.0
-
-
-def _kinks(curve: Curve, start: _Point, end: _Point) -> list[_Point]:
-    """Points of the curve from ``start`` to ``end`` with every kink among them, or as many as may be visited."""
-    found = [start]
-    open_ = _interval(start, end)
-    while open_ and len(found) < curve.most:
-        _, meeting, left, right = heapq.heappop(open_)
-        here = _Point(meeting, *curve.at(meeting))
-        found.append(here)
-        if here.value - (left.value + left.slope * (meeting - left.gamma)) > FLAT:
-            for part in _interval(left, here) + _interval(here, right):
-                heapq.heappush(open_, part)
-    return found
 
 
 def _interval(left: _Point, right: _Point) -> list[tuple[float, float, _Point, _Point]]:

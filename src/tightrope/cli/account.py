@@ -6,7 +6,6 @@ import importlib
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -112,18 +111,25 @@ def account(
         loss = composed(steps)
         found = _accounted(steps, loss, *asked)
     if report is not None:
-        _write(report, found, loss)
+        with working("Writing the page ..."):
+            write(report, document_html(found, curve=curve_of(loss, found.stated[0])))
     if as_json:
         print_document(found)
         return
-    _show(found)
+    heading("Steps")
+    print_table(STEP_COLUMNS, [step_line(step) for step in found.steps], left=3)
+    if found.epsilon_at_delta:
+        heading("Epsilon at delta (safe to state; the truth is in the bracket)")
+        lines = [bound_line(row.delta, row.epsilon, row) for row in found.epsilon_at_delta]
+        print_table(["delta", "epsilon", "bracket", "relative width"], lines)
+    if found.delta_at_epsilon:
+        heading("Delta at epsilon (safe to state; the truth is in the bracket)")
+        lines = [bound_line(row.epsilon, row.delta, row) for row in found.delta_at_epsilon]
+        print_table(["epsilon", "delta", "bracket", "relative width"], lines)
+    heading("What an attacker gains")
+    show_attack(found)
+    say(f"\nneighbours: {found.neighbours}; engine: {found.engine}", found.statement)
     say(*([] if report is None else [f"Written: {report}"]))
-
-
-def _write(path: Path, found: Account, loss: PrivacyLoss) -> None:
-
-    with working("Writing the page ..."):
-        write(path, document_html(found, curve=curve_of(loss, found.stated[0])))
 
 
 def _numbers(name: str, texts: Sequence[str]) -> list[float]:
@@ -141,23 +147,6 @@ def _accounted(steps: tuple[Step, ...], loss: PrivacyLoss, epsilons: list[float]
         delta_at_epsilon=tuple(delta_bracket(at, *map(float, loss.delta_bounds(at))) for at in epsilons),
         **structs.asdict(gained(loss, SHOWN_RATES, FIXED)),
     )
-
-
-def _show(found: Account) -> None:
-
-    heading("Steps")
-    print_table(STEP_COLUMNS, [step_line(step) for step in found.steps], left=3)
-    if found.epsilon_at_delta:
-        heading("Epsilon at delta (safe to state; the truth is in the bracket)")
-        lines = [bound_line(row.delta, row.epsilon, row) for row in found.epsilon_at_delta]
-        print_table(["delta", "epsilon", "bracket", "relative width"], lines)
-    if found.delta_at_epsilon:
-        heading("Delta at epsilon (safe to state; the truth is in the bracket)")
-        lines = [bound_line(row.epsilon, row.delta, row) for row in found.delta_at_epsilon]
-        print_table(["epsilon", "delta", "bracket", "relative width"], lines)
-    heading("What an attacker gains")
-    show_attack(found)
-    say(f"\nneighbours: {found.neighbours}; engine: {found.engine}", found.statement)
 
 
 app = command_app(account, example=ACCOUNT_EXAMPLE)

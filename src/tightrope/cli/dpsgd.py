@@ -96,7 +96,15 @@ def dpsgd(asked: Asked) -> None:
             "delta", asked.delta, "a number in (0, 1)", "well below one over the number of examples, such as 1e-5"
         )
     with working("Accounting for every step ..."):
-        sizes = asked.examples, asked.batch, _steps(asked.steps, asked.epochs, asked.examples, asked.batch)
+        steps = asked.steps
+
+        if (steps is None) == (asked.epochs is None):
+            raise InputError("steps", steps, "given, or epochs, and not both", "say --epochs 15 or --steps 3515")
+        sizes = (
+            asked.examples,
+            asked.batch,
+            (steps if steps is not None else steps_in(asked.epochs or "", examples=asked.examples, batch=asked.batch)),
+        )
         # What the noise must keep; None where no wish was stated.
 
         if asked.epsilon is None and asked.attack_success is None:
@@ -109,24 +117,12 @@ def dpsgd(asked: Asked) -> None:
         with working("Drawing ..."):
             found = structs.replace(found, picture=str(_drawn(run, at, folder / PICTURE)))
     if asked.report is not None:
-        _write(asked.report, found, run)
+        with working("Writing the page ..."):
+            write(asked.report, document_html(found, curve=curve_of(run.loss, found.stated[0])))
     if asked.as_json:
         print_document(found)
     else:
         _show(found, asked.report)
-
-
-def _write(path: Path, found: TrainingAccount, run: DpSgd) -> None:
-
-    with working("Writing the page ..."):
-        write(path, document_html(found, curve=curve_of(run.loss, found.stated[0])))
-
-
-def _steps(steps: int | None, epochs: str | None, examples: int, batch: int) -> int:
-
-    if (steps is None) == (epochs is None):
-        raise InputError("steps", steps, "given, or epochs, and not both", "say --epochs 15 or --steps 3515")
-    return steps if steps is not None else steps_in(epochs or "", examples=examples, batch=batch)
 
 
 def _run(sizes: tuple[int, int, int], sampling: str, noise: float | None, budget: Budget | None) -> DpSgd:

@@ -70,7 +70,10 @@ class Commands(TyperGroup):
         """Run the command line and exit; ``--debug``, anywhere in it, shows tracebacks instead."""
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given
-        _open_streams()
+        # Standard streams that were closed lead nowhere: no file of ours may be opened in their place.
+        for name in ("stdin", "stdout", "stderr"):
+            if getattr(sys, name) is None:
+                setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115, PTH123
         for stream in (sys.stdout, sys.stderr):
             # Letters that the stream's encoding lacks are replaced: an old terminal must not lose an answer that was
             # paid.
@@ -83,13 +86,6 @@ class Commands(TyperGroup):
                 raise KeyboardInterrupt
             sys.stdout.flush()
         sys.exit(code or 0)
-
-
-def _open_streams() -> None:
-    """Standard streams that were closed lead nowhere: no file of ours may be opened in their place."""
-    for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 COMMANDS_EXAMPLE = """\b

@@ -116,7 +116,23 @@ def noise(asked: Asked) -> None:
     if asked.as_json:
         print_json(data)
     elif data["releases"] == 1:
-        _show(budget, data)
+        sensitivity, certificate = data["sensitivity"], data["certificate"]
+        say(f"Whole-number noise for one answer that a person changes by at most {sensitivity}", f"{budget}\n")
+        print_table(COLUMNS, _ordered(data["families"]))
+        limits, name = data["limits"], _cost_name(data)
+        say(f"\nNo whole-number noise has a smaller {name} than {certificate['lower']:.9g} ({_argument(certificate)}).")
+        heading("Real-valued noise, for comparison (it must not be sampled in floating point)")
+        print_table(COLUMNS, _ordered(data["real_valued"]))
+        say(
+            f"\nNo real-valued noise has a smaller {name} than {limits['lower']:.6g}; "
+            f"{significant(limits['upper'], 6, UP)} is reached."
+        )
+        say(f"\nE|X| is the mean error; 95 % of errors and all errors lie within ±; ratio of {name} to the limit")
+        say(
+            "total variation t: an attacker who guesses whether somebody is in the data is right (1 + t)/2 of the time."
+        )
+        if sensitivity == 1:
+            say("At sensitivity 1 no whole-number noise beats the closed form: not in E|X|, not in any other error.")
     else:
         _show_several(budget, data)
     if asked.report is not None and not asked.as_json:
@@ -219,25 +235,6 @@ def _probabilities(table: NoiseTable) -> list[float]:
     last = len(table.half) if table.tail is None else len(table.half) + ENDLESS_CELLS
     tails = [float(table.survival(x)) for x in range(last + 1)]
     return [1 - 2 * tails[0], *(before - after for before, after in pairwise(tails))]
-
-
-def _show(budget: Budget, data: Mapping[str, Any]) -> None:
-
-    sensitivity, certificate = data["sensitivity"], data["certificate"]
-    say(f"Whole-number noise for one answer that a person changes by at most {sensitivity}", f"{budget}\n")
-    print_table(COLUMNS, _ordered(data["families"]))
-    limits, name = data["limits"], _cost_name(data)
-    say(f"\nNo whole-number noise has a smaller {name} than {certificate['lower']:.9g} ({_argument(certificate)}).")
-    heading("Real-valued noise, for comparison (it must not be sampled in floating point)")
-    print_table(COLUMNS, _ordered(data["real_valued"]))
-    say(
-        f"\nNo real-valued noise has a smaller {name} than {limits['lower']:.6g}; "
-        f"{significant(limits['upper'], 6, UP)} is reached."
-    )
-    say(f"\nE|X| is the mean error; 95 % of errors and all errors lie within ±; ratio of {name} to the limit")
-    say("total variation t: an attacker who guesses whether somebody is in the data is right (1 + t)/2 of the time.")
-    if sensitivity == 1:
-        say("At sensitivity 1 no whole-number noise beats the closed form: not in E|X|, not in any other error.")
 
 
 def _argument(certificate: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from tightrope.errors import InputError, OutputError
 
 FILE_ROOM = 4 * 2**20
 """Bytes set aside for each file: most are smaller, so that a full disk shows before anything is spent."""
-UNKNOWN = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
+CANNOT_RESERVE = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
 """What a file system says that cannot set room aside."""
 OPEN_FILES = Path("/proc/self/fd")
 
@@ -102,7 +102,7 @@ def _set_aside(handle: int) -> None:
     try:
         os.posix_fallocate(handle, 0, FILE_ROOM)
     except OSError as error:
-        if error.errno not in UNKNOWN:
+        if error.errno not in CANNOT_RESERVE:
             raise
 
 

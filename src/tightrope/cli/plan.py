@@ -120,23 +120,19 @@ def _show_answer(answer: Json, shared: Sequence[str]) -> None:
         never = "" if worst is None else f", never more than ± {significant(worst, 3, UP)}"
         say(f"95 % of answers within ± {significant(error['half_width_95'], 3, UP)}{never}")
     if error["half_width_95"] is None or answer["keys"] == "discovered":
-        print_table(*_by_size(answer), left=0)
-    say(*(f"note: {note}" for note in answer["notes"] if note not in shared))
-
-
-def _by_size(answer: Json) -> tuple[list[str], list[list[str]]]:
-    """Errors at each group size, and how likely the group is to be withheld."""
-    columns = ["rows in a group", "expected error", "95 % within ±", "withheld"]
-    rows = [
-        [
-            fixed(size["rows"], 0),
-            significant(size["expected_absolute_error"], 2, UP),
-            significant(size["half_width_95"], 2, UP),
-            withheld(size["suppressed"]),
+        # Errors at each group size, and how likely the group is to be withheld.
+        columns = ["rows in a group", "expected error", "95 % within ±", "withheld"]
+        rows = [
+            [
+                fixed(size["rows"], 0),
+                significant(size["expected_absolute_error"], 2, UP),
+                significant(size["half_width_95"], 2, UP),
+                withheld(size["suppressed"]),
+            ]
+            for size in answer["error"]["by_group_size"]
         ]
-        for size in answer["error"]["by_group_size"]
-    ]
-    return columns, rows
+        print_table(*(columns, rows), left=0)
+    say(*(f"note: {note}" for note in answer["notes"] if note not in shared))
 
 
 def _show_budgets(table: Sequence[Json]) -> None:
@@ -144,7 +140,16 @@ def _show_budgets(table: Sequence[Json]) -> None:
     heading("What other budgets buy: 95 % of answers within ± (rows in the group)")
     columns = ["epsilon", *(significant(row["epsilon"]) for row in table)]
     right = ["attacker right at most", *(percent(row["attack_success"], UP) for row in table)]
-    print_table(columns, [right, *([label, *_widths(table, label)] for label in _labels(table))])
+    print_table(
+        columns,
+        [
+            right,
+            *(
+                [label, *_widths(table, label)]
+                for label in list(dict.fromkeys(label for row in table for label in _lines(row)))
+            ),
+        ],
+    )
     impossible = [f"{MISSING}: no noise keeps this budget."] if MISSING in right else []
     say("The attacker guesses whether somebody is in the data; a coin is right 50 % of the time.", *impossible)
 
@@ -156,10 +161,6 @@ def _lines(row: Json) -> dict[str, float]:
         sized = widths.items() if isinstance(widths, Mapping) else ()
         lines |= {f"{name} ({int(size):,})": width for size, width in sized} or {name: widths}
     return lines
-
-
-def _labels(table: Sequence[Json]) -> list[str]:
-    return list(dict.fromkeys(label for row in table for label in _lines(row)))
 
 
 def _widths(table: Sequence[Json], label: str) -> list[str]:

@@ -219,8 +219,18 @@ def _print(result: ReleaseResult, folder: Path, as_json: bool) -> None:
         say(*([printable(result.title)] if result.title else []))
         for answer in read_answers(document):
             _show_answer(answer, folder / REPORT)
-        _show_left_out(document)
-        _show_promise(document["certificate"])
+        # What bounding and clamping cost, where the plan paid for knowing it.
+        found = left_out(document)
+        if found:
+            heading("What was left out")
+            say(*(f"{statement} ({answers})" for statement, answers in found))
+        certificate = document["certificate"]
+
+        words = promise(certificate)
+        heading("The promise")
+        say(*([str(words.attack)] if words.attack else []))
+        say(f"epsilon {words.epsilon}: {words.epsilon_meaning}", f"delta {words.delta}: {words.delta_meaning}")
+        say(*([f"{words.protected}."] if words.protected else []), *words.facts)
         say(f"\nWritten: {', '.join(FILES)} in {folder}")
         say(*_recorded(document["certificate"]))
 
@@ -265,23 +275,6 @@ def _show_answer(answer: Answer, report: Path) -> None:
     print_table([*answer.by, "value", "95 % within", *names], rows, left=len(answer.by))
     if len(answer.rows) > PRINTED_ROWS:
         say(f"... and {len(answer.rows) - PRINTED_ROWS} more in {report}")
-
-
-def _show_left_out(document: Mapping[str, Any]) -> None:
-    """What bounding and clamping cost, where the plan paid for knowing it."""
-    found = left_out(document)
-    if found:
-        heading("What was left out")
-        say(*(f"{statement} ({answers})" for statement, answers in found))
-
-
-def _show_promise(certificate: Mapping[str, Any]) -> None:
-
-    words = promise(certificate)
-    heading("The promise")
-    say(*([str(words.attack)] if words.attack else []))
-    say(f"epsilon {words.epsilon}: {words.epsilon_meaning}", f"delta {words.delta}: {words.delta_meaning}")
-    say(*([f"{words.protected}."] if words.protected else []), *words.facts)
 
 
 # Signals that ask to stop: at once while nothing is spent; afterwards when the paid answers are on disk.

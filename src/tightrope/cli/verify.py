@@ -38,7 +38,7 @@ Seconds = Annotated[
         min=0, metavar="S", help="Processor seconds for the claims of a document; what takes longer is left open."
     ),
 ]
-LONG = 2000
+MOST_WRAPPED_LINES = 2000
 """Lines beyond which a page is not wrapped between words."""
 
 
@@ -103,7 +103,7 @@ def _tell(name: str, claims: list[Claim], as_json: bool) -> None:
 
     if not as_json:
         lines = told(claims).split("\n")
-        if len(lines) > LONG:
+        if len(lines) > MOST_WRAPPED_LINES:
             typer.echo("\n".join(lines))
         else:
             say(*lines)

@@ -52,18 +52,16 @@ class Identity:
     def agree(self, other: Identity) -> None:
         """Raises ``InputError`` that names the first thing in which the other one differs from this, the recorded."""
         if self.columns != other.columns:
-            raise InputError("columns", _changed(self, other), "those that the ledger has for this dataset", REMEDY)
+            # Which columns differ, in words; names and kinds only.
+            more, less = set(other.columns) - set(self.columns), set(self.columns) - set(other.columns)
+            said = [
+                f"{sign}{name} ({kind})" for sign, some in (("+", more), ("-", less)) for name, kind in sorted(some)
+            ]
+            raise InputError("columns", ", ".join(said), "those that the ledger has for this dataset", REMEDY)
         for name in (field.name for field in fields(self)):
             mine, others = getattr(self, name), getattr(other, name)
             if mine != others:
                 raise InputError(name, others, f"{mine!r}, as the ledger has it for this dataset", REMEDY)
-
-
-def _changed(recorded: Identity, found: Identity) -> str:
-    """Which columns differ, in words; names and kinds only."""
-    more, less = set(found.columns) - set(recorded.columns), set(recorded.columns) - set(found.columns)
-    said = [f"{sign}{name} ({kind})" for sign, some in (("+", more), ("-", less)) for name, kind in sorted(some)]
-    return ", ".join(said)
 
 
 # What is asked of a ledger: to charge one release, or to reserve a series of equal ones.

@@ -74,7 +74,8 @@ def overview(account: Account) -> dict[str, Any]:
     total = next(limit for limit in account.limits if limit.name == MAIN_LIMIT)
     counted = _counted(own)
     texts = _texts(account, counted)
-    failed = sum(_failed(entry) for entry in own)
+    # Whether it says that the table could not be read after a charge.
+    failed = sum((entry.kind == ANSWERED and entry.said.get("reading") == "failed") for entry in own)
     # Which releases add up by which rule: a series is one block; blocks add up with each other by the total's.
     rule = ADAPTIVE[total.rule]
     found: list[dict[str, str | int | None]] = []
@@ -123,11 +124,6 @@ def history(entries: Sequence[Entry]) -> list[dict[str, Any]]:
         }
         for entry in entries
     ]  # fmt: skip
-
-
-def _failed(entry: Entry) -> bool:
-    """Whether it says that the table could not be read after a charge."""
-    return entry.kind == ANSWERED and entry.said.get("reading") == "failed"
 
 
 def _count(own: Sequence[Entry], kind: str) -> int:

@@ -116,7 +116,7 @@ def nearest(dimension: int, of: int) -> Nearest:
 
 
 MOST_DIMENSIONS = 1 << 20
-MOST_PAIRS = 1 << 12
+MOST_VECTOR_PAIRS = 1 << 12
 NUMBERS_AT_ONCE = 1 << 20
 """Coordinates of directions held at once."""
 SMALLEST_RADIUS = 1e-100
@@ -308,8 +308,8 @@ def ball_mean(epsilon: float, dimension: int, *, radius: float = 1.0, directions
     epsilon, size, ball = checked_epsilon(epsilon), whole("dimension", dimension), positive("radius", radius)
     if not size <= MOST_DIMENSIONS:
         raise InputError("dimension", dimension, f"at most {MOST_DIMENSIONS}", "project the vectors first")
-    if not whole("directions", directions) <= MOST_PAIRS:
-        raise InputError("directions", directions, f"at most {MOST_PAIRS}", "more hardly lower the error")
+    if not whole("directions", directions) <= MOST_VECTOR_PAIRS:
+        raise InputError("directions", directions, f"at most {MOST_VECTOR_PAIRS}", "more hardly lower the error")
     if not SMALLEST_RADIUS <= ball <= 1 / SMALLEST_RADIUS:
         raise InputError("radius", radius, "between 1e-100 and 1e100", "change the unit of the vectors")
     # How many are near and with what chance; a report's mean and mean square along the person's axis.

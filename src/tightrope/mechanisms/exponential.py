@@ -59,7 +59,12 @@ class ExponentialChoice:
     @classmethod
     def of(cls, table: NoiseTable, factor: int) -> Self:
         """Beside a table of discrete Laplace noise; raises ``InputError`` for any other, which need not dominate it."""
-        root = _root(table)
+        # √r out of 2¹²⁸, a little more than what the table's tail falls by a step; None where it has none.
+        if table.tail is None:
+            root = None
+        else:
+            step = math.log(table.tail.escape / TOTAL) / len(table.tail.block)
+            root = math.ceil(math.exp(step / 2) * (1 + ABOVE) * 2**53) << BITS - 53
         if root is None or not lighter(table, root):
             raise InputError("table", table, "discrete Laplace noise", "other noise does not dominate a choice")
         return cls(root, factor)
@@ -101,14 +106,6 @@ class ExponentialChoice:
         away = np.asarray(distances, dtype=np.float64)
         found: Floats = np.exp(-rate * (away - away.min()))
         return np.asarray(found / found.sum())
-
-
-def _root(table: NoiseTable) -> int | None:
-    """√r out of 2¹²⁸, a little more than what the table's tail falls by a step; None where it has none."""
-    if table.tail is None:
-        return None
-    step = math.log(table.tail.escape / TOTAL) / len(table.tail.block)
-    return math.ceil(math.exp(step / 2) * (1 + ABOVE) * 2**53) << BITS - 53
 
 
 def lighter(table: NoiseTable, root: int) -> bool:

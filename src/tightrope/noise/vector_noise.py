@@ -129,12 +129,13 @@ def vector_noise(
 def _by_l2(budget: Budget, change: Change) -> tuple[Mechanism, PrivacyLoss]:
     """Exact discrete Gaussian: each coordinate d apart is dominated by a normal pair d/√(scale² − ½) apart."""
     length = math.sqrt(change.l2_squared)
-    found = calibrate(lambda scale: _normal(length, scale), budget, smallest=SMALLEST, largest=1e9)
+    found = calibrate(
+        lambda scale: PrivacyLoss.of(GaussianLaw(length / math.sqrt(scale**2 - 0.5) * (1 + 2.0**-48))),
+        budget,
+        smallest=SMALLEST,
+        largest=1e9,
+    )
     return LargeGaussian.of(found.parameter, change.linf), found.loss
-
-
-def _normal(length: float, scale: float) -> PrivacyLoss:
-    return PrivacyLoss.of(GaussianLaw(length / math.sqrt(scale**2 - 0.5) * (1 + 2.0**-48)))
 
 
 def _one_each(budget: Budget, change: Change) -> tuple[Mechanism, PrivacyLoss]:

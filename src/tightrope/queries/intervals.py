@@ -19,7 +19,7 @@ from tightrope.randomness.alias_sampler import TOTAL
 
 # How likely noise lies beyond any place: the exact tail probabilities in floats, for many places at once.
 
-NEGLIGIBLE = 1e-22
+NEGLIGIBLE_TAIL = 1e-22
 """An endless table is listed until less than this is left; further on this much counts as left."""
 
 
@@ -73,7 +73,7 @@ def _weights(table: AnyTable) -> Floats:
         return half
     block = np.array([w / TOTAL for w in table.tail.block])
     left, parts = table.tail.escape_in / TOTAL, [half]
-    while left > NEGLIGIBLE:
+    while left > NEGLIGIBLE_TAIL:
         parts.append(left * block)
         left *= table.tail.escape / TOTAL
     return np.concatenate([*parts, [left]])

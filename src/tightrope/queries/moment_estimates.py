@@ -125,7 +125,7 @@ class Span:
 
     def __mul__(self, other: Span | float) -> Span:
         second = _span(other)
-        ends = [_times(a, b) for a in (self.low, self.high) for b in (second.low, second.high)]
+        ends = [(0.0 if a == 0 or b == 0 else a * b) for a in (self.low, self.high) for b in (second.low, second.high)]
         return Span(min(ends), max(ends))
 
     def within(self, other: Span) -> Span:
@@ -152,10 +152,6 @@ def around(middle: float, width: float) -> Span:
 
 def _span(other: Span | float) -> Span:
     return other if isinstance(other, Span) else Span(other, other)
-
-
-def _times(a: float, b: float) -> float:
-    return 0.0 if a == 0 or b == 0 else a * b
 
 
 def _nearest(span: Span, other: Span) -> Span:
@@ -311,7 +307,7 @@ def _hidden(noise: Noise) -> float:
 
 TYPICAL = 1 / 9
 """The mean square of centred values for which errors are stated, over the largest square."""
-ALIKE = 0.5
+ASSUMED_CORRELATION = 0.5
 """The correlation for which errors are stated."""
 MEAN_TO_WIDTH = 0.41
 """E|X| over the half-width of 95 %: of a normal law; of laws with heavier tails it is less."""

@@ -12,7 +12,7 @@ from tightrope.documents.escaping import printable
 from tightrope.errors import PlanError
 from tightrope.queries.column_query import OfColumn, column_term, shown_end, value_range
 from tightrope.queries.moment_estimates import (
-    ALIKE,
+    ASSUMED_CORRELATION,
     EVEN,
     NARROWINGS,
     NUISANCE,
@@ -238,7 +238,7 @@ class OfMoments(OfPair, ABC):
         """Integers of a group without noise: values around the middle, half alike."""
         largest = {name: noise.vector.sensitivity for name, noise in noises.items()}
         squared = {name: round(people * largest[name] * (2 * TYPICAL - 1)) for name in (XX, YY) if name in largest}
-        alike = round(people * largest[XY] * ALIKE * TYPICAL)
+        alike = round(people * largest[XY] * ASSUMED_CORRELATION * TYPICAL)
         return {X: 0, Y: 0, XY: alike, USABLE: people, **squared}
 
     def withheld(self, noises: Noises, people: int) -> float:

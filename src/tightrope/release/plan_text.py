@@ -57,17 +57,13 @@ def _answer(answer: Mapping[str, Any], shared: Sequence[str]) -> str:
     if error["half_width_95"] is not None:
         worst = "" if error["worst_error"] is None else f", never more than ± {rounded_up(error['worst_error'], 3)}"
         lines.append(f"  95 % of answers within ± {rounded_up(error['half_width_95'], 3)}{worst}")
+    # Errors by size are worth a line where they differ, or where small groups are withheld.
     lines += [
         _size(size, withheld=answer["keys"] == "discovered")
         for size in answer["error"]["by_group_size"]
-        if _tells(answer)
+        if bool(answer["error"]["half_width_95"] is None or answer["keys"] == "discovered")
     ]
     return "\n".join([*lines, *(f"  {note}" for note in answer["notes"] if note not in shared)])
-
-
-def _tells(answer: Mapping[str, Any]) -> bool:
-    """Errors by size are worth a line where they differ, or where small groups are withheld."""
-    return bool(answer["error"]["half_width_95"] is None or answer["keys"] == "discovered")
 
 
 def _size(size: Mapping[str, Any], *, withheld: bool) -> str:

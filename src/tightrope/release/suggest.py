@@ -27,7 +27,7 @@ from tightrope.tables.schema import Schema
 DECADES = range(-3, 10)
 TAIL_SHARE = 0.01
 """About so much of what is seen may lie beyond each end of a suggested range; how much may lie there unseen is said."""
-MOST_STEPS = 50_000
+MOST_NOISE_STEPS = 50_000
 WRONG = 0.05
 """How often the shares that are said may be wrong."""
 WARNING = (
@@ -101,7 +101,7 @@ class NoiseSums:
         tails, deviation = noise.tails, math.sqrt(noise.mechanism.mean_squared_error)
         slopes = np.geomspace(1e-3, 10.0, 60) / max(deviation, 1e-3)
         last = math.ceil(tails.factor * (len(tails.table) + 1))
-        step = max(1, math.ceil(last / MOST_STEPS))
+        step = max(1, math.ceil(last / MOST_NOISE_STEPS))
         x = np.arange(0, last, step, dtype=np.float64)
         beyond = 2 * tails.beyond(x)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -76,7 +76,15 @@ def around(promise: Promise) -> list[Promise]:
     """
     stops = sorted({promise.value, *map(Decimal, LADDERS[promise.said])})
     here = stops.index(promise.value)
-    ordered = sorted(range(len(stops)), key=lambda place: (abs(place - here) > 1, _coarse(place), abs(place - here)))
+    # Every eighth stop first, then every fourth, every other, all.
+    ordered = sorted(
+        range(len(stops)),
+        key=lambda place: (
+            abs(place - here) > 1,
+            next(level for level, step in enumerate((8, 4, 2, 1)) if place % step == 0),
+            abs(place - here),
+        ),
+    )
     at = [Promise(said=promise.said, value=stops[place], delta=promise.delta) for place in ordered]
     return [promise, *(one for one in at if one != promise)]
 
@@ -97,11 +105,6 @@ def ladders(own: Promise | None) -> dict[str, list[str]]:
         values[own.said].add(own.value)
         values["delta"].add(own.delta)
     return {name: [str(value) for value in sorted(stops)] for name, stops in values.items()}
-
-
-def _coarse(place: int) -> int:
-    """Every eighth stop first, then every fourth, every other, all."""
-    return next(level for level, step in enumerate((8, 4, 2, 1)) if place % step == 0)
 
 
 FIRST, LAST = ("document", "version", "title", "description", "origin", "publisher", "date", "contact"), ("question",)
@@ -125,13 +128,17 @@ def drafted(opened: Opened, wishes: Wishes) -> dict[str, Any]:
         person_said = {
             name: getattr(wishes.who, name) for name in ("column", "rows", "rows_per_group", "groups", "means")
         }
+    if not wishes.questions:
+        raise PlanError("question", None, "given, once or more", "add a question")
     said = {
         "title": wishes.title,
         "expected_rows": wishes.expected_rows,
         "source": _source(opened, wishes),
         "person": {name: value for name, value in person_said.items() if value not in (None, A_PERSON)},
         "budget": _budget(own.get("budget", {}), wishes.promise, wishes.share),
-        "question": _questions(opened, wishes),
+        "question": [
+            _kept(opened, wish) if wish.kept is not None else _chosen(opened, wish) for wish in wishes.questions
+        ],
     }
     tables = {name: value for name, value in {**own, **said}.items() if value is not None}
     order = sorted(tables, key=lambda name: (name not in FIRST, name in LAST))
@@ -160,12 +167,6 @@ def _budget(own: Mapping[str, Any], promise: Promise | None, share: Decimal | No
     if promise.said == "total_variation":  # a plan file says the same as the success of a guess: (1 + eta) / 2
         return {"attack_success": (1 + promise.value) / 2, "delta": promise.delta, **part, **kept}
     return {promise.said: promise.value, "delta": promise.delta, **part, **kept}
-
-
-def _questions(opened: Opened, wishes: Wishes) -> list[dict[str, Any]]:
-    if not wishes.questions:
-        raise PlanError("question", None, "given, once or more", "add a question")
-    return [_kept(opened, wish) if wish.kept is not None else _chosen(opened, wish) for wish in wishes.questions]
 
 
 def _kept(opened: Opened, wish: Wish) -> dict[str, Any]:

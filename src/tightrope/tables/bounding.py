@@ -237,7 +237,7 @@ def _numbered(rows: Rows, given: GivenKeys) -> Rows:
     return Rows(joined.select(*kept, keys["number"]), ("number",), rows.values)
 
 
-AT_ONCE = 16
+COLUMNS_PER_TEXT = 16
 """Columns that are written into one text: with more of them, the texts on the way grow with their square."""
 
 
@@ -326,9 +326,9 @@ def encoded(columns: Sequence[ir.Column]) -> ir.StringColumn:
 
 def _digest(columns: Sequence[ir.Column]) -> ir.StringColumn:
     """The MD5 of ``encoded``; of more than 16 columns that of each 16 first, for each + of an engine writes anew."""
-    if len(columns) <= AT_ONCE:
+    if len(columns) <= COLUMNS_PER_TEXT:
         return encoded(columns).hexdigest("md5")
-    parts = [columns[start : start + AT_ONCE] for start in range(0, len(columns), AT_ONCE)]
+    parts = [columns[start : start + COLUMNS_PER_TEXT] for start in range(0, len(columns), COLUMNS_PER_TEXT)]
     return _digest([_digest(part) for part in parts])
 
 

@@ -13,15 +13,15 @@ from tightrope.errors import InputError
 from tightrope.tables.backends.column_types import DIGEST
 from tightrope.tables.bounding import used_columns
 from tightrope.tables.expressions.expression import Term, facts_of
-from tightrope.tables.expressions.tree import FIXED, LONGEST_TEXT, Tree
+from tightrope.tables.expressions.tree import FIXED_SIZE_BYTES, LONGEST_TEXT, Tree
 from tightrope.tables.request import Distinct, Request
 from tightrope.tables.schema import Schema
 
 MOST_MEMORY = 1_000_000
 """Bytes that a row may take at most."""
-SHORT = FIXED + 4 * (DIGEST - 1)
+SHORT = FIXED_SIZE_BYTES + 4 * (DIGEST - 1)
 """A key, a person or a value whose different ones are counted: 63 letters of four bytes, or a digest."""
-HELD = 33
+COPIES_WHILE_SORTING = 33
 """How often each value of a row is held while a person's rows are put in order.
 
 Four windows hold it as what they sort by and as what they carry; for each of two hashes it is written with its length
@@ -42,9 +42,16 @@ def memory_of_row(request: Request, schema: Schema) -> int:
     short = [request.bounds.person, *request.by]
     short += [measure.column for measure in request.measures if isinstance(measure, Distinct)]
     kept = sum(
-        (SHORT if facts_of(term, schema).kind == "text" else FIXED) for term in short if term is not None
-    ) + FIXED * len(request.measures)
-    return sum(_read(name, schema) for name in used_columns(request)) + made + HELD * kept
+        (SHORT if facts_of(term, schema).kind == "text" else FIXED_SIZE_BYTES) for term in short if term is not None
+    ) + FIXED_SIZE_BYTES * len(request.measures)
+    return (
+        sum(
+            (FIXED_SIZE_BYTES + (LONGEST_TEXT if schema.column(name).kind == "text" else 0))
+            for name in used_columns(request)
+        )
+        + made
+        + COPIES_WHILE_SORTING * kept
+    )
 
 
 def refuse_large(request: Request, schema: Schema) -> None:
@@ -61,7 +68,3 @@ def refuse_large(request: Request, schema: Schema) -> None:
 
 def _made(terms: Sequence[Term]) -> int:
     return sum(term.memory for term in terms if isinstance(term, Tree))
-
-
-def _read(name: str, schema: Schema) -> int:
-    return FIXED + (LONGEST_TEXT if schema.column(name).kind == "text" else 0)

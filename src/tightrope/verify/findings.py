@@ -14,7 +14,7 @@ from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, BrokenError, Claim
 from tightrope.verify.contributions import IN_CELLS, TALLY, over_all_groups, parts_of
 from tightrope.verify.releases import noise_of
 
-ROUNDED_SUMS = 1e-12
+ROUNDED_ANSWERS = 1e-12
 """Relative differences between sums that are rounding."""
 MOST_FITTED = 1 << 22
 ROUNDED_NOISE = 1e-6
@@ -181,7 +181,7 @@ def _wide(answer: dict[str, Any], row: dict[str, Any]) -> bool:
     """Whether an interval is as wide as the answer says that all of them are."""
     half, size = answer["error"]["half_width_95"], abs(row["value"])
     ends = (row["value"] - row["lower"], row["upper"] - row["value"])
-    return all(abs(end - half) <= ROUNDED_SUMS * (half + size) for end in ends)
+    return all(abs(end - half) <= ROUNDED_ANSWERS * (half + size) for end in ends)
 
 
 def _numbers(answer: dict[str, Any], part: dict[str, Any], place: int) -> Numbers:
@@ -202,7 +202,7 @@ def _agree(numbers: Sequence[Numbers]) -> bool:
     for one, other in combinations(numbers, 2):
         shared = [axis for axis in one.axes if axis in other.axes]
         first, second = one.summed(shared), other.summed(shared)
-        most = ROUNDED_SUMS * (one.size + other.size)
+        most = ROUNDED_ANSWERS * (one.size + other.size)
         if set(first) != set(second) or any(abs(first[cell] - second[cell]) > most for cell in first):
             return False
     return True
@@ -216,7 +216,7 @@ def _nearest(numbers: Sequence[Numbers]) -> bool:
     """
     affordable(len(numbers) * sum(len(one.drawn) for one in numbers), MOST_FITTED, "places of a grid")
     moved = [{cell: (drawn - one.fitted[cell]) / one.variance for cell, drawn in one.drawn.items()} for one in numbers]
-    most = ROUNDED_SUMS * math.fsum(one.size / one.variance for one in numbers)
+    most = ROUNDED_ANSWERS * math.fsum(one.size / one.variance for one in numbers)
     first = {axis: value for one in numbers for axis, value in zip(one.axes, next(iter(one.drawn)), strict=True)}
     for one in numbers:
         for cell in one.drawn:

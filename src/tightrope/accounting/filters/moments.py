@@ -58,29 +58,25 @@ def _of_law(law: LossLaw, orders: Orders) -> LogMoments:
     points = z.astype(np.complex128)
     known = law.log_moment(points)
     if known is None:
-        return _of_cells(law, orders)
+        # The law of the cells' ends dominates; e^{zl} is convex in e^{−l}, so its moment is no smaller.
+        outline = law.cells(0.25)
+        held = outline.p > FAINT_CELL
+        extent = float(np.max(outline.upper[held]) - np.min(outline.lower[held]))
+        cells = law.cells(max(extent * FINEST_CELLS, 1e-300))
+        losses, masses = cells.ends()
+        held = masses > 0
+        losses, logs = losses[held], np.log(masses[held])
+        values = np.array([float(logsumexp(z * losses + logs)) for z in orders])
+        far = float(np.max(np.abs(losses), initial=0.0))
+        error = 1e-15 * (np.array(orders) * far + 64) + math.ulp(1.0) * len(losses)
+        return LogMoments(
+            values + error + np.array(orders) * cells.slack,
+            max(cells.infinite_mass, law.infinite_mass * (1 + law.infinite_error)),
+        )
     one_by_one = [slice(i, i + 1) for i in range(len(orders))]
     errors = np.concatenate([law.moment_error(points[i], known[i]) for i in one_by_one])
     return LogMoments(
         known.real + errors + z * law.slack + 4e-16 * np.abs(known.real), law.infinite_mass * (1 + law.infinite_error)
-    )
-
-
-def _of_cells(law: LossLaw, orders: Orders) -> LogMoments:
-    """The law of the cells' ends dominates; e^{zl} is convex in e^{−l}, so its moment is no smaller."""
-    outline = law.cells(0.25)
-    held = outline.p > FAINT_CELL
-    extent = float(np.max(outline.upper[held]) - np.min(outline.lower[held]))
-    cells = law.cells(max(extent * FINEST_CELLS, 1e-300))
-    losses, masses = cells.ends()
-    held = masses > 0
-    losses, logs = losses[held], np.log(masses[held])
-    values = np.array([float(logsumexp(z * losses + logs)) for z in orders])
-    far = float(np.max(np.abs(losses), initial=0.0))
-    error = 1e-15 * (np.array(orders) * far + 64) + math.ulp(1.0) * len(losses)
-    return LogMoments(
-        values + error + np.array(orders) * cells.slack,
-        max(cells.infinite_mass, law.infinite_mass * (1 + law.infinite_error)),
     )
 
 

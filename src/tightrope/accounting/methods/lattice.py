@@ -338,7 +338,19 @@ def _composed(parts: Sequence[LatticePart]) -> Composed:
     shift = sum(part.count * centre for part, centre in zip(parts, centres, strict=True)) - middle
     transformed, wobble = np.ones(points // 2 + 1, dtype=np.complex128), 16 * math.log2(points) + 200
     for part, centre in zip(parts, centres, strict=True):
-        powered, off = _powered(part.offsets - centre, part.masses, part.count, points)
+        # φ^count at the nodes, and its error in units of rounding.
+        offsets = part.offsets - centre
+        count = part.count
+        if len(offsets) <= FEW_ATOMS:
+            powered, off = np.exp(count * _log_characteristic(offsets, part.masses, points)), 20 * math.sqrt(count)
+        else:
+            wrapped = np.bincount(np.mod(offsets, points), weights=part.masses, minlength=points)
+            turned = fft.rfft(wrapped)
+            if count <= MOST_FACTORS:
+                powered, off = _power(turned, count), 8.0 * count
+            else:
+                logarithm = np.log(turned, where=turned != 0, out=np.zeros_like(turned))
+                powered, off = np.exp(count * _log(turned, logarithm)), 4.0 * count
         transformed, wobble = transformed * powered, wobble + off
     # Far from 0 the logarithm is known to a rounding of itself only, and the power multiplies that.
     far = float(np.max(np.abs(transformed[points // 6 :]), initial=0.0))
@@ -350,22 +362,6 @@ def _composed(parts: Sequence[LatticePart]) -> Composed:
 def _variance(parts: Sequence[LatticePart], means: list[float]) -> float:
     steps = zip(parts, means, strict=True)
     return math.fsum(p.count * float(np.dot(p.masses, (p.offsets - mu) ** 2)) for p, mu in steps)
-
-
-def _powered(offsets: Indices, masses: Floats, count: int, points: int) -> tuple[Complexes, float]:
-    """φ^count at the nodes, and its error in units of rounding.
-
-    Few atoms by the logarithm of φ, which is exact near 0; many by one transform, and by multiplying where that is
-    cheaper: n factors are off by at most √5 (n − 1) roundings.
-    """
-    if len(offsets) <= FEW_ATOMS:
-        return np.exp(count * _log_characteristic(offsets, masses, points)), 20 * math.sqrt(count)
-    wrapped = np.bincount(np.mod(offsets, points), weights=masses, minlength=points)
-    turned = fft.rfft(wrapped)
-    if count <= MOST_FACTORS:
-        return _power(turned, count), 8.0 * count
-    logarithm = np.log(turned, where=turned != 0, out=np.zeros_like(turned))
-    return np.exp(count * _log(turned, logarithm)), 4.0 * count
 
 
 def _power(base: Complexes, count: int) -> Complexes:

@@ -21,7 +21,7 @@ from tightrope.transport.on_tables.collection import apply_cells, apply_table
 from tightrope.transport.on_tables.supports import Categories, Cells
 
 if TYPE_CHECKING:
-    from tightrope.transport.on_tables.saved import SavedCoupling
+    pass
 
 APPLY_EXAMPLE = """\b
 Example:
@@ -78,23 +78,19 @@ def apply(asked: Asked) -> None:
             )
     saved = replace(saved, support=placed, group=asked.group or saved.group)
     with rows_done("Drawing") as progress:
-        rows = _applied(saved, asked, progress)
+        table, keep = fitting_table(saved, asked.data, asked.table), tuple(asked.keep or ())
+        if isinstance(saved.support, Cells):
+            settings = (saved.mechanism, table, saved.support, saved.group, asked.out)
+            rows = apply_cells(*settings, keep=keep, progress=progress)
+        else:
+            value, names = saved.support.column, saved.support.names
+            columns = (saved.mechanism, table, value, saved.group, asked.out)
+            rows = apply_table(*columns, points=names, keep=keep, progress=progress)
     if asked.as_json:
         print_json({"rows": rows, "out": str(asked.out), "columns": [*saved.support.columns, *(asked.keep or [])]})
         return
     say(f"{rows:,} rows written to {asked.out}: {', '.join([*saved.support.columns, *(asked.keep or [])])}.")
     say("Each value was drawn once. Running this again would release every value again, and that tells more.")
-
-
-def _applied(saved: SavedCoupling, asked: Asked, progress: Callable[[int], None]) -> int:
-
-    table, keep = fitting_table(saved, asked.data, asked.table), tuple(asked.keep or ())
-    if isinstance(saved.support, Cells):
-        settings = (saved.mechanism, table, saved.support, saved.group, asked.out)
-        return apply_cells(*settings, keep=keep, progress=progress)
-    value, names = saved.support.column, saved.support.names
-    columns = (saved.mechanism, table, value, saved.group, asked.out)
-    return apply_table(*columns, points=names, keep=keep, progress=progress)
 
 
 @contextmanager

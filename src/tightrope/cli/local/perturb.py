@@ -170,18 +170,7 @@ def estimate(asked: Asked) -> None:
     if asked.as_json:
         print_json(plain(found))
         return
-    _show(found)
-    if asked.report is not None:
-        _say(f"\nWritten: {asked.report}")
-
-
-def _say(*lines: str) -> None:
-
-    say(*lines)
-
-
-def _show(found: FindingsDocument) -> None:
-    """Estimates first, then what they took, then what a report tells."""
+    # Estimates first, then what they took, then what a report tells.
     _say(*([printable(found.title)] if found.title else []))
     silent = found.reports - found.answered
     _say(
@@ -193,6 +182,13 @@ def _show(found: FindingsDocument) -> None:
     _say(effort_words(found))
     heading("What one report says about a person")
     _say(*privacy_words(found), *repeated_words(found))
+    if asked.report is not None:
+        _say(f"\nWritten: {asked.report}")
+
+
+def _say(*lines: str) -> None:
+
+    say(*lines)
 
 
 def _show_estimates(found: FindingsDocument) -> None:

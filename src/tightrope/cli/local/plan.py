@@ -182,20 +182,17 @@ def _page(study: Study, found: Plan, unit: float) -> str:
     known = [[name, f"{people:,}"] for name, people in limits.items() if not found.needless]
     rows = [[f"This study: {found.option.name}", f"{found.people:,}"], *known]
     taken = Table(f"People it takes for an error of {error}, whatever the population", ("Mechanism", "People"), rows)
+    own = study.guarantee
     kept = Table(
-        f"What one report by {found.option.name} says, as it is sampled", ("One report", "At most"), _kept(study)
+        f"What one report by {found.option.name} says, as it is sampled",
+        ("One report", "At most"),
+        [
+            ["Privacy loss ε", significant(own.epsilon, 6, UP)],
+            ["Total variation η", significant(own.total_variation, 6, UP)],
+            ["A guess between two answers is right", percent(own.attack_success, UP)],
+        ],
     )
     return document_html(study_document(study), tables=[taken, kept])
-
-
-def _kept(study: Study) -> list[list[str]]:
-
-    own = study.guarantee
-    return [
-        ["Privacy loss ε", significant(own.epsilon, 6, UP)],
-        ["Total variation η", significant(own.total_variation, 6, UP)],
-        ["A guess between two answers is right", percent(own.attack_success, UP)],
-    ]
 
 
 def _data(found: Plan, unit: float) -> dict[str, Any]:

@@ -92,18 +92,14 @@ def mean_reciprocal(u: float, alpha: Floats | float, beta: Floats | float) -> Fl
     if u in (0, math.inf):
         return np.asarray(outer * CONTRACTED if u == 0 else np.zeros_like(outer))
     tail = np.full_like(total, u)
-    for pair in range(_pairs(u), 0, -1):
+    # A pair shrinks what is left by ((√(1+1/u) − 1)/(√(1+1/u) + 1))² or more: to about 1e−13.
+    for pair in range(min(MOST_TERM_PAIRS, 2 + math.ceil(7.5 / math.atanh(math.sqrt(u / (1 + u))))), 0, -1):
         # ζ_{2j−1} = q_{2j−2} p_{2j−1}; the first has no factor before it.
         before = (total + pair - 2) / (total + 2 * pair - 3) if pair > 1 else 1.0
         tail = u + np.asarray(before * (first + pair - 1) / (total + 2 * pair - 2)) / (
             1 + _even(second, total, pair) / tail
         )
     return np.asarray(np.minimum(1 / tail, outer) * CONTRACTED)
-
-
-def _pairs(u: float) -> int:
-    """A pair shrinks what is left by ((√(1+1/u) − 1)/(√(1+1/u) + 1))² or more: to about 1e−13."""
-    return min(MOST_TERM_PAIRS, 2 + math.ceil(7.5 / math.atanh(math.sqrt(u / (1 + u)))))
 
 
 def _even(beta: Floats, total: Floats, pair: int) -> Floats:

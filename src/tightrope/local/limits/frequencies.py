@@ -197,23 +197,9 @@ def priced(columns: Columns, a: float, box: float) -> tuple[Prices, Floats]:
     m, u = columns.m, columns.u
     best = float(np.clip(m * u * (np.sqrt(1 + 1 / u) - 1), 1, m - 1))
     prices = Prices(columns, alone(columns, a).price, BEND * u / best)
-    return prices, repaired(prices, _proposed(prices, _expected(prices, min(a, FLATTEST)), box))
-
-
-def _expectation(prices: Prices, found: Floats, a: float) -> float:
-    """E Σ_x q_x(p) and what the total variation costs."""
-    totals = _expected(prices, a)
-    return float(totals @ found + SPARE * totals @ np.abs(found)) + prices.price * prices.columns.eta * (1 + SPARE)
-
-
-def _expected(prices: Prices, a: float) -> Floats:
-    """Of Σ_x 1, Σ_x p_x and Σ_x 1/(v + p_x), from above."""
-    m = prices.columns.m
-    return np.array([float(m), 1.0, m * float(mean_reciprocal(prices.v, a, (m - 1) * a))])
-
-
-def _proposed(prices: Prices, totals: Floats, box: float) -> Floats:
-    """α, β, γ of least expectation that suffice on a grid: by rows that were violated, a few more each round."""
+    # α, β, γ of least expectation that suffice on a grid: by rows that were violated, a few more each
+    # round.
+    totals = _expected(prices, min(a, FLATTEST))
     first, _ = prices.columns.blocks
     sizes = first[np.unique(np.geomspace(1, len(first), PROPOSED).astype(int)) - 1][:, None]
     shares = _nodes(prices)[None, ::4]
@@ -239,7 +225,19 @@ def _proposed(prices: Prices, totals: Floats, box: float) -> Floats:
         if np.max(missing) <= SPARE:
             break
         kept[np.argsort(missing)[-8:]] = True
-    return np.asarray(found / units)
+    return prices, repaired(prices, np.asarray(found / units))
+
+
+def _expectation(prices: Prices, found: Floats, a: float) -> float:
+    """E Σ_x q_x(p) and what the total variation costs."""
+    totals = _expected(prices, a)
+    return float(totals @ found + SPARE * totals @ np.abs(found)) + prices.price * prices.columns.eta * (1 + SPARE)
+
+
+def _expected(prices: Prices, a: float) -> Floats:
+    """Of Σ_x 1, Σ_x p_x and Σ_x 1/(v + p_x), from above."""
+    m = prices.columns.m
+    return np.array([float(m), 1.0, m * float(mean_reciprocal(prices.v, a, (m - 1) * a))])
 
 
 def repaired(prices: Prices, proposed: Floats) -> Floats:

@@ -144,7 +144,7 @@ class BoxLosses:
 
 
 MOST_DIMENSIONS = 16
-FINE = 256
+BOX_PRECISION = 256
 """Binary digits of sums over half-widths, which are rounded up: by less than 2⁻²⁰⁰ in all."""
 
 
@@ -201,7 +201,7 @@ class BoxTable:
     @cached_property
     def _beyond(self) -> tuple[list[int], list[int]]:
         """Σ over r > x of P(R = r) r/(2r+1), rounded up, and of P(R = r)/(2r+1), down; x = 0, 1, …; out of 2²⁵⁶."""
-        lift = FINE - 128
+        lift = BOX_PRECISION - 128
         up = [-((-weight * r << lift) // (2 * r + 1)) for r, weight in enumerate(self._widths)]
         down = [(weight << lift) // (2 * r + 1) for r, weight in enumerate(self._widths)]
         return tuple(list(accumulate(reversed(part), initial=0))[::-1][1:] for part in (up, down))  # type: ignore[return-value]
@@ -211,12 +211,12 @@ class BoxTable:
         if x >= len(self._widths):
             return Fraction(0)
         up, down = self._beyond
-        return Fraction(up[x] - x * down[x], 1 << FINE)
+        return Fraction(up[x] - x * down[x], 1 << BOX_PRECISION)
 
     def listed(self) -> Floats:
         """P(X_i = 1), P(X_i = 2), … in floats."""
         _, down = self._beyond
-        return np.array([weight / (1 << FINE) for weight in down[:-1]])
+        return np.array([weight / (1 << BOX_PRECISION) for weight in down[:-1]])
 
     def half_widths(self) -> Floats:
         """P(R = 0), P(R = 1), … in floats."""
@@ -225,9 +225,9 @@ class BoxTable:
     @cached_property
     def exact_mean_absolute(self) -> Fraction:
         """E|X_i| = Σ P(R = r) r(r+1)/(2r+1), at most 2⁻²⁰⁰ of it above it."""
-        lift = FINE - 128
+        lift = BOX_PRECISION - 128
         terms = (-((-weight * r * (r + 1) << lift) // (2 * r + 1)) for r, weight in enumerate(self._widths))
-        return Fraction(sum(terms), 1 << FINE)
+        return Fraction(sum(terms), 1 << BOX_PRECISION)
 
     @cached_property
     def exact_mean_squared(self) -> Fraction:

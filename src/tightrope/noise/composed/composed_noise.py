@@ -23,7 +23,7 @@ from tightrope.mechanisms.discrete.integer_tables import optimal_table, staircas
 from tightrope.mechanisms.discrete.integer_weights import LARGEST_STEP
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.composed.candidates import LAW_WITHIN, Candidate, Question, at_least_size, candidate, several
-from tightrope.noise.composed.composed_curve import Indices, normalised, shifted
+from tightrope.noise.composed.composed_curve import normalised, shifted
 from tightrope.noise.composed.lattice_table import HEIGHT_VARIANCE, LatticeLaw, keeps, polished
 from tightrope.noise.families import Family, Laplace, Shaped, Sized, Staircase, first_widths, offered
 from tightrope.noise.program.request import Cost, Promise
@@ -81,14 +81,14 @@ def sized(question: Question, family: Shaped, guess: float, within: float = LAW_
 
 HALVINGS = 60
 PURE_WITHIN = 1e-9
-MOST_STAIRS = 32
+MOST_COMPOSED_STAIRS = 32
 UNLIKELY = 1e-40
 """Costs of what is rarer than this are left out; costs grow at most like x⁴."""
 
 
 def pure_noise(question: Question) -> tuple[str, NoiseTable]:
     """The name and the table of the cheapest staircase that keeps all points."""
-    tables = [_of_width(question, high) for high in first_widths(question.shift, MOST_STAIRS)]
+    tables = [_of_width(question, high) for high in first_widths(question.shift, MOST_COMPOSED_STAIRS)]
     name = Laplace.name if question.shift < Staircase.smallest_shift else Staircase.name
     return name, min(tables, key=lambda table: expected_cost(table, question.cost))
 
@@ -254,7 +254,9 @@ def _block(
 ) -> tuple[sparse.csr_array, sparse.csr_array, Floats]:
     """Coefficients of the changes of weights and of the slacks, and right-hand sides, of one point."""
     cells, gamma = len(half), math.exp(epsilon)
-    near, far = _places(cells, shift)
+    # |x| and |x − shift| for x = −N..N, N + 1 for what is outside.
+    x = np.arange(1 - cells, cells)
+    near, far = np.abs(x), np.minimum(np.where(x - shift < 1 - cells, cells, np.abs(x - shift)), cells)
     first, second = np.triu_indices(2 * cells - 1)
     wide = np.append(half, 0.0)  # the last stands for what is outside
     mine, theirs = wide[near[first]] * wide[near[second]], gamma * wide[far[first]] * wide[far[second]]
@@ -267,12 +269,6 @@ def _block(
     twice = np.where(i == j, 1.0, 2.0)
     slacks = sparse.vstack([-sparse.eye_array(len(may)), sparse.csr_array(twice[None, :])])
     return changes, sparse.csr_array(slacks), np.append(theirs[may] - mine[may], delta)
-
-
-def _places(cells: int, shift: int) -> tuple[Indices, Indices]:
-    """|x| and |x − shift| for x = −N..N, N + 1 for what is outside."""
-    x = np.arange(1 - cells, cells)
-    return np.abs(x), np.minimum(np.where(x - shift < 1 - cells, cells, np.abs(x - shift)), cells)
 
 
 MOST_RELEASES = 10**6
@@ -346,7 +342,8 @@ def composed_noise(
     if not found:
         raise BudgetRefused("; ".join(sorted({str(reason) for reason in refused.values()})))
     best = min(found, key=lambda one: one.cost)
-    if _worth_polishing(question, best):
+    # Whether the weights themselves are optimised: not for endless tables, nor for so many releases.
+    if question.releases <= MOST_POLISHED and len(best.half) * question.shift <= MOST_POLISHED_CELLS:
         found.append(_optimised(question, best))
     winner, table = _certified(question, sorted(found, key=lambda one: one.cost))
     costs: dict[str, float | str] = {one.name: one.cost for one in found}
@@ -387,11 +384,6 @@ def _sought(family: Family, question: Question) -> bool:
     """Whether the family declares itself for this shift and so many releases."""
     most = family.most_releases
     return question.shift >= family.smallest_shift and (most is None or question.releases <= most)
-
-
-def _worth_polishing(question: Question, best: Candidate) -> bool:
-    """Whether the weights themselves are optimised: not for endless tables, nor for so many releases."""
-    return question.releases <= MOST_POLISHED and len(best.half) * question.shift <= MOST_POLISHED_CELLS
 
 
 def _optimised(question: Question, best: Candidate) -> Candidate:

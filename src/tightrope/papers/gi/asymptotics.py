@@ -17,7 +17,7 @@ from tightrope.papers.gi.regions import ALARMS, MISSED, RATES, curve
 from tightrope.papers.item import Effort, Item, agrees, at_most, number, within, wrong
 from tightrope.reporting.charts.panels import Drawing, Line, Panel
 
-SETTINGS = ((1.0, 0.3), (0.5, 0.2), (2.0, 0.7))
+EPSILON_AND_ETA = ((1.0, 0.3), (0.5, 0.2), (2.0, 0.7))
 """(ε, η)."""
 
 
@@ -141,8 +141,10 @@ items = (
         "Erasure",
         "an output withheld with probability δ' has 1 − δ' of the total variation",
         "approx_dp(...).loss.erase(.3).total_variation()",
-        lambda effort: [approx_dp(e, total_variation=eta).loss.erase(0.3).total_variation() for e, eta in SETTINGS],
-        lambda effort: [0.7 * min(eta, math.tanh(e / 2)) for e, eta in SETTINGS],
+        lambda effort: [
+            approx_dp(e, total_variation=eta).loss.erase(0.3).total_variation() for e, eta in EPSILON_AND_ETA
+        ],
+        lambda effort: [0.7 * min(eta, math.tanh(e / 2)) for e, eta in EPSILON_AND_ETA],
         agrees(9),
     ),
     Item(
@@ -160,14 +162,14 @@ items = (
         "first three moments of the loss of (ε, 0, η): εη, ηε² coth(ε/2), ηε³ coth(ε/2)",
         "extremal.dominating_channel(...).divergence",
         lambda effort: [
-            value for e, eta in SETTINGS
+            value for e, eta in EPSILON_AND_ETA
             for value in (
                 extremal.dominating_channel(Guarantee(e, 0.0, eta)).divergence("kl", [1.0, 0.0], [0.0, 1.0]),
                 moment(2, e, eta), moment(3, e, eta),
             )
         ],
         lambda effort: [
-            value for e, eta in SETTINGS
+            value for e, eta in EPSILON_AND_ETA
             for value in (
                 e * min(eta, math.tanh(e / 2)),
                 *(min(eta, math.tanh(e / 2)) * e**power / math.tanh(e / 2) for power in (2, 3)),

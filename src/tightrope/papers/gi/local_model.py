@@ -24,7 +24,7 @@ F: dict[str, Callable[[float], float]] = {
 }
 PAIRS = tuple((epsilon, share * math.tanh(epsilon / 2)) for epsilon in (0.3, 1.0, 2.0) for share in (0.2, 0.7, 1.0))
 """(ε, η)."""
-SURE = np.eye(2)
+NOISELESS = np.eye(2)
 P0, P1 = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
 
 
@@ -86,9 +86,11 @@ def rows_beside_theorem_4(effort: Effort) -> list[float]:
     for _ in range(effort.some(0.5)):
         triple, name = instances.triple(pure=True), NAMES[instances.whole(0, 3)]
         rows = instances.private_channel(triple, 2, 4).matrix
-        found.append(Channel(rows).divergence(name, *SURE) / suprema.divergence_of_rows(name, triple))
+        found.append(Channel(rows).divergence(name, *NOISELESS) / suprema.divergence_of_rows(name, triple))
     triple = Guarantee(1.0, 0.0, 0.3)
-    reached = extremal.dominating_channel(triple).divergence("kl", *SURE) / suprema.divergence_of_rows("kl", triple)
+    reached = extremal.dominating_channel(triple).divergence("kl", *NOISELESS) / suprema.divergence_of_rows(
+        "kl", triple
+    )
     return [instances.worst_of(found), reached]
 
 

@@ -35,15 +35,15 @@ def theorem_2(triple: Triple, k: int, j: int) -> float:
     alpha = silent(triple)
     share = (1 - alpha) / (1 + math.exp(epsilon))
     inner = sum(
-        math.comb(k, a) * math.comb(k - a, n) * share ** (k - a) * alpha**a * _difference(epsilon, k, j, a, n)
+        math.comb(k, a)
+        * math.comb(k - a, n)
+        * share ** (k - a)
+        * alpha**a
+        * (math.exp((k - n - a) * epsilon) - math.exp((n + j) * epsilon))
         for a in range(k - j)
         for n in range(math.ceil((k - j - a) / 2))
     )
     return 1 - (1 - delta) ** k * (1 - inner)
-
-
-def _difference(epsilon: float, k: int, j: int, a: int, n: int) -> float:
-    return math.exp((k - n - a) * epsilon) - math.exp((n + j) * epsilon)
 
 
 def kairouz(epsilon: float, k: int, j: int) -> float:

@@ -142,13 +142,30 @@ def training_view(document: TrainingAccount, points: Points, tables: Sequence[Ta
         2,
     )
     batches = method.POISSON if document.sampling == "poisson" else method.SUBSET
+    bracket = f"{accounts.digits(document.lower, 12, DOWN)} … {accounts.digits(document.upper, 12, UP)}"
     return DocumentPage(
         kind="Training account",
         title=f"DP-SGD, {document.steps:,} step{'' if document.steps == 1 else 's'}",
         explained=document.explained,
         cards=_cards(document.stated, document, document.delta),
         sections=(
-            Section("run", "The run", (SAFE,), (*_run(document), *_facts(document))),
+            Section(
+                "run",
+                "The run",
+                (SAFE,),
+                (
+                    *(
+                        (f"ε at δ = {document.delta:g}", accounts.digits(document.epsilon, 6, UP)),
+                        ("The truth lies in", bracket),
+                        ("Noise multiplier", significant(document.noise_multiplier, 10)),
+                        ("Batches", f"{document.batch:,} of {document.examples:,} examples ({document.sampling})"),
+                        ("Chance to be in a batch", percent(document.sampling_rate, UP)),
+                        ("Steps", f"{document.steps:,}"),
+                        ("One person", accounts.WHO[document.sampling]),
+                    ),
+                    *_facts(document),
+                ),
+            ),
             _attack(document, document.stated, points),
             *(
                 [Section("ways", "The same steps, accounted for otherwise", tables=(ways,))]
@@ -207,16 +224,3 @@ def _facts(document: Gained) -> tuple[tuple[str, str], ...]:
 
 def _attack(document: Gained, stated: tuple[float, float], points: Points) -> Section:
     return attack_section(stated, document.total_variation, points, document.attack)
-
-
-def _run(document: TrainingAccount) -> tuple[tuple[str, str], ...]:
-    bracket = f"{accounts.digits(document.lower, 12, DOWN)} … {accounts.digits(document.upper, 12, UP)}"
-    return (
-        (f"ε at δ = {document.delta:g}", accounts.digits(document.epsilon, 6, UP)),
-        ("The truth lies in", bracket),
-        ("Noise multiplier", significant(document.noise_multiplier, 10)),
-        ("Batches", f"{document.batch:,} of {document.examples:,} examples ({document.sampling})"),
-        ("Chance to be in a batch", percent(document.sampling_rate, UP)),
-        ("Steps", f"{document.steps:,}"),
-        ("One person", accounts.WHO[document.sampling]),
-    )

@@ -19,7 +19,7 @@ from tightrope.tables.expressions.tree import (
     BOTH,
     COMPARED,
     EITHER,
-    FIXED,
+    FIXED_SIZE_BYTES,
     NOT,
     NUMBERS,
     Facts,
@@ -248,7 +248,7 @@ class Cut(Tree):
     @cached_property
     def memory(self) -> int:
         """By halves: a row meets the logarithm of the number of edges, and the first one."""
-        return (2 + len(self.edges).bit_length()) * (FIXED + self.part.memory)
+        return (2 + len(self.edges).bit_length()) * (FIXED_SIZE_BYTES + self.part.memory)
 
     def __str__(self) -> str:
         return f"cut({self.part}, [{', '.join(map(str, self.edges))}])"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from tightrope.errors import InputError, SchemaError
 from tightrope.tables.backends.column_types import comparable
 from tightrope.tables.engine_calls import load
-from tightrope.tables.expressions.tree import FIXED, LONGEST_TEXT, NUMBERS, Facts, Rows, Tree, truth
+from tightrope.tables.expressions.tree import FIXED_SIZE_BYTES, LONGEST_TEXT, NUMBERS, Facts, Rows, Tree, truth
 from tightrope.tables.schema import Kind, Schema
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Value(Tree):
     @property
     def longest(self) -> int:
         """Its own bytes."""
-        return len(self.value.encode()) if isinstance(self.value, str) else FIXED
+        return len(self.value.encode()) if isinstance(self.value, str) else FIXED_SIZE_BYTES
 
     def facts(self, schema: Schema) -> Facts:
         """All of them."""

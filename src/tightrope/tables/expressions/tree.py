@@ -65,7 +65,7 @@ MOST_DEPTH = 40
 MOST_WEIGHT = 10_000
 LONGEST_TEXT = 10_000
 """Bytes in UTF-8 that a text of a table has at most: a longer one is missing, whatever it is used for."""
-FIXED = 16
+FIXED_SIZE_BYTES = 16
 """Bytes that a value of fixed size takes, and a reference to a text."""
 EITHER, BOTH, NOT, COMPARED, ADDED, TIMES, ATOM = range(1, 8)
 """How tightly the forms of the text bind, the loosest first."""
@@ -109,7 +109,7 @@ class Tree(ABC):
     @property
     def longest(self) -> int:
         """Bytes that its value has at most, whatever the row."""
-        return FIXED
+        return FIXED_SIZE_BYTES
 
     @property
     def made_anew(self) -> bool:
@@ -120,7 +120,7 @@ class Tree(ABC):
     def memory(self) -> int:
         """Bytes that the engine takes at most to compute it for one row: the new values of all nodes together."""
         own = self.longest if self.made_anew else 0
-        return FIXED + own + self.mentions * sum(part.memory for part in self.parts)
+        return FIXED_SIZE_BYTES + own + self.mentions * sum(part.memory for part in self.parts)
 
     @abstractmethod
     def __str__(self) -> str:

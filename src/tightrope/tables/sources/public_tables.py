@@ -81,28 +81,26 @@ def attached(private: Table, lookups: Lookup | Iterable[Lookup]) -> Table:
     for given in (lookups,) if isinstance(lookups, Lookup) else tuple(lookups):
         if not isinstance(given, Lookup):
             raise InputError("lookup", type(given).__name__, "tr.lookup(...), or a list of these")
-        private = _attached(private, given)
+        kinds = tuple(_kind(private.schema, given, *pair) for pair in given.on)
+        # The columns that rows get, under names that are not there yet.
+        chosen = given.columns if given.columns is not None else _usable(given)
+        taken = {name.casefold() for name in private.schema.names}
+        for name, own in chosen:
+            if given.table.schema.column(own).kind == "other":
+                raise SchemaError(
+                    "lookup columns", own, "a column of plain values", "lists and structs cannot be looked up"
+                )
+            if name.casefold() in taken:
+                expected = f"a name that the private table does not have ({given.name} has a column of that name, too)"
+                raise SchemaError("lookup columns", name, expected, RENAME)
+            taken.add(name.casefold())
+        added = Schema(tuple(Column(name, given.table.schema.column(own).kind) for name, own in chosen))
+        public = PublicTable(given.name, given.on, kinds, added, None)
+        public = replace(public, rows=_read(given, public))
+        private = replace(
+            private, schema=Schema((*private.schema.columns, *added.columns)), public=(*private.public, public)
+        )
     return private
-
-
-def _attached(private: Table, given: Lookup) -> Table:
-    kinds = tuple(_kind(private.schema, given, *pair) for pair in given.on)
-    # The columns that rows get, under names that are not there yet.
-    chosen = given.columns if given.columns is not None else _usable(given)
-    taken = {name.casefold() for name in private.schema.names}
-    for name, own in chosen:
-        if given.table.schema.column(own).kind == "other":
-            raise SchemaError(
-                "lookup columns", own, "a column of plain values", "lists and structs cannot be looked up"
-            )
-        if name.casefold() in taken:
-            expected = f"a name that the private table does not have ({given.name} has a column of that name, too)"
-            raise SchemaError("lookup columns", name, expected, RENAME)
-        taken.add(name.casefold())
-    added = Schema(tuple(Column(name, given.table.schema.column(own).kind) for name, own in chosen))
-    public = PublicTable(given.name, given.on, kinds, added, None)
-    public = replace(public, rows=_read(given, public))
-    return replace(private, schema=Schema((*private.schema.columns, *added.columns)), public=(*private.public, public))
 
 
 def _kind(private: Schema, given: Lookup, name: str, own: str) -> Kind:

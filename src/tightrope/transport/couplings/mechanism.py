@@ -341,7 +341,15 @@ class CouplingMechanism:
         >>> coin.apply([0, 1, 1], ["b", "a", "a"]).shape
         (3,)
         """
-        places = _places(values, self.tables.points)
+        array = array_of("values", values, "whole numbers of shape [k]")
+        if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+            shown = f"{array.dtype} of shape {array.shape}"
+            raise InputError("values", shown, "whole numbers of shape [k]", "number the points of the support from 0")
+        outside = int(np.count_nonzero((array < 0) | (array >= self.tables.points)))
+        if outside:
+            remedy = "give the support every value that can occur, or map the others to it"
+            raise InputError(f"values outside 0..{self.tables.points - 1}", outside, f"0 of {array.size}", remedy)
+        places = array.astype(np.int64)
         members = codes(group, list(self.tables), len(places))
         if person is None:
             return self.tables.draw(members, places, randomness)
@@ -406,18 +414,6 @@ class CouplingMechanism:
             return self.tables[group]
         except (KeyError, TypeError):
             raise InputError("group", group, f"one of {list(self.tables)}", "fit the mechanism with its law") from None
-
-
-def _places(values: ArrayLike, size: int) -> Integers:
-    array = array_of("values", values, "whole numbers of shape [k]")
-    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-        shown = f"{array.dtype} of shape {array.shape}"
-        raise InputError("values", shown, "whole numbers of shape [k]", "number the points of the support from 0")
-    outside = int(np.count_nonzero((array < 0) | (array >= size)))
-    if outside:
-        remedy = "give the support every value that can occur, or map the others to it"
-        raise InputError(f"values outside 0..{size - 1}", outside, f"0 of {array.size}", remedy)
-    return array.astype(np.int64)
 
 
 # How far a coupling mechanism moves the values of one group: from the tables that are drawn from.

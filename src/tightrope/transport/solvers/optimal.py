@@ -34,7 +34,7 @@ from tightrope.transport.solvers.result import MARGINAL_TOLERANCE, Coupling, ind
 
 LARGE = 1 << 20
 """From this many pairs on points are priced arc by arc; below, the table is as fast (1000 points: 0.2 s either way)."""
-CLOSE = 1e-9
+FIRST_GAP = 1e-9
 """A proof that misses the cost by at most this share of it needs no second method."""
 PROOF_TOLERANCE = 1e-6
 """A proof may miss the cost by this share of it."""
@@ -112,7 +112,7 @@ def _proven(cost: Cost, source: Floats, target: Floats) -> Coupling:
                 raise
             continue
         best = found if best is None or abs(found.gap) < abs(best.gap) else best
-        if abs(best.gap) <= CLOSE * best.cost or (moving > EXACT_PAIRS and _is_open(best, cost)):
+        if abs(best.gap) <= FIRST_GAP * best.cost or (moving > EXACT_PAIRS and _is_open(best, cost)):
             return best
     if best is None:
         raise PrecisionError(f"no method found a plan of least cost ({'; '.join(reasons)}); {_REMEDY}")
