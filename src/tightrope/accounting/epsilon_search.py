@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from scipy import optimize
+import scipy
 
 from tightrope.accounting.methods.method import Engine, Guess
 from tightrope.errors import PrecisionError
@@ -101,7 +101,7 @@ def _root(delta_at: Callable[[float], float], target: float, low: float, high: f
 
     if excess(high) == 0:
         return high
-    return float(optimize.brentq(excess, low, high, xtol=max(1e-14 * high, 5e-324), rtol=1e-14))
+    return float(scipy.optimize.brentq(excess, low, high, xtol=max(1e-14 * high, 5e-324), rtol=1e-14))
 
 
 def settled(delta_at: Callable[[float], float], target: float, root: float, *, private: bool) -> float:

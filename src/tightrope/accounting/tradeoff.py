@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from scipy import optimize
+import scipy
 
 from tightrope.accounting.bounds import Interval
 
@@ -134,7 +134,7 @@ def _sought(height: Key, scale: Scale, ends: tuple[float, float], error: float) 
         return height(scale.epsilon(place))
 
     low, middle, high = _around(at, *(scale.place(end) for end in (*ends, HIGHEST)))
-    found = optimize.minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": error})
+    found = scipy.optimize.minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": error})
     return scale.epsilon(min((middle, float(found.x)), key=at))
 
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from tightrope.accounting.distributions.atoms import Atoms
 from tightrope.accounting.distributions.base import LossLaw
@@ -161,6 +161,6 @@ def _error(order: float, moment: float) -> float:
 
     scales = (
         math.sqrt(order * (order + 1) / (2 * moment)),
-        1 / math.exp(optimize.brentq(excess, -30.0, math.log(1 + 2 * moment / order + 2 / order), xtol=1e-9)),
+        1 / math.exp(scipy.optimize.brentq(excess, -30.0, math.log(1 + 2 * moment / order + 2 / order), xtol=1e-9)),
     )
     return min(width * scale for width, scale in zip(WIDTHS, scales, strict=True))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from scipy import optimize
+import scipy
 from scipy.special import ndtri
 
 from tightrope.accounting.distributions.gaussian import GaussianLaw, gaussian_reach
@@ -404,7 +404,7 @@ def _tuned(search: Search, family: Shaped, trials: Sequence[Trial]) -> Trial:
         found.append(_trial(search, family.at(shape), guess))
         return found[-1].error
 
-    optimize.minimize_scalar(
+    scipy.optimize.minimize_scalar(
         error, bounds=family.ends, method="bounded", options={"xatol": SHAPE_WITHIN, "maxiter": MOST_SHAPES}
     )
     return min(found, key=lambda trial: trial.error)

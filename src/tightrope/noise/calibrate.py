@@ -16,7 +16,8 @@ from enum import StrEnum
 from typing import cast
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from tightrope.accounting.distributions.gaussian import GaussianLaw
 from tightrope.accounting.privacy_loss import PrivacyLoss
@@ -83,7 +84,7 @@ def _log_mu(epsilon: float, delta: float) -> float:
 
     if not excess(WEAKEST) < 0 < excess(STRONGEST):
         return WEAKEST if excess(WEAKEST) >= 0 else STRONGEST
-    return float(optimize.brentq(excess, WEAKEST, STRONGEST, xtol=1e-3))
+    return float(scipy.optimize.brentq(excess, WEAKEST, STRONGEST, xtol=1e-3))
 
 
 SIZE_TOLERANCE = 1e-9

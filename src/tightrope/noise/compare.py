@@ -12,7 +12,8 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 
 from tightrope.accounting.distributions.base import LossLaw
 from tightrope.accounting.distributions.composition import Composition
@@ -533,7 +534,7 @@ class Triples(Method):
         found = [at(share) for share in grid]
         best = int(np.argmin(found))
         low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-        refined = optimize.minimize_scalar(
+        refined = scipy.optimize.minimize_scalar(
             lambda share: min(at(share), HUGE), bounds=(low, high), method="bounded", options={"maxiter": 12}
         )
         return min(found[best], float(refined.fun)) if math.isfinite(found[best]) else found[best]
@@ -629,5 +630,5 @@ def _accountant_comparison_least(height: Callable[[float], float]) -> float:
         low, here, high, below, value, above = low - 2, low, here, at(low - 2), below, value
     while above < value and high < HIGHEST:
         low, here, high, value, above = here, high, high + 1, above, at(high + 1)
-    found = optimize.minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-6})
+    found = scipy.optimize.minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-6})
     return min(value, below, above, float(found.fun))

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from tightrope.accounting.privacy_loss import PrivacyLoss
 from tightrope.documents.noise import Argument, NoiseCertificate
@@ -294,7 +294,7 @@ def best_stairs(promise: Promise, width: float, cost: Cost) -> Staircase | None:
     if cost.power == 2:
         shaped = partial(staircase, epsilon=epsilon, sensitivity=width)
         far = math.log(law.gamma)
-        best = optimize.minimize_scalar(
+        best = scipy.optimize.minimize_scalar(
             lambda log: math.log(shaped(gamma=math.exp(log)).mean_squared_error), bounds=(far, 0.0), method="bounded"
         )
         law = shaped(gamma=math.exp(float(best.x)))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-from scipy import optimize
+import scipy
 
 Side = Literal["passes", "fails"]
 
@@ -40,7 +40,7 @@ def crossing(
         value = min(max(excess(place), -CAPPED), CAPPED)
         return min(value, 0.0) if place == passes else max(value, 0.0) if place == fails else value
 
-    root = float(optimize.brentq(capped, min(fails, passes), max(fails, passes), xtol=within, rtol=relative))
+    root = float(scipy.optimize.brentq(capped, min(fails, passes), max(fails, passes), xtol=within, rtol=relative))
     return _on_side(lambda place: (excess(place) <= 0) == (side == "passes"), root, end, within + relative * abs(root))
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self, Unpack, final
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy
 
 from tightrope.errors import PlanError
 from tightrope.mechanisms.exponential import (
@@ -112,7 +112,7 @@ class Edges:
     def place(self, excess: Floats) -> float:
         """Where the rising excess crosses zero, in cells from the left end."""
         joined = np.append(excess[:, :-1].ravel(), excess[-1, -1])
-        rising: Floats = isotonic_regression(joined).x
+        rising: Floats = scipy.optimize.isotonic_regression(joined).x
         above = int(np.searchsorted(rising, 0.0, side="left"))
         if above in (0, len(rising)):
             return float(min(above, len(rising) - 1))

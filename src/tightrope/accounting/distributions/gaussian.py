@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy import optimize, special
+import scipy
+from scipy import special
 from scipy.special import log_ndtr, ndtri
 
 from tightrope.accounting.distributions.base import LEAST_DOUBLE, Ends, LossLaw, around, by_sign, middle, spread
@@ -239,7 +240,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     least, most = LOG_MU
     if above(least) >= 0:
         return math.exp(least)
-    return math.exp(most if above(most) <= 0 else float(optimize.brentq(above, least, most, xtol=1e-9)))
+    return math.exp(most if above(most) <= 0 else float(scipy.optimize.brentq(above, least, most, xtol=1e-9)))
 
 
 def gaussian_reach(epsilon: float, delta: float) -> float:

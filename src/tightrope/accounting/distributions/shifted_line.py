@@ -13,7 +13,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg, optimize, special
+import scipy
+from scipy import special
 
 from tightrope.accounting.distributions.line_moment import MomentLine
 from tightrope.errors import PrecisionError
@@ -114,7 +115,7 @@ class Power:
         def slope(x: float) -> float:
             return x - self.real * self.mu * float(special.expit(self.mu * x - self.mu**2 / 2 + odds))
 
-        return float(optimize.brentq(slope, self.real * self.mu - 1, 1.0, xtol=1e-3))
+        return float(scipy.optimize.brentq(slope, self.real * self.mu - 1, 1.0, xtol=1e-3))
 
     def strip(self, log_moment: float) -> tuple[float, float]:
         """Angle θ of the line and 2π over its step: the strip from the real line to 2θ is free of singularities."""
@@ -369,7 +370,7 @@ class LiftedPath:
             up[0], right[0] = 0.0, 0.0
         bands = np.zeros((3, len(x)))
         bands[0, 1:], bands[1], bands[2, :-1] = -up[:-1], up + down + apart**2, -down[1:]
-        kernel = np.asarray(np.maximum.accumulate(np.maximum(linalg.solve_banded((1, 1), bands, right), 0.0)))
+        kernel = np.asarray(np.maximum.accumulate(np.maximum(scipy.linalg.solve_banded((1, 1), bands, right), 0.0)))
         masses = np.cumsum(sum(part.most for part in parts))
         steep = FARTHEST / max(float(kernel[int(np.searchsorted(masses, 0.99 * masses[-1]))]), 1e-300)
         return cls(x, kernel, share, power.mu, parts, still, drop, steep)

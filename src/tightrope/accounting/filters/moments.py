@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Self, final
 
 import numpy as np
-from scipy import optimize
+import scipy
 from scipy.special import logsumexp
 
 from tightrope.accounting.distributions.base import LossLaw
@@ -167,7 +167,7 @@ class MomentFilter(Filter[Spent]):
             z = math.exp(log_order)
             return (_worst_moment(plan, z) + log_peak(z) - math.log(delta - reserved)) / z
 
-        found = optimize.minimize_scalar(reached, bounds=LOG_ORDERS, method="bounded", options={"xatol": 1e-4})
+        found = scipy.optimize.minimize_scalar(reached, bounds=LOG_ORDERS, method="bounded", options={"xatol": 1e-4})
         order = math.exp(float(found.x))
         budget = _spare(_worst_moment(plan, order))
         return cls(order=order, budget=budget, infinite_mass=reserved, neighbours=plan.neighbours)

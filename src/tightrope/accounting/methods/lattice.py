@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy import fft, optimize
+import scipy
 
 from tightrope.accounting.methods.method import Guess, guess
 from tightrope.errors import PrecisionError
@@ -280,7 +280,9 @@ class Lattice:
             return self._cumulant(c) - c * epsilon - log_tilt - math.log1p(c)
 
         widest = math.log(700 / self.step)
-        found = optimize.minimize_scalar(height, bounds=(-12.0, widest), method="bounded", options={"xatol": 1e-2})
+        found = scipy.optimize.minimize_scalar(
+            height, bounds=(-12.0, widest), method="bounded", options={"xatol": 1e-2}
+        )
         return math.exp(float(found.x))
 
     def _cumulant(self, c: float) -> float:
@@ -345,7 +347,7 @@ def _composed(parts: Sequence[LatticePart]) -> Composed:
             powered, off = np.exp(count * _log_characteristic(offsets, part.masses, points)), 20 * math.sqrt(count)
         else:
             wrapped = np.bincount(np.mod(offsets, points), weights=part.masses, minlength=points)
-            turned = fft.rfft(wrapped)
+            turned = scipy.fft.rfft(wrapped)
             if count <= MOST_FACTORS:
                 powered, off = _power(turned, count), 8.0 * count
             else:
@@ -355,7 +357,7 @@ def _composed(parts: Sequence[LatticePart]) -> Composed:
     # Far from 0 the logarithm is known to a rounding of itself only, and the power multiplies that.
     far = float(np.max(np.abs(transformed[points // 6 :]), initial=0.0))
     wobble += 8 * far * sum(part.count for part in parts)
-    masses = np.roll(fft.irfft(transformed, points), points // 2 + shift)
+    masses = np.roll(scipy.fft.irfft(transformed, points), points // 2 + shift)
     return Composed(middle - points // 2, masses, wobble, outside, mean, variance)
 
 
@@ -387,7 +389,7 @@ def _length(parts: Sequence[LatticePart], means: list[float], middle: int, devia
     needed = math.ceil(min(length, whole)) | 1
     if needed > MOST_POINTS:
         raise PrecisionError(f"the composed loss needs {needed} lattice points, more than {MOST_POINTS}")
-    points = fft.next_fast_len(needed, real=True)
+    points = scipy.fft.next_fast_len(needed, real=True)
     return points + points % 2, 0.0 if points >= whole else 2 * ESCAPING
 
 
@@ -439,7 +441,9 @@ def _escape(parts: Sequence[LatticePart], means: list[float], reach: float) -> f
             rate = math.exp(log_rate)
             return math.fsum(n * _centred(j, m, mu, sign * rate) for j, m, mu, n in steps) - rate * reach
 
-        return float(optimize.minimize_scalar(tail, bounds=(-14.0, 6.0), method="bounded", options={"xatol": 1e-2}).fun)
+        return float(
+            scipy.optimize.minimize_scalar(tail, bounds=(-14.0, 6.0), method="bounded", options={"xatol": 1e-2}).fun
+        )
 
     return max(side(1), side(-1)) + math.log(2)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.linalg.blas import dtbsv
+import scipy
 from scipy.special import logsumexp
 
 from tightrope.accounting.bounds import Interval, joined, outward
@@ -113,7 +113,7 @@ def three_point(step: float, masses: tuple[float, float], missing: float, count:
     bands = np.ones((3, count + 1), order="F")
     bands[1, :-1] = -np.ldexp(last, powers[:-1] - powers[1:])
     bands[2, :-2] = -np.ldexp(before[1:], powers[:-2] - powers[2:])
-    values = dtbsv(2, bands, np.eye(1, count + 1)[0], lower=1, diag=1)
+    values = scipy.linalg.blas.dtbsv(2, bands, np.eye(1, count + 1)[0], lower=1, diag=1)
     upper_half_logs = np.log(values, where=values > 0, out=np.full(count + 1, -np.inf))
     positive = np.asarray(upper_half_logs + math.log(2) * (powers - powers.max()))[::-1]
     logs = np.concatenate([positive[:0:-1] - step * np.arange(count, 0, -1), positive])

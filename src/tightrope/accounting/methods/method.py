@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from tightrope.accounting.bounds import Interval
 from tightrope.errors import PrecisionError
@@ -43,7 +43,7 @@ def guess(cumulant: Callable[[Floats], Floats], log_target: float) -> Guess | No
         ends = _bracket(excess)
         if ends is None:
             return None
-        log_c = float(optimize.brentq(excess, *ends, xtol=1e-4))
+        log_c = float(scipy.optimize.brentq(excess, *ends, xtol=1e-4))
         epsilon, _ = _at(cumulant, log_c)
     except (PrecisionError, ValueError, OverflowError):
         return None

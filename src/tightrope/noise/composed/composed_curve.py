@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy import fft
+import scipy
 
 from tightrope.accounting.methods.grid import split
 from tightrope.numerics.arrays import Complexes, Floats
@@ -173,10 +173,10 @@ class ComposedCurve:
         sum_low, sum_high = float(np.min(sum_offsets)), float(np.max(sum_offsets))
         widest = 2 * count * max(sum_high - sum_mean, sum_mean - sum_low) + 4
         window = SPREAD * deviation + 2 * (sum_high - sum_low) + 16
-        sum_points = int(fft.next_fast_len(min(math.ceil(min(widest, window)), MOST_CURVE_POINTS), real=True))
+        sum_points = int(scipy.fft.next_fast_len(min(math.ceil(min(widest, window)), MOST_CURVE_POINTS), real=True))
         centre, middle = round(sum_mean), round(count * sum_mean)
         wrapped = np.bincount((sum_offsets - centre) % sum_points, weights=sum_weights, minlength=sum_points)
-        back = fft.irfft(_power(fft.rfft(wrapped), count), sum_points)
+        back = scipy.fft.irfft(_power(scipy.fft.rfft(wrapped), count), sum_points)
         sum_masses = np.maximum(np.roll(back, sum_points // 2 - (middle - count * centre)), 0.0)
         places, masses = np.arange(sum_points) + middle - sum_points // 2, np.asarray(sum_masses, dtype=np.float64)
         points = np.asarray(self.one.step * (count * lowest + stride * places), dtype=np.float64)

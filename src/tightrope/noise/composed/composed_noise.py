@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import optimize, sparse
+import scipy
 
 from tightrope.documents.budget import Budget
 from tightrope.errors import BudgetRefused, InputError
@@ -63,7 +63,7 @@ def tuned(question: Question, family: Shaped) -> tuple[float, Candidate]:
     ordered = sorted({low, *family.grid, high}, reverse=True)
     place = ordered.index(min(found, key=lambda shape: found[shape].cost))
     around = (ordered[min(place + 1, len(ordered) - 1)], ordered[max(place - 1, 0)])
-    optimize.minimize_scalar(at, bounds=around, method="bounded", options={"xatol": NEAREST})
+    scipy.optimize.minimize_scalar(at, bounds=around, method="bounded", options={"xatol": NEAREST})
     best = min(found, key=lambda shape: found[shape].cost)
     return best, sized(question, family.at(best), found[best].size)
 
@@ -168,7 +168,7 @@ def paired(question: Question, half: Floats) -> Floats | None:
     for _ in range(MOST_STEPS):
         # The optimum of the linear program around the law, tempered.
         program = _Program.around(question, law, box)
-        found = optimize.linprog(**program.arguments(question, law, box), method="highs")
+        found = scipy.optimize.linprog(**program.arguments(question, law, box), method="highs")
         if found.x is None:
             tried = None
         else:
@@ -214,22 +214,25 @@ def _last_halving(keeps: Callable[[float], bool], high: float, low: float) -> fl
 class _Program:
     """Rows: D linear less its slack ≤ 0 for pairs that may be positive, Σ slacks ≤ δ for each point."""
 
-    matrix: sparse.csr_array
+    matrix: scipy.sparse.csr_array
     above: Floats
     slacks: int
 
     @classmethod
     def around(cls, question: Question, half: Floats, box: float) -> _Program:
         blocks = [_block(half, question.shift, box, *point) for point in question.points]
-        changes = sparse.vstack([block[0] for block in blocks])
-        slacks = sparse.block_diag([block[1] for block in blocks])
+        changes = scipy.sparse.vstack([block[0] for block in blocks])
+        slacks = scipy.sparse.block_diag([block[1] for block in blocks])
         above = np.concatenate([block[2] for block in blocks])
-        matrix = sparse.csr_array(sparse.hstack([changes, slacks]))
+        matrix = scipy.sparse.csr_array(scipy.sparse.hstack([changes, slacks]))
         if question.shift > 1:
             # And p_{x+1} ≤ p_x: then the largest shift says all.
             shape = (len(half) - 1, matrix.shape[1])
-            falls = sparse.eye_array(*shape, k=1) - sparse.eye_array(*shape)
-            matrix, above = sparse.csr_array(sparse.vstack([matrix, falls])), np.append(above, -np.diff(half))
+            falls = scipy.sparse.eye_array(*shape, k=1) - scipy.sparse.eye_array(*shape)
+            matrix, above = (
+                scipy.sparse.csr_array(scipy.sparse.vstack([matrix, falls])),
+                np.append(above, -np.diff(half)),
+            )
         return cls(matrix, above, slacks.shape[1])
 
     def arguments(self, question: Question, half: Floats, box: float) -> dict[str, Any]:
@@ -251,7 +254,7 @@ class _Program:
 
 def _block(
     half: Floats, shift: int, box: float, epsilon: float, delta: float
-) -> tuple[sparse.csr_array, sparse.csr_array, Floats]:
+) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, Floats]:
     """Coefficients of the changes of weights and of the slacks, and right-hand sides, of one point."""
     cells, gamma = len(half), math.exp(epsilon)
     # |x| and |x − shift| for x = −N..N, N + 1 for what is outside.
@@ -265,10 +268,12 @@ def _block(
     rows = np.tile(np.arange(len(may)), 4)
     columns = np.concatenate([near[i], near[j], far[i], far[j]])
     values = [wide[near[j]], wide[near[i]], -gamma * wide[far[j]], -gamma * wide[far[i]]]
-    changes = sparse.csr_array((np.concatenate(values), (rows, columns)), shape=(len(may) + 1, cells + 1))[:, :cells]
+    changes = scipy.sparse.csr_array((np.concatenate(values), (rows, columns)), shape=(len(may) + 1, cells + 1))[
+        :, :cells
+    ]
     twice = np.where(i == j, 1.0, 2.0)
-    slacks = sparse.vstack([-sparse.eye_array(len(may)), sparse.csr_array(twice[None, :])])
-    return changes, sparse.csr_array(slacks), np.append(theirs[may] - mine[may], delta)
+    slacks = scipy.sparse.vstack([-scipy.sparse.eye_array(len(may)), scipy.sparse.csr_array(twice[None, :])])
+    return changes, scipy.sparse.csr_array(slacks), np.append(theirs[may] - mine[may], delta)
 
 
 MOST_RELEASES = 10**6

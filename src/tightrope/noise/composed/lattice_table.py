@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Self
 
 import numpy as np
-from scipy.linalg import LinAlgError, solveh_banded
+import scipy
 
 from tightrope.errors import BudgetRefused
 from tightrope.mechanisms.discrete.integer_weights import DIGITS, ONE, exponential
@@ -250,9 +250,9 @@ def _move(state: _State, damping: float) -> Floats | None:
         band[row, apart:] = scaled_band[row, apart:] * half[apart:] * half[: len(half) - apart]
     band[-1] += damping * state.cost * weights + 1e-300
     try:
-        solved = solveh_banded(band, np.column_stack([costs, *rows]))
+        solved = scipy.linalg.solveh_banded(band, np.column_stack([costs, *rows]))
         dual = np.linalg.solve(rows @ solved[:, 1:], wrong - rows @ solved[:, 0])
-    except (LinAlgError, ValueError):
+    except (scipy.linalg.LinAlgError, ValueError):
         return None
     move = -solved[:, 0] - solved[:, 1:] @ dual
     return np.asarray(move) if np.all(np.isfinite(move)) else None
