@@ -58,10 +58,10 @@ def copy(source: Path, folder: Path) -> Callable[[], int]:
     """What perturbing costs without perturbing."""
     import pyarrow
 
-    from tightrope.tables import open_source, written
+    from tightrope.tables import open_source, write_columns
 
     schema = pyarrow.schema([("report", pyarrow.uint16())])
-    return lambda: written(
+    return lambda: write_columns(
         open_source(source), ["value"], lambda batch: batch.rename_columns(["report"]), schema, folder / "copy.parquet"
     )
 
@@ -70,14 +70,14 @@ def copy_both(source: Path, folder: Path) -> Callable[[], int]:
     """What coupling costs without coupling: two columns are read, 64-bit numbers are written."""
     import pyarrow
 
-    from tightrope.tables import open_source, written
+    from tightrope.tables import open_source, write_columns
 
     schema = pyarrow.schema([("value", pyarrow.int64())])
 
     def widened(batch: Any) -> Any:
         return pyarrow.record_batch([batch.column(0).cast(pyarrow.int64())], schema=schema)
 
-    return lambda: written(open_source(source), ["value", "team"], widened, schema, folder / "both.parquet")
+    return lambda: write_columns(open_source(source), ["value", "team"], widened, schema, folder / "both.parquet")
 
 
 def count(source: Path, folder: Path) -> Callable[[], int]:

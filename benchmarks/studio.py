@@ -22,7 +22,7 @@ from pathlib import Path
 
 from lines import Line, option, write
 
-from tightrope.cli.studio import lent
+from tightrope.cli.studio import host_callbacks
 from tightrope.studio.plan_editor import Desk
 from tightrope.studio.plan_form import opened
 from tightrope.studio.server import SWITCH, loopback, server_of
@@ -43,7 +43,7 @@ def main() -> None:
         subprocess.run([sys.executable, "examples/make_data.py", "census", "wages"], check=True)
     sys.setswitchinterval(SWITCH)
     for plan in PLANS:
-        desk = Desk(opened(str(Path(plan)), None), lent())
+        desk = Desk(opened(str(Path(plan)), None), host_callbacks())
         listening = loopback(0)
         server = server_of(desk, TOKEN, listening)
         threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True).start()

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.documents.document import plain, written
+from tightrope.documents.document import plain, to_json_text
 from tightrope.documents.release import RELEASES, ReleaseResult, read_certificate, read_result
 from tightrope.errors import InputError
 
@@ -24,15 +24,15 @@ def result() -> ReleaseResult:
 
 
 def test_written_and_read_back_equal(result: ReleaseResult) -> None:
-    assert read_result(written(result)) == result
-    assert read_certificate(written(result.certificate)) == result.certificate
+    assert read_result(to_json_text(result)) == result
+    assert read_certificate(to_json_text(result.certificate)) == result.certificate
     assert result.certificate.budget.budget() == tr.Budget(epsilon=1, delta="1e-7").share("0.5")
 
 
 def test_each_row_is_a_person() -> None:
     session = tr.Session(pd.DataFrame({"a": [1] * 50}), person=None, budget=tr.Budget(epsilon=1, delta="1e-7"))
     found = session.plan([tr.count()]).release().result()
-    assert read_result(written(found)) == found
+    assert read_result(to_json_text(found)) == found
     assert found.certificate.neighbours.person is None
 
 
@@ -62,7 +62,7 @@ def at(data: Any, *place: str | int) -> Any:
     ],
 )
 def test_what_is_wrong_is_named(result: ReleaseResult, place: Any, key: Any, value: Any, said: str) -> None:
-    data = json.loads(written(result))
+    data = json.loads(to_json_text(result))
     at(data, *place)[key] = value
     with pytest.raises(InputError, match=said):
         read_result(json.dumps(data))

@@ -15,7 +15,7 @@ from sqlglot.dialects.duckdb import DuckDB as Dialect
 
 import tightrope as tr
 from tightrope.errors import InputError
-from tightrope.tables import folded, open_source, written
+from tightrope.tables import folded, open_source, write_columns
 from tightrope.tables.backends import registry
 from tightrope.tables.backends.backend import Backend
 from tightrope.tables.backends.duckdb import arrow_reader, without_misleading_rules
@@ -92,7 +92,7 @@ def test_jobs_run_in_it(table, tmp_path: Path):
     assert opened.engine is QUACK
     assert folded(opened, ["person"], lambda batch: np.array([len(batch)]), 1).tolist() == [9000]
     schema = pyarrow.schema([("g", pyarrow.string())])
-    assert written(opened, ["g"], lambda batch: batch.cast(schema), schema, tmp_path / "out.parquet") == 9000
+    assert write_columns(opened, ["g"], lambda batch: batch.cast(schema), schema, tmp_path / "out.parquet") == 9000
 
 
 def test_a_name_belongs_to_one_engine():

@@ -205,7 +205,7 @@ def test_mixed_histories_are_those_of_a_hand_made_oracle(steps):
             state, reserved = after(state, limits, "reserved", f"series {number}", said), reserved + cost
             series.append([cost, times, 0, number])
         assert (state.balance("total").spent, state.balance("total").reserved) == (spent, reserved)
-        assert state.balance("half").left == 1 - 2 * (spent + reserved)
+        assert state.balance("half").fraction_left == 1 - 2 * (spent + reserved)
         assert State.from_data(state.to_data()) == state
 
 

@@ -191,7 +191,7 @@ def a_limit(draw: random.Random, every: str | None = None) -> Limit:
 def test_no_analyst_who_chooses_plans_by_answers_passes_the_promise(seed: int) -> None:
     draw = random.Random(seed)
     limit = a_limit(draw)
-    ((epsilon, delta),) = limit.budget.stated
+    ((epsilon, delta),) = limit.budget.checked_points
     analyst = Analyst(offered(limit, draw), float(epsilon))
     reached = analyst.reached
     print(f"seed {seed}: {limit.words}: {len(analyst.known)} states, {reached / float(delta):.3f} of delta")
@@ -211,7 +211,7 @@ def exact_share(limit: Limit, recipe: str, times: int) -> mpmath.mpf:
     """The share of the dominating law, in fifty digits, with the largest losses infinite where that takes least."""
     moments = limit.moments
     assert moments is not None
-    ((law, count),) = zip((found := Recipe.read(recipe).releases(times).remove).laws, found.counts, strict=True)
+    ((law, count),) = zip((found := Recipe.from_text(recipe).releases(times).remove).laws, found.counts, strict=True)
     losses, masses = (np.asarray(getattr(law, name), dtype=np.float64) for name in ("losses", "masses"))
     with mpmath.workdps(50):
         z, nats, cap = (mpmath.mpf(str(x)) for x in (moments.order, moments.budget, moments.infinite_mass))
@@ -278,12 +278,12 @@ def test_the_last_admitted_and_the_first_refused_lie_on_the_private_side(seed, t
             lacking = [
                 name
                 for name, share in costs.items()
-                if share is None or Fraction(share) > state.balance(slots[name]).left
+                if share is None or Fraction(share) > state.balance(slots[name]).fraction_left
             ]
             assert lacking or "were released" in str(refusal)
         after = account.state()
         for slot, share in spent.items():
-            charged_share = 1 - after.balance(slot).left
+            charged_share = 1 - after.balance(slot).fraction_left
             assert share <= mpmath.mpf(charged_share.numerator) / charged_share.denominator <= 1
     print(f"seed {seed}: {admitted} admitted, {refused} refused, {len(series)} series")
     assert admitted and refused

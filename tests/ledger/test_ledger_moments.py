@@ -105,7 +105,7 @@ def test_rare_large_losses_may_count_as_infinite():
     """Noise for ε = 0.1 gives away 1.4 nats with probability 10⁻⁹: a moment alone would charge six times as much."""
     moments = BY_MOMENTS.moments
     assert moments is not None
-    loss = Recipe.read(recipe(0.1)).releases()
+    loss = Recipe.from_text(recipe(0.1)).releases()
     assert 5 * moments.needed(loss) < moments._of(loss.remove)
 
 
@@ -160,7 +160,9 @@ def test_a_rule_is_not_added_to_a_ledger_that_has_charges(opened):
 def test_of_two_that_declare_different_rules_at_once_the_second_is_told(opened, monkeypatch):
     one, other = opened(), opened()
     seen, read = iter([None]), other.book.read
-    monkeypatch.setattr(other.book, "read", lambda work: next(seen, read(work)))  # it looked before the first one wrote
+    monkeypatch.setattr(
+        other.book, "read_transaction", lambda work: next(seen, read(work))
+    )  # it looked before the first one wrote
     one.declare(identity(), [BY_MOMENTS]).charge(claim("a"))
     with pytest.raises(InputError, match="by moments for about 52 releases"):
         other.declare(identity(), [TOTAL])
@@ -321,10 +323,10 @@ def test_no_sequence_of_charges_overspends(blocks):
                 if limit.applies(audience):
                     slot = limit.slot(year)
                     many = times if kind == "reserved" else 1
-                    needed = limit.moments.needed(Recipe.read(recipe(epsilon)).releases(many))
+                    needed = limit.moments.needed(Recipe.from_text(recipe(epsilon)).releases(many))
                     sums[slot] = sums.get(slot, Fraction(0)) + needed
-        assert all(balance.left >= 0 for slot, balance in state.balances.items() if not slot.startswith(ADDED))
-        assert all(total <= 1 - state.balance(slot).left for slot, total in sums.items())
+        assert all(balance.fraction_left >= 0 for slot, balance in state.balances.items() if not slot.startswith(ADDED))
+        assert all(total <= 1 - state.balance(slot).fraction_left for slot, total in sums.items())
     assert State.from_data(state.to_data()) == state
 
 
@@ -332,6 +334,6 @@ def test_the_moments_of_what_is_charged_keep_the_promise_by_the_accountant(accou
     """What fits, planned in advance, is within the promise by the exact accountant: the filter's bound is above it."""
     cost = Fraction(account.charge(claim("a")).said["costs"]["total"])
     fit = int(1 / cost)
-    together = Recipe.read(recipe()).releases(fit)
+    together = Recipe.from_text(recipe()).releases(fit)
     assert together.delta(1.0) <= 1e-6
     assert together.delta(0.8) > 1e-6  # and not far above

@@ -107,7 +107,7 @@ def test_processes_that_race_for_the_last_of_the_budget_never_overspend(place, p
     own.charge(claim("before", "0.5"))
     counts = together([greedy(place, name, "0.1", 9) for name in range(processes)])
     assert sum(map(int, counts)) == 5
-    assert own.state().balance("total").left == 0
+    assert own.state().balance("total").fraction_left == 0
     assert check(Ledger(place)).problems == ()
 
 
@@ -171,7 +171,7 @@ def test_a_forked_child_uses_a_connection_of_its_own(place):
 
     together([work])
     own.charge(claim("parent again", "0.25"))
-    assert own.state().balance("total").left == 0
+    assert own.state().balance("total").fraction_left == 0
 
 
 @pytest.fixture

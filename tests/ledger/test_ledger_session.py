@@ -20,7 +20,7 @@ from tightrope.errors import BudgetRefused, EngineError, InputError, LedgerError
 from tightrope.ledger import Claim, Ledger, Limit
 from tightrope.ledger.check import check
 from tightrope.ledger.overview import overview
-from tightrope.release.execution import _stored_read, _written, recipe_of
+from tightrope.release.execution import _json_form, _stored_read, recipe_of
 
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
 DAYS = [datetime.date(2026, 1, 1 + day % 3) for day in range(900)]
@@ -395,5 +395,5 @@ def test_a_new_dataset_with_the_columns_of_another_is_opened_with_a_word(place):
 def test_instants_of_nanoseconds_come_back_as_they_were():
     for text in ("2026-03-01T12:00:00.123456789", "2026-03-01T12:00:00.000000001+01:00"):
         value = pandas.Timestamp(text)
-        assert _stored_read(json.loads(json.dumps(_written(value)))) == value
-    assert _written(pandas.Timestamp("2026-03-01T12:00")) == {"datetime": "2026-03-01T12:00:00"}
+        assert _stored_read(json.loads(json.dumps(_json_form(value)))) == value
+    assert _json_form(pandas.Timestamp("2026-03-01T12:00")) == {"datetime": "2026-03-01T12:00:00"}

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.mechanisms.exact_noise import exponential, hockey_stick, law
 from tests.noise.program.noise_programs import least_by_program
 from tightrope.documents import Budget
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.documents.noise import read_noise
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.integer_tables import optimal_table
@@ -151,7 +151,7 @@ def test_ten_units_of_sensitivity_take_less_than_two_seconds(epsilon, delta, sen
 def test_a_certificate_is_written_and_read_back_equal():
     for sensitivity, kind in ((1, "theorem"), (3, "dual")):
         found = least_noise(Budget(epsilon=1, delta=1e-6), sensitivity=sensitivity).certificate
-        assert read_noise(written(found.document())) == found
+        assert read_noise(to_json_text(found.document())) == found
         assert found.argument.kind == kind
     assert found.argument.statement != THEOREM
 
@@ -159,7 +159,7 @@ def test_a_certificate_is_written_and_read_back_equal():
 def test_anybody_can_check_the_dual_certificate():
     """The statement of the argument, word by word, in fractions."""
     found = least_noise(Budget(epsilon=1, delta=1e-6), sensitivity=3).certificate
-    numbers = json.loads(written(found.document()))["argument"]["numbers"]
+    numbers = json.loads(to_json_text(found.document()))["argument"]["numbers"]
     costs = [Fraction(c) for c in numbers["costs"]]
     rows = [
         (m, exponential(m["epsilon"]), {m["start"] + i: Fraction(v) for i, v in enumerate(m["values"])})

@@ -18,7 +18,7 @@ import pytest
 import tightrope as tr
 from tests.mechanisms.exact_noise import exponential, probability
 from tightrope.documents import Budget
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.noise.allocation import allocate
 from tightrope.noise.least_noise import least_noise
@@ -124,7 +124,7 @@ def test_least_noise_of_a_large_epsilon(sensitivity, epsilon, delta, upper):
     assert found.lower <= found.upper <= upper
     assert found.gap <= CLOSE
     assert excess(noise.table, epsilon, sensitivity) <= Fraction(delta)
-    claims = checked(written(found.document()))
+    claims = checked(to_json_text(found.document()))
     assert verdict(claims) == CONFIRMED
     assert [claim.verdict for claim in claims if claim.name == "lower"][-1] == CONFIRMED
 
@@ -186,4 +186,4 @@ def test_a_release_of_a_large_epsilon(epsilon, delta, rows):
     answers = session.plan([tr.count()]).release()
     assert answers.certificate_data.epsilon <= epsilon
     assert float(session.spent["share"]) <= 1
-    assert verdict(checked(written(answers.certificate_data))) == CONFIRMED
+    assert verdict(checked(to_json_text(answers.certificate_data))) == CONFIRMED

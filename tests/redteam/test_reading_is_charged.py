@@ -263,7 +263,7 @@ def test_readings_that_are_killed_are_two_for_a_charge(tmp_path, monkeypatch):
     assert [entry.kind for entry in ledger.entries()] == ["dataset", "charged", "retried"]
     assert check(ledger).problems == ()
     account = ledger.account("people")
-    assert str(account.state().balance("total").left) == "1/2" and not account.may_read("march")
+    assert str(account.state().balance("total").fraction_left) == "1/2" and not account.may_read("march")
 
 
 @pytest.mark.parametrize("kind", ["file", "postgres"])
@@ -278,6 +278,6 @@ def test_of_processes_that_begin_under_one_key_at_once_two_may_read(tmp_path, ki
 
     assert sorted(together([begin] * 16)) == ["False"] * 14 + ["True"] * 2
     account = Ledger(place).account("visits")
-    assert str(account.state().balance("total").left) == "1/2"
+    assert str(account.state().balance("total").fraction_left) == "1/2"
     assert account.answer("march", "[]") == "[]"
     assert account.begin_reading(claim("march", "0.5"))[1] is False

@@ -15,7 +15,7 @@ from tightrope import reporting
 from tightrope.documents.numbers import one_in, percent, significant
 from tightrope.documents.release import PLANNED, PlannedRelease
 from tightrope.errors import InputError, PlanError
-from tightrope.reporting.wording.answers import Row, shown
+from tightrope.reporting.wording.answers import Row, rounded_row
 
 BUDGET = tr.Budget(epsilon=4, delta=1e-6)
 EVIL = "ci\x1b[31mty\u202e\n"
@@ -91,7 +91,7 @@ def test_no_name_commands_a_terminal(answers, flights):
     ],
 )
 def test_plus_minus_agrees_with_from_and_to(row, decimals, said):
-    text = shown(Row((), *row), decimals)
+    text = rounded_row(Row((), *row), decimals)
     assert (text.value, text.within, text.lower, text.upper) == said
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.documents.release import read_certificate
 
 TABLE = pd.DataFrame({"tail": [1, 1, 2, 3] * 50, "city": ["a", "b", "a", "a"] * 50})
@@ -32,7 +32,7 @@ def test_the_numbers_are_those_of_the_certificate(delta: str) -> None:
     assert int(guesses) == math.ceil(success)
     assert (", plus 1 in 100 million," in said) == (delta != "0")
     assert "at most 2.72 times its chance without it" in said
-    assert read_certificate(written(certificate)).explain() == said
+    assert read_certificate(to_json_text(certificate)).explain() == said
 
 
 def test_a_plan_says_what_its_certificate_will() -> None:

@@ -13,7 +13,7 @@ from tightrope.errors import InputError
 from tightrope.release.bias_check import Counted, _of_task, _statement, name_of, tallies_of, used_by
 from tightrope.release.plan_text import costs_lines, shared_notes
 from tightrope.reporting.wording.sentences import left_out
-from tightrope.tables.expressions.expression import read
+from tightrope.tables.expressions.expression import parse_expression
 
 BUDGET = tr.Budget(epsilon=1, delta=1e-8)
 VISITS = pd.DataFrame({
@@ -68,13 +68,13 @@ def test_days_that_are_texts_are_told_to_be_cast_whatever_the_source() -> None:
 @pytest.mark.parametrize("text", ["month(`Visit Date`)", "Visit Date > 3", "age > 3 and Visit Date > 3"])
 def test_a_name_with_blanks_is_told_how_it_is_written(text: str) -> None:
     with pytest.raises(InputError, match=r'column\("my col"\)'):
-        read(text)
+        parse_expression(text)
 
 
 @pytest.mark.parametrize("text", ["age IS NOT NULL", "age > 3 AND b", "not", "x in ['a b', 'c"])
 def test_other_mistakes_are_not_taken_for_names_with_blanks(text: str) -> None:
     with pytest.raises(InputError) as found:
-        read(text)
+        parse_expression(text)
     assert "my col" not in str(found.value)
 
 

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.documents.release import read_certificate
 from tightrope.errors import PlanError, SchemaError
-from tightrope.release.execution import asked
+from tightrope.release.execution import plan_digest
 from tightrope.release.plan_file import load
 
 BUDGET = tr.Budget(epsilon=1, delta=1e-6)
@@ -68,7 +68,7 @@ def test_the_certificate_says_which_public_table_by_its_digest():
     held = session(columns=["region"]).plan([tr.count(by="region", keys=["north"])]).release().certificate_data
     (named,) = held.public_tables
     assert (named.name, named.on, named.columns, named.rows) == ("a table in memory", {"city": "town"}, ("region",), 3)
-    assert read_certificate(written(held)).public_tables == held.public_tables
+    assert read_certificate(to_json_text(held)).public_tables == held.public_tables
     other = CITIES.set_column(1, "region", pa.array(["north", "south", "south"]))
     second = session(other, columns=["region"]).plan([tr.count(by="region", keys=["north"])]).release()
     assert second.certificate_data.public_tables[0].sha256 != named.sha256
@@ -79,7 +79,7 @@ def test_another_public_table_is_another_question_to_a_ledger():
     ask = [tr.count(by="region", keys=["north"])]
     other = CITIES.set_column(1, "region", pa.array(["north", "south", "south"]))
     first, again, changed = (
-        asked(made.plan(ask).draft, None) for made in (session(), session(CITIES.take([2, 0, 1])), session(other))
+        plan_digest(made.plan(ask).draft, None) for made in (session(), session(CITIES.take([2, 0, 1])), session(other))
     )
     assert first == again != changed
 

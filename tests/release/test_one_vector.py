@@ -215,7 +215,7 @@ def test_a_series_goes_on_as_it_was_reserved_whatever_is_best_today(tmp_path, mo
     for place in ("apart", "today"):
         assert check(Ledger(tmp_path / f"{place}.ledger")).problems == ()
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.release.session._ways", lambda _: ())
+        patch.setattr("tightrope.release.session._arrangements", lambda _: ())
         with pytest.raises(LedgerError, match="none of the ways"):
             reserved(tmp_path / "today.ledger")
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 import tightrope as tr
 from tests.reporting.states import STATES
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 
 AREAS = [f"Area {number:04d}" for number in range(2100)]
 REGIONS, SECTORS = ["North", "South", "East", "West"], ["Farming", "Trade", "Public service", "Manufacturing"]
@@ -52,7 +52,7 @@ def _written() -> str:
         tr.count(by=["region", "sector"], keys={"region": REGIONS, "sector": SECTORS}, name="sectors"),
         tr.count(by="area", keys=AREAS, name="areas"),
     ]
-    return written(session.plan(questions).release().result(TITLE))
+    return to_json_text(session.plan(questions).release().result(TITLE))
 
 
 @cache

@@ -16,7 +16,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tightrope.cli.studio import lent
+from tightrope.cli.studio import host_callbacks
 from tightrope.studio.plan_editor import Desk
 from tightrope.studio.plan_form import opened
 from tightrope.studio.server import link_of, loopback, server_of
@@ -113,7 +113,7 @@ def pages() -> Iterator[Callable[..., Page]]:
     made: list[Page] = []
 
     def page(given: Path, out: Path | None = None, ahead: int = 0) -> Page:
-        made.append(Page(Desk(opened(str(given), None if out is None else str(out)), lent(), ahead=ahead)))
+        made.append(Page(Desk(opened(str(given), None if out is None else str(out)), host_callbacks(), ahead=ahead)))
         return made[-1]
 
     yield page

@@ -169,7 +169,7 @@ def test_what_was_asked_last_is_computed_first() -> None:
     gate.set()
     assert worker.wait(2, 60) == 2
     assert order == [1, 9, 2]
-    assert worker.found(3) is None
+    assert worker.finished_result(3) is None
 
 
 def test_stops_nearby_are_there_before_the_slider(pages: Callable[..., Page], tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tests.tables.questions import ask, mean, per_person
 from tightrope.errors import EngineError
-from tightrope.tables import Measure, folded, open_source, written
+from tightrope.tables import Measure, folded, open_source, write_columns
 
 EXECUTORS, PARTS, ROWS = 3, 4, 2_000
 MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10, step="0.25", centre=3))
@@ -117,7 +117,7 @@ def main() -> None:
             said["same"] = [ours.collect(request) == theirs.collect(request) for request in REQUESTS]
         expected = ones(rows.select(["person"]).to_batches()[0])
         said["folded"] = bool(np.array_equal(folded(there, ["person"], ones, 8), expected))
-        said["written"] = written(there, ["person"], report, REPORT, f"{folder}/reports", keep=["city"])
+        said["written"] = write_columns(there, ["person"], report, REPORT, f"{folder}/reports", keep=["city"])
         workers = open_source(session.read.parquet(f"{folder}/reports"))
         with workers.snapshot([ask("worker")]) as found:
             said["workers"] = len(found.collect(ask("worker")).keys)

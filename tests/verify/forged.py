@@ -24,7 +24,7 @@ from tests.verify.altered import at, leaves
 from tests.verify.test_exclusive_sets import TABLE
 from tests.verify.written import coupling, ledger
 from tightrope.cli.main import app
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import Study
 from tightrope.verify.check import checked
@@ -628,7 +628,7 @@ NOISES: dict[str, dict[str, Any]] = {
 @cache
 def noise_text(name: str, **other: Any) -> str:
     asked = {"budget": tr.Budget(epsilon=1, delta="1e-6"), **NOISES[name], **other}
-    return written(tr.least_noise(asked.pop("budget"), **asked).certificate.document())
+    return to_json_text(tr.least_noise(asked.pop("budget"), **asked).certificate.document())
 
 
 def noise(name: str, **other: Any) -> Data:
@@ -701,7 +701,7 @@ def table_of_more(data: Data) -> None:
     """The table of noise for twice the epsilon, with its own errors, under the old promise."""
     budget = tr.Budget(epsilon=data["guarantee"]["epsilon"] * 2, delta=data["guarantee"]["delta"])
     found = tr.least_noise(budget, sensitivity=int(data["sensitivity"]), cost=data["cost"]).certificate
-    other = json.loads(written(found.document()))
+    other = json.loads(to_json_text(found.document()))
     data |= {key: other[key] for key in (*ERRORS, "argument", "table")}
 
 
@@ -1177,7 +1177,7 @@ def changed_by(
 
 def findings_text() -> str:
     study = Study("distribution", 1.0, categories=("yes", "no"))
-    return written(Findings.of(study, study.mechanism.tally([0] * 700 + [1] * 300)).document())
+    return to_json_text(Findings.of(study, study.mechanism.tally([0] * 700 + [1] * 300)).document())
 
 
 def halved_findings() -> Iterator[tuple[str, Callable[[], Data | None]]]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tightrope.documents.coupling import Origin
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.errors import InputError
 from tightrope.tables.labels import Axis, Labels
 from tightrope.transport.couplings.mechanism import CouplingMechanism
@@ -42,7 +42,7 @@ def saved(name: str) -> Data:
     target = [part / sum(TARGET[:size]) for part in TARGET[:size]]
     fitted = CouplingMechanism.fit(laws, support.cost(metric), target=target, objective=objective)
     document = SavedCoupling(fitted, support, "sex", metric, Origin.of("public", "mine")).document()
-    found: Data = json.loads(written(document))
+    found: Data = json.loads(to_json_text(document))
     return found
 
 
@@ -92,6 +92,6 @@ def test_what_contradicts_itself_is_neither_read_nor_confirmed(name: str) -> Non
     forge(data)
     text = json.dumps(data)
     with pytest.raises(InputError):
-        SavedCoupling.read(text)
+        SavedCoupling.from_json(text)
     with contextlib.suppress(ValueError):  # no document at all
         assert verdict(checked(text)) == REFUTED

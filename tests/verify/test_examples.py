@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.verify.altered import MUTATIONS
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.release.build_answers import certificate_of
 from tightrope.release.plan_file import load
 from tightrope.verify.check import checked
@@ -31,5 +31,5 @@ def test_the_certificate_of_a_job_is_confirmed(job, tmp_path):
     tables = runpy.run_path(str(EXAMPLES / "make_data.py"))["TABLES"]
     for name in {said["source"]["path"], *(one["path"] for one in said.get("lookup", []))}:
         tables[f"jobs/{Path(name).stem}"]().to_parquet(tmp_path / name, index=False)
-    claims = checked(written(certificate_of(load(tmp_path / job.name).plan()._draft)))
+    claims = checked(to_json_text(certificate_of(load(tmp_path / job.name).plan()._draft)))
     assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]

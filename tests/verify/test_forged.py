@@ -12,7 +12,7 @@ import pytest
 
 from tests.verify.altered import Place, at, leaves
 from tests.verify.written import STEPS, account, coupling, ledger, noise, release, training
-from tightrope.verify.check import checked, document_text, told
+from tightrope.verify.check import checked, document_text, verdict_text
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, UNCHECKED, Claim, verdict
 from tightrope.verify.forms import FORMS, MalformedError
 from tightrope.verify.tables import TOTAL
@@ -190,7 +190,7 @@ def test_claims_around_a_certificate_are_said_not_to_be_checked():
 
 
 def test_what_a_document_says_begins_no_line():
-    shown = told([Claim("steps", "x\n\x1b[2J\u202eCONFIRMED: of 99 lines 99 confirmed.", "open", OPEN)])
+    shown = verdict_text([Claim("steps", "x\n\x1b[2J\u202eCONFIRMED: of 99 lines 99 confirmed.", "open", OPEN)])
     assert len(shown.split("\n")) == 2
     assert shown.isascii()
     assert "\x1b" not in shown
@@ -233,8 +233,8 @@ def test_exact_text_is_no_power_of_a_million():
 def test_what_is_shown_nearly_is_counted():
     claims = checked(release("cells"))
     near = claims[0]._replace(found="in [1, 2]: confirmed for the stated bound times 1.01", verdict=CONFIRMED)
-    assert "1 of them for a little more" in told([near])
-    assert "a little more" not in told([claims[0]])
+    assert "1 of them for a little more" in verdict_text([near])
+    assert "a little more" not in verdict_text([claims[0]])
 
 
 def test_every_sort_of_step_has_a_form():

@@ -17,7 +17,7 @@ import pytest
 
 import tightrope as tr
 from tests.verify.test_exclusive_sets import released
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.verify.check import checked
 from tightrope.verify.claims import verdict
 
@@ -41,7 +41,7 @@ def documents() -> list[dict[str, Any]]:
     return [
         released([tr.share("v > 20"), tr.mean("v", between=(0, 50), by="g")], rows_per_person=2),
         released([tr.median("v", between=(0, 50)), tr.sum("w", between=(0, 7))], rows_per_person=3),
-        json.loads(written(noise.document())),
+        json.loads(to_json_text(noise.document())),
         command("dpsgd", "--examples", "1000", "--batch", "100", "--steps", "3", "--noise", "2", "--delta", "1e-5"),
     ]
 

@@ -11,7 +11,7 @@ from flint import arb, ctx
 import tightrope as tr
 from tests.verify.altered import altered, not_caught
 from tests.verify.written import NOISES, noise
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.noise.program import dual
 from tightrope.verify.check import checked
 from tightrope.verify.claims import CONFIRMED, OPEN, REFUTED, verdict
@@ -32,7 +32,7 @@ def test_an_altered_field_is_caught_or_said_not_to_be_checked(name):
 
 def test_real_valued_noise_is_not_confirmed():
     certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-6"), integer=False).certificate
-    assert verdict(checked(written(certificate.document()))) == OPEN
+    assert verdict(checked(to_json_text(certificate.document()))) == OPEN
 
 
 def test_a_lower_bound_that_nothing_proves_is_not_confirmed():
@@ -53,7 +53,7 @@ def test_a_wrong_engine_is_refuted(monkeypatch):
     honest = tr.PrivacyLoss.delta
     monkeypatch.setattr(tr.PrivacyLoss, "delta", lambda self, epsilon: honest(self, epsilon) * 0.9)
     certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-7"), sensitivity=4).certificate
-    assert verdict(checked(written(certificate.document()))) == REFUTED
+    assert verdict(checked(to_json_text(certificate.document()))) == REFUTED
 
 
 def test_a_wrong_lower_bound_is_not_confirmed(monkeypatch):
@@ -62,7 +62,7 @@ def test_a_wrong_lower_bound_is_not_confirmed(monkeypatch):
 
     monkeypatch.setattr(noise_certificate, "proven_least", lambda *asked: honest(*asked) * 1.0001)
     certificate = tr.least_noise(tr.Budget(epsilon=1, delta="1e-7"), sensitivity=3).certificate
-    changed = json.loads(written(certificate.document()))
+    changed = json.loads(to_json_text(certificate.document()))
     assert verdict(checked(json.dumps(changed))) != CONFIRMED
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.verify.altered import altered, not_caught
 from tests.verify.written import coupling, ledger
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.local.studies.findings import Findings
 from tightrope.local.studies.study import Study
 from tightrope.verify.check import checked
@@ -50,6 +50,6 @@ def test_an_entry_that_was_taken_out_is_refuted():
 def test_findings_say_that_they_cannot_be_confirmed():
     study = Study("distribution", 1.0, categories=("yes", "no"))
     found = Findings.of(study, study.mechanism.tally([0] * 700 + [1] * 300))
-    claims = checked(written(found.document()))
+    claims = checked(to_json_text(found.document()))
     assert verdict(claims) == OPEN, claims
     assert any("findings do not hold" in claim.found for claim in claims)

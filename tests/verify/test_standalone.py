@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.verify.written import account, coupling, ledger, noise, release
-from tightrope.verify.check import checked, told
+from tightrope.verify.check import checked, verdict_text
 from tightrope.verify.standalone import standalone
 
 ALONE = """
@@ -50,7 +50,7 @@ def run(place, text, check="check.py"):
 def test_it_says_the_same_of_a_release(place):
     found = run(place, release("cells"))
     assert found.stderr == ""
-    assert (found.returncode, found.stdout) == (0, told(checked(release("cells"))) + "\n")
+    assert (found.returncode, found.stdout) == (0, verdict_text(checked(release("cells"))) + "\n")
 
 
 ALONE_LINES = {
@@ -73,7 +73,7 @@ def test_for_one_document_it_is_shorter_and_says_the_same(place, kind, monkeypat
         monkeypatch.setattr("tightrope.verify.accounts.ACCOUNT_STEPS", (8,))
     (place / "short.py").write_text(source, encoding="utf-8")
     found = run(place, text, "short.py")
-    assert (found.stderr, found.returncode, found.stdout) == ("", 0, told(checked(text)) + "\n")
+    assert (found.stderr, found.returncode, found.stdout) == ("", 0, verdict_text(checked(text)) + "\n")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"document": "release certificate"}', "[" * 100_000])

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import tightrope as tr
 from tightrope.cli.main import app
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 
 
 @cache
@@ -103,7 +103,7 @@ NOISES: dict[str, dict[str, Any]] = {
 def noise(name: str) -> str:
     """A noise certificate, as text."""
     asked = {"budget": tr.Budget(epsilon=1, delta="1e-6"), **NOISES[name]}
-    return written(tr.least_noise(asked.pop("budget"), **asked).certificate.document())
+    return to_json_text(tr.least_noise(asked.pop("budget"), **asked).certificate.document())
 
 
 STEPS = {

@@ -183,7 +183,7 @@ class Curves(ABC):
         >>> round(gaussian(scale=1).loss.attack_success(), 9), round(gaussian(scale=1).loss.attack_success(0.01), 9)
         (0.691462461, 0.990000038)
         """
-        return each("prior", prior, lambda p: _rest(self._risk(p)[0])[1])
+        return each("prior", prior, lambda p: _complement_bounds(self._risk(p)[0])[1])
 
     @overload
     def bayes_risk(self, prior: float = ...) -> float: ...
@@ -255,11 +255,14 @@ class Curves(ABC):
         if not np.all((rates >= 0) & (rates <= 1)):
             raise InputError("false_positive_rate", rates.tolist(), "probabilities in [0, 1]")
         low, high = (np.array(ends) for ends in zip(*(self._caught(rate) for rate in rates.tolist()), strict=True))
-        least, most = _rest(high)[0], _rest(low)[1]
+        least, most = _complement_bounds(high)[0], _complement_bounds(low)[1]
         for i in np.flatnonzero((least < FEW) & (most - least > VAGUE * most)):
             lower, upper = self._missed(float(rates[i]))
             least[i], most[i] = max(least[i], lower), min(most[i], upper)
-        return (np.maximum(low, _rest(most)[0]), np.minimum(high, _rest(least)[1])), (least, most)
+        return (np.maximum(low, _complement_bounds(most)[0]), np.minimum(high, _complement_bounds(least)[1])), (
+            least,
+            most,
+        )
 
     def _missed(self, rate: float) -> tuple[float, float]:
         """Bounds on the type-II error, the smaller of both directions."""
@@ -269,7 +272,7 @@ class Curves(ABC):
         return min(low for low, _ in found), min(high for _, high in found)
 
 
-def _rest(chances: Floats) -> Ends:
+def _complement_bounds(chances: Floats) -> Ends:
     """1 − p from below and above; as it is where nothing was rounded."""
     rest = 1.0 - chances
     rounded = (1.0 - rest) != chances

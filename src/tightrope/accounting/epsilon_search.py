@@ -36,17 +36,17 @@ def guided(engines: Sequence[Engine], target: float, *, private: bool) -> float 
         if guess is None:
             return None
         if private or not guess.epsilon < RIVAL * found:
-            root = _least(engine, guess, target, private=private)
+            root = _epsilon_near_guess(engine, guess, target, private=private)
             if root is None:
                 return None
             found = max(found, root)
     return found
 
 
-def _least(engine: Engine, guess: Guess, target: float, *, private: bool) -> float | None:
+def _epsilon_near_guess(engine: Engine, guess: Guess, target: float, *, private: bool) -> float | None:
     value = engine.upper if private else lambda epsilon: engine.delta(epsilon)[0]
     root = _secant(value, guess, target * (1 - INSIDE if private else 1 + INSIDE))
-    return None if root is None else settled(value, target, root, private=private)
+    return None if root is None else step_to_side(value, target, root, private=private)
 
 
 def _secant(value: Callable[[float], float], guess: Guess, target: float) -> float | None:
@@ -89,7 +89,7 @@ def least_epsilon(delta_at: Callable[[float], float], target: float, *, private:
     while low == 0 and high / stride > SMALLEST:
         low, high = (0.0, high / stride) if delta_at(high / stride) <= target else (high / stride, high)
         stride *= stride
-    return settled(delta_at, target, _root(delta_at, target, low, high), private=private)
+    return step_to_side(delta_at, target, _root(delta_at, target, low, high), private=private)
 
 
 def _root(delta_at: Callable[[float], float], target: float, low: float, high: float) -> float:
@@ -104,7 +104,7 @@ def _root(delta_at: Callable[[float], float], target: float, low: float, high: f
     return float(scipy.optimize.brentq(excess, low, high, xtol=max(1e-14 * high, 5e-324), rtol=1e-14))
 
 
-def settled(delta_at: Callable[[float], float], target: float, root: float, *, private: bool) -> float:
+def step_to_side(delta_at: Callable[[float], float], target: float, root: float, *, private: bool) -> float:
     """Step off the root, in growing steps, until the inequality holds (private) or fails (not private)."""
     step = 4e-16 * max(root, 1e-300)
     for _ in range(60):

@@ -153,7 +153,7 @@ def worst(laws: Sequence[Masses]) -> Masses:
     return _of_profile(laws, first, np.max(profiles, axis=0), max(law.infinite_mass for law in laws))
 
 
-def least(laws: Sequence[Masses]) -> Masses:
+def greatest_lower_bound(laws: Sequence[Masses]) -> Masses:
     """A law below all the laws but above everything that all of them dominate.
 
     What they all dominate has a convex profile below each of theirs, so it is below the convex hull of their minimum

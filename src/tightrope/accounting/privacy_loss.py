@@ -17,7 +17,7 @@ from tightrope.accounting.curves import Curves, each, each_of_two
 from tightrope.accounting.distributions.base import LossLaw
 from tightrope.accounting.distributions.composition import Composition
 from tightrope.accounting.distributions.profile import Monotone
-from tightrope.accounting.epsilon_search import guided, least_epsilon, settled
+from tightrope.accounting.epsilon_search import guided, least_epsilon, step_to_side
 from tightrope.accounting.gaussian_limit import GaussianLimit
 from tightrope.accounting.methods.method import Engine
 from tightrope.accounting.methods.select import choose
@@ -226,7 +226,7 @@ class PrivacyLoss(Curves):
         inner = np.isfinite(epsilons)
         low, high = (np.where(epsilons > 0, end, 1.0) for end in self._infinite_ends)
         if np.any(inner):
-            low[inner], high[inner] = self._told(epsilons[inner])
+            low[inner], high[inner] = self._checked_brackets(epsilons[inner])
         return low, high
 
     @property
@@ -235,7 +235,7 @@ class PrivacyLoss(Curves):
         (first, second), (third, fourth) = self.remove.infinite_bounds, self.add.infinite_bounds
         return max(first, third), max(second, fourth)
 
-    def _told(self, epsilons: Floats) -> tuple[Floats, Floats]:
+    def _checked_brackets(self, epsilons: Floats) -> tuple[Floats, Floats]:
         """Brackets that a caller sees: where one is wide, a warning says so, and why."""
         low, high = self._brackets(epsilons)
         wide = (high - low > WIDE * high) & (high > SUBNORMAL)
@@ -273,9 +273,9 @@ class PrivacyLoss(Curves):
         return Bounds(lower, each("delta", delta, lambda d: self._all_least(d, private=True)))
 
     def _all_least(self, deltas: Floats, *, private: bool) -> Floats:
-        return np.array([self._least(delta, private=private) for delta in deltas.tolist()])
+        return np.array([self._epsilon_on_side(delta, private=private) for delta in deltas.tolist()])
 
-    def _least(self, delta: float, *, private: bool) -> float:
+    def _epsilon_on_side(self, delta: float, *, private: bool) -> float:
         if not 0 <= delta <= 1:
             raise InputError(
                 "delta", delta, "a number in [0, 1]", "a typical value is well below one over the number of people"
@@ -294,13 +294,16 @@ class PrivacyLoss(Curves):
             at = max(guesses, default=1.0)
             found = least_epsilon(lambda e: self._interval(e)[end], delta, private=private, near=at)
         else:
-            found = settled(lambda e: self._interval(e)[end], delta, near, private=private)
+            found = step_to_side(lambda e: self._interval(e)[end], delta, near, private=private)
         if private:  # a search by factors near 1 ends within a few roundings; no finite loss is beyond the largest
             found = min(
-                found, max(_beside(total.largest, total.slack, private=True) for total, _ in self._directions())
+                found,
+                max(
+                    _epsilon_without_delta(total.largest, total.slack, private=True) for total, _ in self._directions()
+                ),
             )
         if math.isfinite(found):
-            self._told(np.array([found]))
+            self._checked_brackets(np.array([found]))
         return found if private else min(found, sys.float_info.max)  # finite, though no double holds it
 
     def gaussian_limit(self) -> GaussianLimit:
@@ -318,7 +321,8 @@ class PrivacyLoss(Curves):
 
     def _caught(self, rate: float) -> tuple[float, float]:
         found = [
-            tradeoff.true_positive_rate(e.beside, rate, d.infinite_bounds, e.ceiling) for d, e in self._directions()
+            tradeoff.true_positive_rate(e.delta_to_precision, rate, d.infinite_bounds, e.ceiling)
+            for d, e in self._directions()
         ]
         return max(low for low, _ in found), max(high for _, high in found)
 
@@ -330,12 +334,12 @@ def _last(total: Composition, engine: Engine, delta: float, *, private: bool) ->
         end = 1 if private else 0
         return least_epsilon(lambda e: engine.delta(e)[end], delta, private=private)
     if not private or most == 0:
-        return _beside(total.largest, total.slack, private=private)
-    ends = (max(0.0, total.largest), max(0.0, _beside(total.largest, total.slack, private=True)))
+        return _epsilon_without_delta(total.largest, total.slack, private=private)
+    ends = (max(0.0, total.largest), max(0.0, _epsilon_without_delta(total.largest, total.slack, private=True)))
     return next((e for e in ends if math.isfinite(e) and engine.delta(e)[1] <= delta), math.inf)
 
 
-def _beside(largest: float, slack: float, *, private: bool) -> float:
+def _epsilon_without_delta(largest: float, slack: float, *, private: bool) -> float:
     """The least ε at δ = 0: the largest loss, rounded to the side asked for; nothing done has none."""
     if largest == slack == 0:
         return 0.0

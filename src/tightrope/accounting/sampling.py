@@ -36,16 +36,16 @@ class Erased(LossLaw):
         return self.base.integrated
 
     @property
-    def _kept(self) -> float:
+    def _kept_probability(self) -> float:
         return 1 - self.probability
 
     @property
     def infinite_mass(self) -> float:
-        return self._kept * self.base.infinite_mass
+        return self._kept_probability * self.base.infinite_mass
 
     @property
     def opposite_mass(self) -> float:
-        return self._kept * self.base.opposite_mass
+        return self._kept_probability * self.base.opposite_mass
 
     @property
     def largest(self) -> float:
@@ -61,12 +61,20 @@ class Erased(LossLaw):
     def deltas(self, epsilon: Ends) -> Ends | None:
         """(1 − p) δ(ε) at ε ≥ 0."""
         base = self.base.deltas(epsilon)
-        return None if base is None else times(base, self._kept * (1 - ROUNDING), self._kept * (1 + ROUNDING))
+        return (
+            None
+            if base is None
+            else times(base, self._kept_probability * (1 - ROUNDING), self._kept_probability * (1 + ROUNDING))
+        )
 
     def profile(self, epsilon: Floats) -> Floats | None:
         """(1 − p) δ(ε) + p (1 − e^ε)₊."""
         base = self.base.profile(epsilon)
-        return None if base is None else self._kept * base - self.probability * np.expm1(np.minimum(epsilon, 0.0))
+        return (
+            None
+            if base is None
+            else self._kept_probability * base - self.probability * np.expm1(np.minimum(epsilon, 0.0))
+        )
 
     def profile_error(self, epsilon: Floats) -> Floats:
         return self.base.profile_error(epsilon) + 1e-15
@@ -78,8 +86,8 @@ class Erased(LossLaw):
             return None
         steep = base.real >= OVERFLOW
         gentle, large = np.where(steep, 0.0, base), np.where(steep, base, 0.0)
-        sums = large + np.log(self._kept + self.probability * np.exp(-large))
-        return np.where(steep, sums, log1p(np.asarray(self._kept * np.expm1(gentle))))
+        sums = large + np.log(self._kept_probability + self.probability * np.exp(-large))
+        return np.where(steep, sums, log1p(np.asarray(self._kept_probability * np.expm1(gentle))))
 
     def moment_error(self, z: Complexes, moment: Complexes) -> Floats:
         """The base's and four roundings, relative to what is left of the sum."""
@@ -88,7 +96,9 @@ class Erased(LossLaw):
         gone = np.exp(np.clip(known.real - moment.real, -700.0, 700.0))
         size = np.minimum(np.abs(known), 1 + gone) * 4e-16
         return np.asarray(
-            self._kept * gone * self.base.moment_error(z, known) + size * (1 + gone) + 1e-15 * np.abs(moment)
+            self._kept_probability * gone * self.base.moment_error(z, known)
+            + size * (1 + gone)
+            + 1e-15 * np.abs(moment)
         )
 
     @property
@@ -100,13 +110,15 @@ class Erased(LossLaw):
         moment = self.base.log_moment(np.array([complex(c)]))
         if moment is None:
             return 1.0
-        share = self.probability / (self.probability + self._kept * math.exp(min(float(moment[0].real), 700.0)))
+        share = self.probability / (
+            self.probability + self._kept_probability * math.exp(min(float(moment[0].real), 700.0))
+        )
         return min(1.0, share + (1 - share) * self.base.decay(c, y))
 
     def cells(self, step: float) -> Cells:
         """Those of the base, lighter, and one at 0."""
         zero = Cells.atoms(np.zeros(1), np.array([self.probability]), 0.0, 0.0)
-        return self.base.cells(step).scaled(self._kept).joined(zero)
+        return self.base.cells(step).scaled(self._kept_probability).joined(zero)
 
 
 def erased(law: LossLaw, probability: float) -> LossLaw:

@@ -105,7 +105,7 @@ FROM_ZERO = Scale()
 """Equally fine for small and for large ε."""
 
 
-def least(value: Bracket, start: float, key: Key, floor: float, rough: Key | None = None) -> Least:
+def least_value(value: Bracket, start: float, key: Key, floor: float, rough: Key | None = None) -> Least:
     """Of ``value``, sought from ``start`` down to ``floor``; ``key`` rises, and tells values apart on its own scale.
 
     ``rough``: an upper bound of the value that costs little and is least nearby, if one is known. It saves evaluations.
@@ -155,10 +155,10 @@ def _around(height: Key, start: float, floor: float, highest: float) -> tuple[fl
 def _pinned(value: Bracket, best: float, floor: float) -> Least:
     """Chords on both sides of the best ε: wider until the function certainly rises to them, then as near as it does."""
 
-    def seen(epsilon: float) -> Seen:
+    def evaluate_bracket(epsilon: float) -> Seen:
         return Seen(epsilon, *value(epsilon))
 
-    places, low, gaps = _risen(seen, seen(best), floor), -math.inf, [math.inf] * STALLED
+    places, low, gaps = _risen(evaluate_bracket, evaluate_bracket(best), floor), -math.inf, [math.inf] * STALLED
     if isinstance(places, Seen):
         return Least(places.epsilon, low, places.high)
     for _ in range(ROUNDS):
@@ -180,8 +180,8 @@ def _pinned(value: Bracket, best: float, floor: float) -> Least:
             crossing + math.copysign(math.sqrt(abs(apart) * 4 * math.ulp(max(abs(crossing), UNIT))), apart),
             vertex_best.epsilon + ((down / left * right - up / right * left) / bend / 2 if bend < 0 else 0.0),
         ):
-            places = places.joined(seen(epsilon))
-        places = _nearer(seen, places)
+            places = places.joined(evaluate_bracket(epsilon))
+        places = _nearer(evaluate_bracket, places)
     return Least(places.best.epsilon, low, places.best.high)
 
 
@@ -281,7 +281,9 @@ def true_positive_rate(
         return math.nextafter(low + least_added, 0.0), math.nextafter(high + added, math.inf)
 
     top = -math.log(rate)
-    found = least(caught, top, math.log, LOWEST, lambda epsilon: ceiling(epsilon) + weighed(epsilon, rate)[1] - rate)
+    found = least_value(
+        caught, top, math.log, LOWEST, lambda epsilon: ceiling(epsilon) + weighed(epsilon, rate)[1] - rate
+    )
     low = found.low
     if low < found.high * (1 - WIDE_BOUND):
         low = max(low, _below(caught, found.epsilon, top))
@@ -334,10 +336,10 @@ def type_two_error(ahead: Order, back: Order, rate: float) -> Interval:
 
     def gained(epsilon: float) -> Interval:
         """What is missed, with its sign changed."""
-        low, high = _met(ahead, rate, epsilon) if epsilon >= 0 else _mirrored(back, (rate, kept), epsilon)
+        low, high = _supporting_line(ahead, rate, epsilon) if epsilon >= 0 else _mirrored(back, (rate, kept), epsilon)
         return -high, -low
 
-    found = least(gained, -1.0, lambda value: math.asinh(value / FAINT_GAIN), FAINTEST)
+    found = least_value(gained, -1.0, lambda value: math.asinh(value / FAINT_GAIN), FAINTEST)
     # The least γ seen at which nothing is missed: concave and at most γ (1 − t), it is no more than that anywhere.
     places = (found.epsilon + apart for apart in (0.0, *APART, 100.0, 1000.0))
     high = min(
@@ -348,7 +350,7 @@ def type_two_error(ahead: Order, back: Order, rate: float) -> Interval:
     return max(0.0, -found.high), max(high, math.ulp(0.0))
 
 
-def _met(ahead: Order, rate: float, epsilon: float) -> Interval:
+def _supporting_line(ahead: Order, rate: float, epsilon: float) -> Interval:
     """(1 − δ(ε)) − e^ε t at ε ≥ 0."""
     (_, (low, high)), (least_added, added) = ahead.both(epsilon), weighed(epsilon, rate)
     return math.nextafter(low - added, -math.inf), math.nextafter(high - least_added, math.inf)

@@ -57,11 +57,11 @@ class OneRun:
         f(v) (1 + mδ (1 − f(v)) / (v P(B = v))) with B ~ Binomial(r, e^ε/(1+e^ε)) and f(v) = P(B ≥ v): the most that
         any attack reaches, or 1. At δ = 0 it is the theorem of the paper.
         """
-        return self._reached(non_negative("epsilon", epsilon), probability("delta", delta))
+        return self._tail_probability(non_negative("epsilon", epsilon), probability("delta", delta))
 
     def epsilon(self, delta: float) -> float:
         """A lower bound on the ε at a δ that was fixed beforehand."""
-        return self._least(probability("delta", delta), 1 - self.confidence)
+        return self._refuted_epsilon(probability("delta", delta), 1 - self.confidence)
 
     def delta(self, epsilon: float) -> float:
         """A lower bound on the δ at an ε ≥ 0 that was fixed beforehand."""
@@ -76,8 +76,8 @@ class OneRun:
         failure = (1 - self.confidence) / len(points)
         epsilon, delta = max(points, key=lambda point: self._least_delta(point[0], failure) - point[1])
         proven = self._least_delta(epsilon, failure)
-        seen = {} if proven > delta else {"randomised response": self._seen(*points[0], failure)}
-        known = self._least(delta, failure)
+        seen = {} if proven > delta else {"randomised response": self._detectable_epsilon(*points[0], failure)}
+        known = self._refuted_epsilon(delta, failure)
         return Verdict(proven > delta, self.confidence, epsilon, delta, known, proven, seen, seen_of(points))
 
     def _tail(self, epsilon: float) -> tuple[float, float]:
@@ -89,13 +89,13 @@ class OneRun:
         exactly = float(stats.binom.pmf(self.correct, self.guesses, share)) * (1 - TAIL_MARGIN) + ADDED
         return min(1.0, tail), max(0.0, 1 - tail) * tail / (self.correct * exactly)
 
-    def _reached(self, epsilon: float, delta: float) -> float:
+    def _tail_probability(self, epsilon: float, delta: float) -> float:
         tail, slope = self._tail(epsilon)
         return min(1.0, tail + self.canaries * delta * slope)
 
-    def _least(self, delta: float, failure: float) -> float:
+    def _refuted_epsilon(self, delta: float, failure: float) -> float:
         """The largest ε found that is refuted: every smaller one is, for private runs of it are private at more."""
-        return _last(lambda epsilon: self._reached(epsilon, delta) < failure, 0.0)
+        return _last(lambda epsilon: self._tail_probability(epsilon, delta) < failure, 0.0)
 
     def _least_delta(self, epsilon: float, failure: float) -> float:
         tail, slope = self._tail(epsilon)
@@ -104,7 +104,7 @@ class OneRun:
         most = self.canaries * slope
         return min(1.0, (failure - tail) * (1 - TAIL_MARGIN) / most) if most > 0 else 1.0
 
-    def _seen(self, epsilon: float, delta: float, failure: float) -> float:
+    def _detectable_epsilon(self, epsilon: float, delta: float, failure: float) -> float:
         """The least ε (total variation, where it is claimed) whose median number of right guesses refutes."""
 
         def unseen(size: float) -> bool:

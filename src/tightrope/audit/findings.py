@@ -51,7 +51,7 @@ def _points(claim: Any) -> Points:
 
 @_points.register
 def _(claim: Budget) -> Points:
-    return tuple((to_float(epsilon, "up"), to_float(delta, "up")) for epsilon, delta in claim.stated)
+    return tuple((to_float(epsilon, "up"), to_float(delta, "up")) for epsilon, delta in claim.checked_points)
 
 
 @_points.register
@@ -145,17 +145,17 @@ def least_seen(law: Law, points: Points, runs: tuple[int, int], failure: float) 
     """
     delta = points[0][1] if points[0][0] > 0 else None
 
-    def seen(size: float) -> bool:
+    def is_detected(size: float) -> bool:
         return chance_to_refute(law.events(size, delta), points, runs, failure) >= HALF
 
     low, high = 0.0, 1.0 / 16
-    while not seen(high):
+    while not is_detected(high):
         low, high = high, 2 * high
         if high > LARGEST_LAW:
             return math.inf
     for _ in range(HALVINGS_OF_LAW):
         middle = (low + high) / 2
-        low, high = (low, middle) if seen(middle) else (middle, high)
+        low, high = (low, middle) if is_detected(middle) else (middle, high)
     return law.number(high, delta)
 
 

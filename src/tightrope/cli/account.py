@@ -16,7 +16,7 @@ from tightrope.cli.output import heading, print_document, print_table, say, work
 from tightrope.documents.account import Account, Attack, Gained, delta_bracket, epsilon_bracket
 from tightrope.documents.budget import decimal
 from tightrope.documents.numbers import UP, percent, significant
-from tightrope.documents.reader import placed
+from tightrope.documents.reader import named_keys
 from tightrope.documents.steps import read_steps
 from tightrope.reporting import document_html
 from tightrope.reporting.wording.accounts import STEP_COLUMNS, bound_line, step_line
@@ -34,7 +34,7 @@ def composed(steps: Sequence[Run]) -> PrivacyLoss:
 
 
 def _loss(place: str, step: Run) -> PrivacyLoss:
-    with placed(place):
+    with named_keys(place):
         make = getattr(importlib.import_module("tightrope"), step.mechanism)
         once: PrivacyLoss = make(**step.parameters).loss
         if step.poisson_rate is not None:
@@ -112,7 +112,7 @@ def account(
         found = _accounted(steps, loss, *asked)
     if report is not None:
         with working("Writing the page ..."):
-            write(report, document_html(found, curve=curve_of(loss, found.stated[0])))
+            write(report, document_html(found, curve=curve_of(loss, found.first_guarantee[0])))
     if as_json:
         print_document(found)
         return

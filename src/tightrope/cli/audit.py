@@ -49,7 +49,7 @@ class Table:
         return found
 
 
-def read(path: Path) -> Table:
+def read_table(path: Path) -> Table:
     """The table of a CSV file; ``InputError`` names a line, never what stands there."""
     header, *lines = _lines(path)
     kind = next((name for name in (TWO_SAMPLES, CANARIES) if name in header), "")
@@ -88,9 +88,9 @@ def _numbers(line: Sequence[str], number: int, columns: int) -> list[float]:
     raise InputError("scores", f"line {number}", f"a table with {columns} numbers in every line")
 
 
-def drawn(name: str, runs: int) -> Table:
+def sample_function(name: str, runs: int) -> Table:
     """What module:function gives for so many runs on input 1 and on input 0: one number a run, or a row of them."""
-    function = _found(name)
+    function = _import_function(name)
     one, other = (_sample(name, function, which, runs) for which in (1, 0))
     if one.shape[1] != other.shape[1]:
         raise InputError("python", name, "a function that returns as many numbers a run on both inputs")
@@ -111,7 +111,7 @@ def _sample(name: str, function: Callable[[int, int], Any], which: int, runs: in
     return rows
 
 
-def _found(name: str) -> Callable[[int, int], Any]:
+def _import_function(name: str) -> Callable[[int, int], Any]:
     """The function, imported as Python imports it, the working directory first."""
     module, _, function = name.partition(":")
     expected = "module:function, as Python imports it from here"
@@ -206,8 +206,8 @@ def _table(asked: Asked) -> Table:
     if (asked.scores is None) == (asked.python is None):
         raise InputError("scores", asked.scores and str(asked.scores), "a CSV file, or --python, and not both")
     if asked.scores is not None:
-        return read(asked.scores)
-    return drawn(str(asked.python), whole("runs", asked.runs))
+        return read_table(asked.scores)
+    return sample_function(str(asked.python), whole("runs", asked.runs))
 
 
 def _two_samples(table: Table, asked: Asked, claim: Budget | None) -> Finding:
@@ -232,10 +232,10 @@ def _data(found: Finding | OneRun, verdict: Verdict | None) -> dict[str, Any]:
         "attack_success": (1 + found.delta(0.0)) / 2,
     }
     claim = {} if verdict is None else {"verdict": {**asdict(verdict), "text": str(verdict)}}
-    return {"document": "audit", **_seen(found), **bounds, **claim}
+    return {"document": "audit", **_runs_and_curve(found), **bounds, **claim}
 
 
-def _seen(found: Finding | OneRun) -> dict[str, Any]:
+def _runs_and_curve(found: Finding | OneRun) -> dict[str, Any]:
 
     if isinstance(found, OneRun):
         return {"canaries": found.canaries, "guesses": found.guesses, "correct": found.correct}

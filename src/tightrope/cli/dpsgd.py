@@ -115,10 +115,10 @@ def dpsgd(asked: Asked) -> None:
         found = _accounted(run, at, _compared(run, at) if asked.compare else ())
     if folder is not None:
         with working("Drawing ..."):
-            found = structs.replace(found, picture=str(_drawn(run, at, folder / PICTURE)))
+            found = structs.replace(found, picture=str(_draw_tradeoff_curves(run, at, folder / PICTURE)))
     if asked.report is not None:
         with working("Writing the page ..."):
-            write(asked.report, document_html(found, curve=curve_of(run.loss, found.stated[0])))
+            write(asked.report, document_html(found, curve=curve_of(run.loss, found.first_guarantee[0])))
     if asked.as_json:
         print_document(found)
     else:
@@ -167,7 +167,7 @@ def _compared(run: DpSgd, delta: float) -> tuple[Way, ...]:
     )
 
 
-def _drawn(run: DpSgd, delta: float, path: Path) -> Path:
+def _draw_tradeoff_curves(run: DpSgd, delta: float, path: Path) -> Path:
     """Trade-off curves by every way, from δ at some ε; the limit is drawn like the bounds and named as none."""
     ways = methods(run.step, run.steps)
     most = max(1.0, 2 * ways[-1].epsilon(delta))

@@ -58,14 +58,14 @@ def open_(path: PlanPath, note: Note = "", as_json: AsJson = False) -> None:
 
     file = load(path)
     file.recorded(note=note or None)
-    _shown([_ledger(path).account(file.dataset)], as_json)
+    _show_overviews([_ledger(path).account(file.dataset)], as_json)
 
 
 @app.command("show", epilog=SHOW_EXAMPLE)
 def show(place: Place, dataset: Dataset = None, as_json: AsJson = False) -> None:
     """Show what is spent, reserved and left, by date, and by which rule releases add up."""
     ledger = _ledger(place)
-    _shown([ledger.account(name) for name in _datasets(ledger, place, dataset)], as_json)
+    _show_overviews([ledger.account(name) for name in _datasets(ledger, place, dataset)], as_json)
 
 
 @app.command("history", epilog=HISTORY_EXAMPLE)
@@ -157,7 +157,7 @@ def _datasets(ledger: Ledger, place: str, dataset: str | None) -> list[str]:
     return [load(place).dataset] if _is_plan(place) else ledger.datasets()
 
 
-def _shown(accounts: Sequence[Account], as_json: bool) -> None:
+def _show_overviews(accounts: Sequence[Account], as_json: bool) -> None:
     from tightrope.ledger.overview import overview
 
     views: list[dict[str, Any]] = [overview(account) for account in accounts]
@@ -209,10 +209,10 @@ def whose_rows(identity: Json) -> str:
 def _limit(limit: Json) -> list[str]:
     whose = f" ({limit['audience']})" if limit["audience"] else ""
     what = "moments" if limit["rule"] == MOMENTS else "epsilon, delta"
-    return [f"{limit['slot']}{whose}", what, limit["spent"], limit["reserved"], limit["left"], _left(limit)]
+    return [f"{limit['slot']}{whose}", what, limit["spent"], limit["reserved"], limit["left"], _amount_left(limit)]
 
 
-def _left(limit: Json) -> str:
+def _amount_left(limit: Json) -> str:
     """What a share is: ε and δ, or nats of a moment and certain failure; and what addition would have left."""
     if limit["rule"] != MOMENTS:
         return "; ".join(f"{epsilon}, {delta}" for epsilon, delta in limit["points_left"])
@@ -301,10 +301,10 @@ def show_history(entries: Sequence[Json]) -> None:
 
 
 def _entry(entry: Json) -> list[str]:
-    from tightrope.ledger.state import shown
+    from tightrope.ledger.state import share_text
 
     spent, reserved = entry["state"]["balances"].get("total", ["0", "0"])
-    left = shown(1 - Fraction(spent) - Fraction(reserved))
+    left = share_text(1 - Fraction(spent) - Fraction(reserved))
     key = entry["key"] or entry["body"].get("key", "")
     said = "" if entry["kind"] == "dataset" else printable(key)
     what = entry["body"].get("reading", entry["kind"])

@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.documents.escaping import json_text as escaped_json
 from tightrope.documents.escaping import printable, printable_lines
 from tightrope.errors import InputError
@@ -36,7 +36,7 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 def print_document(document: Struct) -> None:
     """One typed document as JSON on standard output."""
-    sys.stdout.write(written(document, ascii_only=True))
+    sys.stdout.write(to_json_text(document, ascii_only=True))
 
 
 def json_text(data: Mapping[str, Any], *, ensure_ascii: bool = False) -> str:
@@ -202,7 +202,7 @@ def widths(texts: Texts, page: int) -> list[int] | None:
     True
     """
     every = range(len(texts.columns))
-    found, least = [_longest(texts.column(n)) for n in every], [_least(texts, n) for n in every]
+    found, least = [_longest(texts.column(n)) for n in every], [_narrowest_width(texts, n) for n in every]
     excess = sum(found) + GAP * (len(found) - 1) - page
     for number in sorted(every, key=lambda n: least[n] - found[n]):
         cut = max(0, min(excess, found[number] - least[number]))
@@ -210,7 +210,7 @@ def widths(texts: Texts, page: int) -> list[int] | None:
     return None if excess > 0 else found
 
 
-def _least(texts: Texts, number: int) -> int:
+def _narrowest_width(texts: Texts, number: int) -> int:
     """How narrow a column can be: sentences as their longest word, for numbers may stand in them."""
     column = texts.column(number)
     if texts.is_number(number):

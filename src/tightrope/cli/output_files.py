@@ -37,7 +37,7 @@ class Part:
     path: Path | None
 
     @classmethod
-    def made(cls, target: Path) -> Self:
+    def create_part(cls, target: Path) -> Self:
         """An empty part with room for the file. Raises ``OSError`` where there is none."""
         unnamed = _unnamed(target.parent)
         handle, name = _named(target) if unnamed is None else (unnamed, None)
@@ -146,7 +146,7 @@ def reserved(folder: Path, names: Sequence[str], *, replace: bool) -> Iterator[R
         parts: dict[str, Part] = {}
         try:
             for name in names:
-                parts[name] = Part.made(folder / name)
+                parts[name] = Part.create_part(folder / name)
                 stack.callback(parts[name].drop)
         except OSError as error:
             expected = f"a folder with room for {FILE_ROOM // 2**20} MiB a file ({error.strerror})"

@@ -50,7 +50,7 @@ def plan(
     if explain and beside:
         raise InputError("--explain", True, "left out beside --json and --table", "it says the promise, in words alone")
     file = load(path)
-    wanted = _wanted(within or [])
+    wanted = _margins_by_question(within or [])
     with working("Looking for the least budget ..." if wanted else "Choosing the least noise ..."):
         chosen = file.plan(wanted)
     if explain:
@@ -67,7 +67,7 @@ def plan(
         _show_budgets(data["table"])
 
 
-def _wanted(within: Sequence[str]) -> dict[str, str]:
+def _margins_by_question(within: Sequence[str]) -> dict[str, str]:
     """Half-widths by question, the last one where a name comes twice."""
     for entry in within:
         if "=" not in entry:

@@ -18,13 +18,13 @@ from tightrope.cli.errors import Stopped, silence, spends_nothing
 from tightrope.cli.options import AsJson, PlanPath, command_app
 from tightrope.cli.output import heading, print_document, print_table, say, working, writable
 from tightrope.cli.output_files import existing, kept_anyway, refuse_existing, reserved
-from tightrope.documents.document import plain, written
+from tightrope.documents.document import plain, to_json_text
 from tightrope.documents.escaping import printable
 from tightrope.documents.release import results_csv
 from tightrope.errors import NOTHING_SPENT, BudgetRefused, OutputError
 from tightrope.reporting import html
 from tightrope.reporting.wording import sentences
-from tightrope.reporting.wording.answers import further, read_answers, shown
+from tightrope.reporting.wording.answers import further, read_answers, rounded_row
 from tightrope.reporting.wording.promise import promise
 from tightrope.reporting.wording.sentences import left_out
 
@@ -102,7 +102,7 @@ def release(
             # The answers, paid for and on disk.
 
             with patient(lambda: plan.charged) as patience, reserved(folder, FILES, replace=force) as files:
-                result = _drawn(plan, file, files, patience.got)
+                result = _draw_and_keep(plan, file, files, patience.note_answers)
             if patience.stop is not None:
                 raise Stopped(f"stopped; {_complete(folder)}", patience.stop)
         with _printing(folder):
@@ -161,10 +161,10 @@ def released_into(path: Path, folder: Path) -> None:
     file = load(path)
     html({})
     with reserved(writable(folder), FILES, replace=False) as files, _refusals(str(path)):
-        _drawn(file.release_plan(), file, files, lambda: None)
+        _draw_and_keep(file.release_plan(), file, files, lambda: None)
 
 
-def _drawn(plan: Plan, file: PlanFile, files: Reserved, got: Callable[[], None]) -> ReleaseResult:
+def _draw_and_keep(plan: Plan, file: PlanFile, files: Reserved, got: Callable[[], None]) -> ReleaseResult:
     """Charge, draw and keep; ``got`` is called once there are answers."""
     with working("Reading the table and drawing noise ..."):
         result = plan.release().result(file.title, file.about)
@@ -173,7 +173,7 @@ def _drawn(plan: Plan, file: PlanFile, files: Reserved, got: Callable[[], None])
         # Answers first: with them, the rest could be made again.
         from tightrope.release.answers import results_parquet
 
-        texts = {RESULT: written(result), CERTIFICATE: written(result.certificate)}
+        texts = {RESULT: to_json_text(result), CERTIFICATE: to_json_text(result.certificate)}
         with kept_anyway(files.folder, texts):
             files.keep(texts)
             files.keep({TABLE: results_csv(result), PARQUET: results_parquet(result)})
@@ -237,12 +237,12 @@ def _print(result: ReleaseResult, folder: Path, as_json: bool) -> None:
 
 def _recorded(certificate: Mapping[str, Any]) -> list[str]:
     """Where it was charged, and what is left."""
-    from tightrope.ledger.state import shown
+    from tightrope.ledger.state import share_text
 
     entry = certificate.get("entry")
     if entry is None:
         return [f"{certificate['ledger']}: releasing again spends the budget again."]
-    took, left = (shown(Fraction(entry[part])) for part in ("share", "left"))
+    took, left = (share_text(Fraction(entry[part])) for part in ("share", "left"))
     if entry["of"]:
         # A series was paid whole: what is left of the budget is said apart from the releases that are still to
         # come.
@@ -265,12 +265,12 @@ def _recorded(certificate: Mapping[str, Any]) -> list[str]:
 def _show_answer(answer: Answer, report: Path) -> None:
 
     heading(sentences.heading(answer))
-    say(sentences.asked(answer))
+    say(sentences.question_sentence(answer))
     if not answer.rows:
         say(sentences.NOTHING_SHOWN)
         return
     names, besides = further(answer)
-    texts = [(row.labels, shown(row, answer.decimals)) for row in answer.rows[:PRINTED_ROWS]]
+    texts = [(row.labels, rounded_row(row, answer.decimals)) for row in answer.rows[:PRINTED_ROWS]]
     rows = [[*labels, text.value, text.within, *said] for (labels, text), said in zip(texts, besides, strict=False)]
     print_table([*answer.by, "value", "95 % within", *names], rows, left=len(answer.by))
     if len(answer.rows) > PRINTED_ROWS:
@@ -291,7 +291,7 @@ class Patience:
         self.stop: int | None = None
         self.answered = False
 
-    def got(self) -> None:
+    def note_answers(self) -> None:
         """There are answers now."""
         self.answered = True
 

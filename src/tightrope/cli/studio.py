@@ -65,12 +65,12 @@ def studio(asked: Asked) -> None:
     if found.out.exists():
         raise InputError("out", str(found.out), "a file that does not exist yet", "say another one with --out")
     try:
-        serve(found, lent(), port=asked.port, ready=lambda link: _ready(link, asked))
+        serve(found, host_callbacks(), port=asked.port, ready=lambda link: _ready(link, asked))
     except KeyboardInterrupt:  # how it is meant to end
         raise SystemExit(INTERRUPTED) from None
 
 
-def lent() -> Lent:
+def host_callbacks() -> Lent:
     """What this room lends the page."""
     from tightrope.cli.release import released_into
     from tightrope.studio.plan_editor import Lent

@@ -98,11 +98,11 @@ def _refusing(file: Path | None) -> Iterator[None]:
 
 
 def _tell(name: str, claims: list[Claim], as_json: bool) -> None:
-    from tightrope.verify.check import told
+    from tightrope.verify.check import verdict_text
     from tightrope.verify.claims import verdict
 
     if not as_json:
-        lines = told(claims).split("\n")
+        lines = verdict_text(claims).split("\n")
         if len(lines) > MOST_WRAPPED_LINES:
             typer.echo("\n".join(lines))
         else:

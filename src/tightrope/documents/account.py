@@ -66,7 +66,7 @@ class Account(Gained, frozen=True, kw_only=True):
     delta_at_epsilon: tuple[DeltaBracket, ...]
 
     @property
-    def stated(self) -> tuple[float, float]:
+    def first_guarantee(self) -> tuple[float, float]:
         """The first (ε, δ) that is proven; (∞, 0) where none is."""
         found = [(row.epsilon, row.delta) for row in self.epsilon_at_delta if row.epsilon is not None]
         found += [(row.epsilon, row.delta) for row in self.delta_at_epsilon if row.epsilon >= 0]
@@ -75,7 +75,7 @@ class Account(Gained, frozen=True, kw_only=True):
     @property
     def explained(self) -> Explained:
         """``explain`` in its parts."""
-        return of_account(*self.stated, numbers.success(self.total_variation), self.neighbours, self.statement)
+        return of_account(*self.first_guarantee, numbers.success(self.total_variation), self.neighbours, self.statement)
 
     def explain(self) -> str:
         """What all steps together promise, in one paragraph for everybody; every number is rounded up."""
@@ -114,14 +114,14 @@ class TrainingAccount(Gained, frozen=True, kw_only=True, omit_defaults=True):
     picture: str | None = None
 
     @property
-    def stated(self) -> tuple[float, float]:
+    def first_guarantee(self) -> tuple[float, float]:
         """(ε, δ) as proven; (∞, 0) where no ε is."""
         return (math.inf, 0.0) if self.epsilon is None else (self.epsilon, self.delta)
 
     @property
     def explained(self) -> Explained:
         """``explain`` in its parts."""
-        return of_account(*self.stated, numbers.success(self.total_variation), self.neighbours, self.statement)
+        return of_account(*self.first_guarantee, numbers.success(self.total_variation), self.neighbours, self.statement)
 
     def explain(self) -> str:
         """What the run promises, in one paragraph for everybody; every number is rounded up."""

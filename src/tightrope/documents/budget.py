@@ -107,13 +107,13 @@ class Budget:
         part = decimal("share", fraction)
         if not 0 < part <= 1:
             raise InputError("share", fraction, "a share of the budget in (0, 1]", "0.5 spends half")
-        pairs = [(product(epsilon, part), product(delta, part)) for epsilon, delta in self.stated]
+        pairs = [(product(epsilon, part), product(delta, part)) for epsilon, delta in self.checked_points]
         shared = Budget(points=pairs, delta=product(self.delta, part))
         shared._set(shared.points, shared.delta, None, self.asked)
         return shared
 
     @property
-    def stated(self) -> tuple[Point, ...]:
+    def checked_points(self) -> tuple[Point, ...]:
         """The points; raises ``InputError`` for a trade-off function, which has none."""
         if self.tradeoff is not None:
             raise InputError("tradeoff", self.tradeoff, "a promise of points (epsilon, delta) for this", STATE_POINTS)
@@ -126,7 +126,7 @@ class Budget:
         >>> Budget(epsilon=0.1, delta=0).rounded
         ((0.09999999999999999, 0.0),)
         """
-        return tuple((at_most(epsilon), at_most(delta)) for epsilon, delta in self.stated)
+        return tuple((at_most(epsilon), at_most(delta)) for epsilon, delta in self.checked_points)
 
     @property
     def total_variation(self) -> Decimal | None:
@@ -140,7 +140,10 @@ class Budget:
 
     def to_data(self) -> dict[str, Any]:
         """Plain data with decimals as strings; raises ``InputError`` for a trade-off function."""
-        return {"delta": str(self.delta), "points": [[str(epsilon), str(delta)] for epsilon, delta in self.stated]}
+        return {
+            "delta": str(self.delta),
+            "points": [[str(epsilon), str(delta)] for epsilon, delta in self.checked_points],
+        }
 
     def __str__(self) -> str:
         if self.tradeoff is not None:

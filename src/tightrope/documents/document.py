@@ -77,7 +77,7 @@ def plain(part: Struct) -> dict[str, Any]:
     return {name: data[name] for name in ("document", "version") if name in data} | data
 
 
-def written(document: Struct, *, ascii_only: bool = False) -> str:
+def to_json_text(document: Struct, *, ascii_only: bool = False) -> str:
     """The document as JSON; raises ``ValueError`` for NaN and infinities."""
     return json_text(plain(document), ascii_only=ascii_only, indent=2) + "\n"
 

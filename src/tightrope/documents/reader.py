@@ -96,17 +96,19 @@ class Reader:
             value = type(value).__name__
         if isinstance(problem.__cause__, InputError):
             own = problem.__cause__
-            return self.error(f"{where} {own.name}".strip(), self._shown(own.value), own.expected, own.remedy)
+            return self.error(f"{where} {own.name}".strip(), self._printable_value(own.value), own.expected, own.remedy)
         key = re.search(r"(unknown|required) field `(.*)`", said)
         if key is None:
             expected = _expected(said, spoken).removesuffix(" or nothing" if self.by_hand else "")
-            return self.error(where, self._shown(value), expected, self._hint(value, spoken))
+            return self.error(where, self._printable_value(value), expected, self._hint(value, spoken))
         return self._of_key(where, spoken, missing=key[1] == "required", key=key[2])
 
     def _of_key(self, where: str, table: inspect.Type | None, *, missing: bool, key: str) -> InputError:
         if missing:
             wanted = _inner(table, key)
-            return self.error(f"{where} {key}".strip(), None, _wanted(wanted) or "given", self._hint(None, wanted))
+            return self.error(
+                f"{where} {key}".strip(), None, _expected_values(wanted) or "given", self._hint(None, wanted)
+            )
         tag, told_by = getattr(table, "tag", None), getattr(table, "tag_field", None)
         named = f"{where or self.name}, {tag}," if tag else where or self.name
         known = (*([told_by] if told_by else []), *(field.encode_name for field in _fields(table)))
@@ -125,14 +127,14 @@ class Reader:
     def _hint(self, value: object, spoken: inspect.Type | None) -> str:
         return nearest(value, _choices(spoken)) or _tip(spoken) or ("" if self.by_hand else self.remedy)
 
-    def _shown(self, value: object) -> object:
+    def _printable_value(self, value: object) -> object:
         """The value as it is typed; in documents that programs write, lists and tables by their size alone."""
         if isinstance(value, list | tuple | Mapping) and not self.by_hand:
             return f"{len(value)} entries"
         if isinstance(value, list | tuple):
-            return [self._shown(item) for item in value]
+            return [self._printable_value(item) for item in value]
         if isinstance(value, Mapping):
-            return {key: self._shown(item) for key, item in value.items()}
+            return {key: self._printable_value(item) for key, item in value.items()}
         if isinstance(value, str):
             return hidden(value)
         return float(value) if isinstance(value, Decimal) else value
@@ -280,7 +282,7 @@ def _choices(spoken: inspect.Type | None) -> tuple[str, ...]:
     return tuple(map(str, spoken.values)) if isinstance(spoken, inspect.LiteralType) else ()
 
 
-def _wanted(spoken: inspect.Type | None) -> str:
+def _expected_values(spoken: inspect.Type | None) -> str:
     """One of the choices, where there are some."""
     choices = _choices(spoken)
     return f"one of {listed(choices)}" if len(choices) > 1 else ""
@@ -293,7 +295,7 @@ def _expected(said: str, spoken: inspect.Type | None) -> str:
     ('a number or nothing', 'a whole number >= 1')
     """
     if isinstance(spoken, inspect.LiteralType):
-        return _wanted(spoken) or repr(spoken.values[0])
+        return _expected_values(spoken) or repr(spoken.values[0])
     if not said.startswith("Expected "):  # the validator's words for a text that it tried to read
         # What a type is in words, without that it may be left out.
         several = spoken.types if isinstance(spoken, inspect.UnionType) else (spoken,)
@@ -313,7 +315,7 @@ _GIVEN = re.compile(r"(?<![\w<>!])([a-z_]+)=(?![=\s])")
 
 
 @contextmanager
-def placed(place: str, names: Names = SAME) -> Iterator[None]:
+def named_keys(place: str, names: Names = SAME) -> Iterator[None]:
     """Errors from within name keys of a file, and say where they stand; texts give keys as they are typed there.
 
     They leave as ``PlanError``; a ``SchemaError`` and a refused budget stay what they are.

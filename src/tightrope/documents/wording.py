@@ -31,10 +31,10 @@ class Protected:
     @property
     def noun(self) -> str:
         """What a person is, without its article."""
-        return noun(self.shown)
+        return noun(self.unit_label)
 
     @property
-    def shown(self) -> str:
+    def unit_label(self) -> str:
         """What a person is, as it may be shown."""
         return printable(self.means)
 
@@ -46,7 +46,7 @@ class Protected:
     @property
     def guess(self) -> str:
         """What an attacker guesses."""
-        return "whether you are in the data" if self.human else f"whether {self.shown} is in the data"
+        return "whether you are in the data" if self.human else f"whether {self.unit_label} is in the data"
 
     @property
     def about(self) -> str:
@@ -56,7 +56,7 @@ class Protected:
     @property
     def data(self) -> str:
         """Whose data makes the difference."""
-        return "your data" if self.human else f"the data of {self.shown}"
+        return "your data" if self.human else f"the data of {self.unit_label}"
 
     @property
     def rows_words(self) -> str:
@@ -67,7 +67,7 @@ class Protected:
     def limits(self) -> list[str]:
         """How much of one person can enter the answers."""
         named = ((self.rows, "row", ""), (self.groups, "group", ""), (self.rows_per_group, "row", " in each group"))
-        return [f"at most {_counted(limit, unit)} {self.shown}{where}" for limit, unit, where in named if limit]
+        return [f"at most {_counted(limit, unit)} {self.unit_label}{where}" for limit, unit, where in named if limit]
 
     @property
     def words(self) -> str:
@@ -78,7 +78,7 @@ class Protected:
         >>> Protected(column="id", rows=3).words.partition("; ")[0]
         '“You” are all rows with the same “id”, of which at most 3 enter any one answer'
         """
-        who = "“You” are" if self.human else f"{self.shown[:1].upper()}{self.shown[1:]} is"
+        who = "“You” are" if self.human else f"{self.unit_label[:1].upper()}{self.unit_label[1:]} is"
         several = f"stands under several values of “{printable(self.column)}”" if self.column else "has several rows"
         entering = f", of which at most {self.rows:,} enter any one answer" if self.column and self.rows else ""
         less = f"{'who' if self.human else 'one that'} {several} is protected less"
@@ -192,7 +192,7 @@ def of_release(epsilon: float, delta: float, success: float, person: Protected, 
         Guesses.of(success).words,
         odds(epsilon, delta, ("in the answers", f"with {person.data}", "without it")),
         person.words,
-        OF_EVERYONE.format(one="you" if person.human else person.shown),
+        OF_EVERYONE.format(one="you" if person.human else person.unit_label),
         f"It speaks of this release alone: others about the same {'people' if person.human else 'data'} add to it.",
     )
     return Explained(Attack.on(person.guess, success, f"sees {seen} and "), said, Guesses.of(success))
@@ -261,9 +261,8 @@ class Errors:
         if not self.least:
             return moved
         other = "whole-number noise" if self.whole else "noise"
-        return (
-            f"{moved} No {other} that keeps what was asked for moves it by less than {_least(self.least)} on average."
-        )
+        least = _round_down(self.least)
+        return f"{moved} No {other} that keeps what was asked for moves it by less than {least} on average."
 
 
 def of_noise(triple: tuple[float, float, float], moved: float, answers: int, errors: Errors) -> Explained:
@@ -341,5 +340,5 @@ def _decimal(gap: Fraction) -> Decimal:
     return context.divide(Decimal(gap.numerator), Decimal(gap.denominator))
 
 
-def _least(value: float) -> str:
+def _round_down(value: float) -> str:
     return significant(value, 3, DOWN)

@@ -15,7 +15,7 @@ from tightrope.ledger import chain
 from tightrope.ledger.chain import ANSWERED, CHARGED, DATASET, REFUSED, RESERVED, RETRIED, Entry, canonical, digest
 from tightrope.ledger.identity import Claim, Identity, SeriesClaim, series_of_date
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
-from tightrope.ledger.state import State, after, moment_costs, taken
+from tightrope.ledger.state import State, after, fraction_of_charge, moment_costs
 from tightrope.ledger.store import Book, Written
 
 Outcome = Written[Entry | BudgetRefused]
@@ -28,8 +28,8 @@ class Account:
 
     def __init__(self, book: Book, declared: Entry) -> None:
         self.book, self.declared = book, declared
-        self.identity = Identity.from_data(declared.said["identity"])
-        self.limits = tuple(map(Limit.from_data, declared.said["limits"]))
+        self.identity = Identity.from_data(declared.body_data["identity"])
+        self.limits = tuple(map(Limit.from_data, declared.body_data["limits"]))
 
     @property
     def name(self) -> str:
@@ -39,7 +39,7 @@ class Account:
     @property
     def note(self) -> str:
         """What its owner wrote down."""
-        return str(self.declared.said["note"])
+        return str(self.declared.body_data["note"])
 
     def agree(self, limits: Sequence[Limit]) -> None:
         """Raises ``InputError`` unless these are the limits that the ledger has."""
@@ -61,13 +61,13 @@ class Account:
         """What was spent and reserved after an entry of the dataset."""
         return State.from_data(entry.after)
 
-    def taken(self, entry: Entry) -> Fraction:
+    def fraction_charged(self, entry: Entry) -> Fraction:
         """What a charge took of the whole budget."""
-        return taken(self.after(entry), self.limits, entry.said)
+        return fraction_of_charge(self.after(entry), self.limits, entry.body_data)
 
     def state(self) -> State:
         """What is spent and reserved now."""
-        return self.book.read(self._state)
+        return self.book.read_transaction(self._state)
 
     def check(self, claim: Claim, series: str | None = None) -> None:
         """Whether ``charge`` would pass now; a refusal is recorded and raised as ``BudgetRefused``."""
@@ -79,10 +79,10 @@ class Account:
         costs = self._costs(claim, series)
 
         def work(connection: Connection) -> Entry | BudgetRefused:
-            found = self._found(connection, CHARGED, claim)
+            found = self._existing_entry(connection, CHARGED, claim)
             return found or self._next(connection, claim, series, costs)
 
-        found = self.book.read(work)
+        found = self.book.read_transaction(work)
         return found if isinstance(found, BudgetRefused) else None
 
     def charge(self, claim: Claim, series: str | None = None) -> Entry:
@@ -122,14 +122,14 @@ class Account:
             charged = chain.of_key(connection, self.name, CHARGED, key)
             return charged is not None and not self._closed(connection, charged)
 
-        return self.book.read(work)
+        return self.book.read_transaction(work)
 
     def reserve(self, claim: SeriesClaim) -> Entry:
         """Set a whole series aside, or find it; raises as ``charge`` does."""
         costs = self._costs(claim)
 
         def work(connection: Connection) -> Outcome:
-            found = self._found(connection, RESERVED, claim)
+            found = self._existing_entry(connection, RESERVED, claim)
             if found is not None:
                 return found, None
             self._refuse_taken_dates(connection, claim)
@@ -156,7 +156,7 @@ class Account:
                 raise InputError("key", key, "one that was charged")
             found = chain.after_charge(connection, self.name, ANSWERED, charged)
             if found is not None:
-                return chain.document(connection, found.said["document"]), None
+                return chain.document(connection, found.body_data["document"]), None
             said, state = {"document": chain.keep_document(connection, text)}, self._state(connection).to_data()
             said |= {"reading": "failed"} if text == FAILED_READING else {}
             made = chain.append(connection, self.name, ANSWERED, key, self.book.now(connection), (said, state))
@@ -169,33 +169,33 @@ class Account:
 
         def work(connection: Connection) -> str | None:
             found = chain.of_key(connection, self.name, ANSWERED, key)
-            return None if found is None else str(chain.document(connection, found.said["document"]))
+            return None if found is None else str(chain.document(connection, found.body_data["document"]))
 
-        return self.book.read(work)
+        return self.book.read_transaction(work)
 
     def charged(self, claim: Claim) -> Entry | None:
         """The entry under the claim's key; ``InputError`` where it is another plan's."""
-        return self.book.read(lambda connection: self._found(connection, CHARGED, claim))
+        return self.book.read_transaction(lambda connection: self._existing_entry(connection, CHARGED, claim))
 
     def reserved(self, key: str) -> tuple[Entry, str] | None:
         """A series by its key with its recipe."""
 
         def work(connection: Connection) -> tuple[Entry, str] | None:
             found = chain.of_key(connection, self.name, RESERVED, key)
-            return None if found is None else (found, chain.document(connection, found.said["recipe"]))
+            return None if found is None else (found, chain.document(connection, found.body_data["recipe"]))
 
-        return self.book.read(work)
+        return self.book.read_transaction(work)
 
     def unanswered(self, plan: str) -> str | None:
         """The key of the last charge of a plan that has no answers and may read once more at no cost."""
         own = self.book.entries(self.name)
         answered = {entry.key for entry in own if entry.kind in (ANSWERED, RETRIED)}
-        paid = [entry.key for entry in own if entry.kind == CHARGED and entry.said["plan"] == plan]
+        paid = [entry.key for entry in own if entry.kind == CHARGED and entry.body_data["plan"] == plan]
         return next((key for key in reversed(paid) if key not in answered), None)
 
     def _charge(self, connection: Connection, claim: Claim, series: str | None, costs: dict[str, Any]) -> Outcome:
         """The entry of a claim, found or made, or the refusal; and what was written now."""
-        found = self._found(connection, CHARGED, claim)
+        found = self._existing_entry(connection, CHARGED, claim)
         if found is not None:
             return found, None
         entry = self._next(connection, claim, series, costs)
@@ -215,9 +215,9 @@ class Account:
         last = chain.last_of(connection, self.name)
         return State.from_data((last or self.declared).after)
 
-    def _found(self, connection: Connection, kind: str, claim: Claim | SeriesClaim) -> Entry | None:
+    def _existing_entry(self, connection: Connection, kind: str, claim: Claim | SeriesClaim) -> Entry | None:
         found: Entry | None = chain.of_key(connection, self.name, kind, claim.key)
-        if found is not None and (found.said["plan"], found.said["audience"]) != (claim.plan, claim.audience):
+        if found is not None and (found.body_data["plan"], found.body_data["audience"]) != (claim.plan, claim.audience):
             remedy = "the same key means the same plan for the same audience; for a new release leave it out"
             raise InputError("key", claim.key, "new, or that of this very plan", remedy)
         return found
@@ -238,12 +238,12 @@ class Account:
         if named is not None and chain.of_key(connection, self.name, RESERVED, named) is not None:
             raise InputError("key", claim.key, f"no date of the series {named!r}", "choose another key")
         reserved = None if series is None else chain.of_key(connection, self.name, RESERVED, series)
-        if reserved is not None and reserved.said["audience"] != claim.audience:
-            expected = f"{reserved.said['audience']!r}, whose limits the series {series!r} was charged to"
+        if reserved is not None and reserved.body_data["audience"] != claim.audience:
+            expected = f"{reserved.body_data['audience']!r}, whose limits the series {series!r} was charged to"
             raise InputError("audience", claim.audience, expected, "another audience needs a series of its own")
         said: dict[str, Any] = {**_said_of(claim, self.book.now(connection)), **costs, "series": series}
         declared = None if series is None else chain.of_key(connection, self.name, RESERVED, series)
-        if declared is not None and declared.said["recipe"] != said["recipe"]:
+        if declared is not None and declared.body_data["recipe"] != said["recipe"]:
             remedy = "a series has one noise, fixed when it is reserved: use session.series(...)"
             raise InputError("noise", said["recipe"][:12], f"that of the series {series!r}", remedy)
         return self._drafted(connection, CHARGED, claim.key, said)
@@ -331,7 +331,7 @@ class Ledger:
             )
             return made, made
 
-        known = self.book.read(lambda connection: chain.of_key(connection, identity.name, DATASET, DATASET))
+        known = self.book.read_transaction(lambda connection: chain.of_key(connection, identity.name, DATASET, DATASET))
         if known is None:
             self._warn_of_twins(identity)
         account = Account(self.book, known or self.book.write(work))
@@ -354,7 +354,7 @@ class Ledger:
 
     def account(self, dataset: str) -> Account:
         """The account of a dataset; ``InputError`` where the ledger has none of this name."""
-        found = self.book.read(lambda connection: chain.of_key(connection, dataset, DATASET, DATASET))
+        found = self.book.read_transaction(lambda connection: chain.of_key(connection, dataset, DATASET, DATASET))
         if found is None:
             raise InputError("dataset", dataset, f"one of {self.datasets()}", "a first release declares it")
         return Account(self.book, found)

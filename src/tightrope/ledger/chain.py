@@ -58,7 +58,7 @@ class Entry:
     hash: str
 
     @cached_property
-    def said(self) -> dict[str, Any]:
+    def body_data(self) -> dict[str, Any]:
         """The body as data."""
         found: dict[str, Any] = json.loads(self.body)
         return found
@@ -176,12 +176,12 @@ def ledger_id(connection: Connection) -> str:
 
 def head(connection: Connection) -> Entry | None:
     """The last entry."""
-    return _one(connection, select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1))
+    return _checked_entry(connection, select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1))
 
 
 def at(connection: Connection, number: int) -> Entry | None:
     """The entry of this number."""
-    return _one(connection, select(ENTRIES).where(ENTRIES.c.number == number))
+    return _checked_entry(connection, select(ENTRIES).where(ENTRIES.c.number == number))
 
 
 def last_of(connection: Connection, dataset: str) -> Entry | None:
@@ -190,7 +190,7 @@ def last_of(connection: Connection, dataset: str) -> Entry | None:
     ``LedgerError`` where a later one is of the dataset, too: an older page of the index would hide it.
     """
     chosen = select(ENTRIES).where(ENTRIES.c.dataset == dataset)
-    found = _one(connection, chosen.order_by(ENTRIES.c.number.desc()).limit(1))
+    found = _checked_entry(connection, chosen.order_by(ENTRIES.c.number.desc()).limit(1))
     _refuse_hidden(connection, 0 if found is None else found.number, ENTRIES.c.dataset.concat("") == dataset)
     return found
 
@@ -210,7 +210,7 @@ def after_charge(connection: Connection, dataset: str, kind: str, charged: Entry
 def of_key(connection: Connection, dataset: str, kind: str, key: str) -> Entry | None:
     """The entry of this kind under a key: there is at most one."""
     here = (ENTRIES.c.dataset == dataset) & (ENTRIES.c.kind == kind) & (ENTRIES.c.key == key)
-    return _one(connection, select(ENTRIES).where(here))
+    return _checked_entry(connection, select(ENTRIES).where(here))
 
 
 def entries(connection: Connection, dataset: str | None = None) -> Iterator[Entry]:
@@ -296,7 +296,7 @@ def _values(entry: Entry) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _one(connection: Connection, chosen: Any) -> Entry | None:
+def _checked_entry(connection: Connection, chosen: Any) -> Entry | None:
     """The entry of a row; ``LedgerError`` where it is not what was written."""
     row = connection.execute(chosen).first()
     if row is None:

@@ -71,7 +71,7 @@ def check(ledger: Ledger, certificates: Iterable[LedgerEntry] = ()) -> Report:
         walk.say(str(error))
         return Report(walk.number, 0, 0, tuple(walk.problems))
     # Every longer text that an entry names is there and is what was written.
-    whole = ledger.book.read(chain.whole_documents)
+    whole = ledger.book.read_transaction(chain.whole_documents)
     for number, name in walk.answers:
         if name not in whole:
             walk.say(f"the answers of entry {number} are not what was written")
@@ -117,13 +117,13 @@ def _key(walk: _Walk, entry: Entry) -> None:
 def _state(walk: _Walk, entry: Entry) -> None:
     """What is spent after the entry, computed from what was spent before it."""
     if entry.kind == DATASET:
-        walk.limits[entry.dataset] = tuple(map(Limit.from_data, entry.said["limits"]))
+        walk.limits[entry.dataset] = tuple(map(Limit.from_data, entry.body_data["limits"]))
     if entry.dataset not in walk.limits:
         walk.say(f"entry {entry.number} is of a dataset that was not declared")
         return
     before = walk.states.get(entry.dataset, State())
     try:
-        state = after(before, walk.limits[entry.dataset], entry.kind, entry.key, entry.said)
+        state = after(before, walk.limits[entry.dataset], entry.kind, entry.key, entry.body_data)
     except BudgetRefused:
         walk.say(f"entry {entry.number} spends more than was left")
         state = State.from_data(entry.after)
@@ -134,28 +134,28 @@ def _state(walk: _Walk, entry: Entry) -> None:
         walk.say(f"entry {entry.number} says other sums than its history comes to")
         walk.states[entry.dataset] = State.from_data(entry.after)
         walk.texts[entry.dataset] = entry.state
-    _wanted(walk, entry)
+    _collect_claims(walk, entry)
 
 
-def _wanted(walk: _Walk, entry: Entry) -> None:
+def _collect_claims(walk: _Walk, entry: Entry) -> None:
     """Which texts and guarantees have to be looked at: those of a series for all its dates together."""
     if entry.kind == ANSWERED:
-        walk.answers.append((entry.number, entry.said["document"]))
+        walk.answers.append((entry.number, entry.body_data["document"]))
     _same_noise(walk, entry)
-    if entry.said.get("costs") and not entry.said["recipe"]:
+    if entry.body_data.get("costs") and not entry.body_data["recipe"]:
         walk.say(f"entry {entry.number} was charged by moments and names no noise")
-    single = entry.kind == CHARGED and entry.said["series"] is None
-    if (single or entry.kind == RESERVED) and entry.said["recipe"]:
-        times = entry.said.get("times", 1)
-        walk.recipes.add((entry.said["recipe"], canonical(entry.said["kept"]), times))
+    single = entry.kind == CHARGED and entry.body_data["series"] is None
+    if (single or entry.kind == RESERVED) and entry.body_data["recipe"]:
+        times = entry.body_data.get("times", 1)
+        walk.recipes.add((entry.body_data["recipe"], canonical(entry.body_data["kept"]), times))
         by_name = {limit.name: limit.moments for limit in walk.limits[entry.dataset]}
-        charged = [(by_name.get(name), share) for name, share in entry.said.get("costs", {}).items()]
-        walk.costs |= {(moments, entry.said["recipe"], times, share) for moments, share in charged if moments}
+        charged = [(by_name.get(name), share) for name, share in entry.body_data.get("costs", {}).items()]
+        walk.costs |= {(moments, entry.body_data["recipe"], times, share) for moments, share in charged if moments}
 
 
 def _same_noise(walk: _Walk, entry: Entry) -> None:
     """Every date of a series has the noise that was reserved, and no entry counts for another day."""
-    said = entry.said
+    said = entry.body_data
     if entry.kind == RESERVED:
         walk.series[entry.dataset, str(entry.key)] = said["recipe"]
     if said.get("series") is not None and walk.series.get((entry.dataset, said["series"])) != said["recipe"]:
@@ -167,8 +167,8 @@ def _same_noise(walk: _Walk, entry: Entry) -> None:
 def _guarantee(walk: _Walk, ledger: Ledger, recipe: str, kept: str, times: int) -> int:
     """Whether the noise keeps what was said, computed from its integer weights."""
     try:
-        text = ledger.book.read(lambda connection: chain.document(connection, recipe))
-        loss = Recipe.read(text).loss(times)
+        text = ledger.book.read_transaction(lambda connection: chain.document(connection, recipe))
+        loss = Recipe.from_text(text).loss(times)
     except (TightropeError, ValueError, KeyError, TypeError):
         walk.say(f"the noise {recipe[:12]} cannot be read")
         return 0
@@ -185,7 +185,9 @@ def _guarantee(walk: _Walk, ledger: Ledger, recipe: str, kept: str, times: int) 
 def _moments(walk: _Walk, ledger: Ledger, moments: Moments, recipe: str, times: int, charged: str) -> None:
     """Whether as much was charged as the noise's log moments need, computed again."""
     try:
-        enough = holds(moments, ledger.book.read(lambda connection: chain.document(connection, recipe)), times, charged)
+        enough = holds(
+            moments, ledger.book.read_transaction(lambda connection: chain.document(connection, recipe)), times, charged
+        )
     except (TightropeError, ValueError, KeyError, TypeError):
         return  # said where its guarantee was looked at
     if not enough:
@@ -197,7 +199,7 @@ def _named(walk: _Walk, ledger: Ledger, certificate: LedgerEntry) -> None:
     if certificate.ledger != ledger.id:
         walk.say(f"a certificate names entry {certificate.number} of another ledger")
         return
-    found = ledger.book.read(lambda connection: chain.at(connection, certificate.number))
+    found = ledger.book.read_transaction(lambda connection: chain.at(connection, certificate.number))
     if found is None or found.hash != certificate.hash:
         walk.say(
             f"a certificate names entry {certificate.number}, which this ledger does not have: it is an older copy"

@@ -92,7 +92,7 @@ class Limit:
         >>> limit.cost(Budget(epsilon="0.1", delta="1e-7")), limit.cost(Budget(epsilon="0.1", delta="1e-6"))
         (Fraction(1, 10), Fraction(1, 1))
         """
-        ways = [[_covering(point, own) for own in kept.stated] for point in self.budget.stated]
+        ways = [[_covering(point, own) for own in kept.checked_points] for point in self.budget.checked_points]
         needed = [min((share for share in row if share is not None), default=None) for row in ways]
         needed.append(_ratio(Fraction(kept.delta), Fraction(self.budget.delta)))
         return None if None in needed else max(share for share in needed if share is not None)

@@ -58,7 +58,7 @@ class Moments:
         Best is the least 95 % half-width of the noise with log moment B/n, Gaussian or Laplace: a planner finds what
         lies between. Raises ``InputError`` where some δ is 0: no bound on moments reaches it.
         """
-        least = min(delta for _, delta in budget.stated)
+        least = min(delta for _, delta in budget.checked_points)
         if not least > 0:
             remedy = "say a delta such as 1e-8, or rule='basic'"
             raise InputError("rule", "moments", f"'basic' for a promise with delta = 0 ({budget})", remedy)

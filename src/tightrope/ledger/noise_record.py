@@ -50,7 +50,7 @@ class Recipe:
         return canonical({"window": window, "units": units, **said})
 
     @classmethod
-    def read(cls, text: str) -> Self:
+    def from_text(cls, text: str) -> Self:
         """The recipe that ``text`` wrote."""
         data = json.loads(text)
         pairs = [_unit(unit) for unit in data["units"]]
@@ -158,28 +158,28 @@ def together(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> float | N
     Each recipe ran so many times. Where no ε is asked for, there is no lattice to compose on: None, too.
     """
     total = _composed(recipes, budget)
-    return None if total is None else _least(lambda share: _keeps(total, budget, share), 1.0)
+    return None if total is None else _smallest_passing(lambda share: _keeps(total, budget, share), 1.0)
 
 
 def epsilon_together(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> float | None:
     """The least ε that the exact composition keeps at the δ of the budget's largest, an upper bound; None as above."""
-    total, (largest, delta) = _composed(recipes, budget), max(budget.stated)
+    total, (largest, delta) = _composed(recipes, budget), max(budget.checked_points)
     if total is None:
         return None
-    return _least(lambda epsilon: total.delta(epsilon) <= at_most(delta), CURVE_REACH * float(largest))
+    return _smallest_passing(lambda epsilon: total.delta(epsilon) <= at_most(delta), CURVE_REACH * float(largest))
 
 
 def _composed(recipes: Sequence[tuple[Recipe, int]], budget: Budget) -> Masses | None:
-    largest = max((float(epsilon) for epsilon, _ in budget.stated), default=0.0)
+    largest = max((float(epsilon) for epsilon, _ in budget.checked_points), default=0.0)
     if not recipes or largest <= 0:
         return None
-    reaches = (gaussian_reach(float(e), float(d)) for e, d in budget.stated if e and d)
+    reaches = (gaussian_reach(float(e), float(d)) for e, d in budget.checked_points if e and d)
     reach = max([CURVE_REACH * largest, *reaches])
     step = reach / (CURVE_REACH * CURVE_POINTS)
     return masses(recipes, Window(step, math.ceil(reach / step)))
 
 
-def _least(does: Callable[[float], bool], most: float) -> float | None:
+def _smallest_passing(does: Callable[[float], bool], most: float) -> float | None:
     """The least value up to ``most`` that does, from above; None where ``most`` does not."""
     if not does(most):
         return None
@@ -192,5 +192,5 @@ def _least(does: Callable[[float], bool], most: float) -> float | None:
 
 def _keeps(total: Masses, budget: Budget, share: float) -> bool:
     """Whether the law keeps a share of every point."""
-    pairs = [(total.delta(share * float(e)), share * float(d)) for e, d in budget.stated]
+    pairs = [(total.delta(share * float(e)), share * float(d)) for e, d in budget.checked_points]
     return all(found <= allowed for found, allowed in [*pairs, (total.infinite_mass, share * float(budget.delta))])

@@ -16,7 +16,7 @@ from tightrope.ledger.account import Account
 from tightrope.ledger.chain import ANSWERED, CHARGED, REFUSED, RESERVED, Entry
 from tightrope.ledger.limits import MAIN_LIMIT, Limit
 from tightrope.ledger.noise_record import Recipe, epsilon_together, together
-from tightrope.ledger.state import ADAPTIVE, TOGETHER, Balance, State, left_by_addition, shown
+from tightrope.ledger.state import ADAPTIVE, TOGETHER, Balance, State, left_by_addition, share_text
 
 # What holds at every time of a dataset's life at once: the reading of an odometer, by a rule that is fixed
 # beforehand.
@@ -42,7 +42,7 @@ def running(
     A limit by moments has an odometer of log moments over the noise that was charged, each of ``counted`` so many
     times; a basic one adds up ε. The least of both would hold for twice the δ, so it is one.
     """
-    epsilon, delta = max(limit.budget.stated)
+    epsilon, delta = max(limit.budget.checked_points)
     if epsilon == 0:
         return None
     if limit.moments is None:
@@ -58,7 +58,7 @@ def running(
             neighbours=Neighbours.ADD_REMOVE,
         )
         for name, times in counted.items():
-            odometer.charge(Recipe.read(texts[name]).releases(times))
+            odometer.charge(Recipe.from_text(texts[name]).releases(times))
         reading, rule = odometer.reading, BY_MOMENTS
     return {"rule": rule, "epsilon": reading, "delta": str(delta), "statement": RUNNING_STATEMENT}
 
@@ -75,7 +75,7 @@ def overview(account: Account) -> dict[str, Any]:
     counted = _counted(own)
     texts = _texts(account, counted)
     # Whether it says that the table could not be read after a charge.
-    failed = sum((entry.kind == ANSWERED and entry.said.get("reading") == "failed") for entry in own)
+    failed = sum((entry.kind == ANSWERED and entry.body_data.get("reading") == "failed") for entry in own)
     # Which releases add up by which rule: a series is one block; blocks add up with each other by the total's.
     rule = ADAPTIVE[total.rule]
     found: list[dict[str, str | int | None]] = []
@@ -86,10 +86,10 @@ def overview(account: Account) -> dict[str, Any]:
                     "entry": blocks_entry.number,
                     "key": blocks_entry.key,
                     "rule": TOGETHER,
-                    "releases": blocks_entry.said["times"],
+                    "releases": blocks_entry.body_data["times"],
                 }
             )
-        elif blocks_entry.kind == CHARGED and blocks_entry.said["series"] is None:
+        elif blocks_entry.kind == CHARGED and blocks_entry.body_data["series"] is None:
             found.append({"entry": blocks_entry.number, "key": blocks_entry.key, "rule": rule, "releases": 1})
     return {
         "dataset": account.name,
@@ -120,7 +120,7 @@ def history(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     return [
         {
             "number": entry.number, "dataset": entry.dataset, "kind": entry.kind, "key": entry.key, "time": entry.time,
-            "body": entry.said, "state": entry.after, "previous": entry.previous, "hash": entry.hash,
+            "body": entry.body_data, "state": entry.after, "previous": entry.previous, "hash": entry.hash,
         }
         for entry in entries
     ]  # fmt: skip
@@ -137,25 +137,25 @@ def _limit(limit: Limit, state: State) -> dict[str, Any]:
     balance = state.balance(slot)
     said = {**limit.to_data(), "rule": limit.rule, "slot": slot, **_balance(balance)}
     if limit.moments is None:
-        return {**said, "points_left": _points(limit, balance.left), "left_by_addition": None}
+        return {**said, "points_left": _points(limit, balance.fraction_left), "left_by_addition": None}
     return {**said, "points_left": None, "left_by_addition": left_by_addition(state, slot)}
 
 
 def _balance(balance: Balance) -> dict[str, str]:
-    return {name: shown(getattr(balance, name)) for name in ("spent", "reserved", "left")}
+    return {name: share_text(getattr(balance, name)) for name in ("spent", "reserved", "left")}
 
 
 def _points(limit: Limit, share: Fraction) -> list[list[str]]:
     """What is left of every ε and δ, exactly."""
-    return [[shown(share * Fraction(value)) for value in point] for point in limit.budget.points]
+    return [[share_text(share * Fraction(value)) for value in point] for point in limit.budget.points]
 
 
 def _counted(own: Sequence[Entry]) -> Counter[str]:
     """How often each noise was charged, a series whole, by the hash of its recipe."""
     counted: Counter[str] = Counter()
     for entry in own:
-        if entry.kind == RESERVED or (entry.kind == CHARGED and entry.said["series"] is None):
-            counted[entry.said["recipe"]] += entry.said.get("times", 1)
+        if entry.kind == RESERVED or (entry.kind == CHARGED and entry.body_data["series"] is None):
+            counted[entry.body_data["recipe"]] += entry.body_data.get("times", 1)
     return counted
 
 
@@ -163,7 +163,9 @@ def _texts(account: Account, counted: Counter[str]) -> dict[str, str] | None:
     """The recipes; None where noise is not said, or of too many kinds to compose while somebody waits."""
     if "" in counted or len(counted) > MOST_COMPOSED:
         return None
-    return account.book.read(lambda connection: {name: chain.document(connection, name) for name in counted})
+    return account.book.read_transaction(
+        lambda connection: {name: chain.document(connection, name) for name in counted}
+    )
 
 
 def _price(total: Limit, counted: Counter[str], texts: dict[str, str] | None, state: State) -> dict[str, Any] | None:
@@ -173,10 +175,10 @@ def _price(total: Limit, counted: Counter[str], texts: dict[str, str] | None, st
     """
     if texts is None or counted.total() < 2:
         return None
-    recipes = [(Recipe.read(texts[name]), times) for name, times in counted.items()]
+    recipes = [(Recipe.from_text(texts[name]), times) for name, times in counted.items()]
     if total.moments is not None:
-        return {"epsilon": epsilon_together(recipes, total.budget), "delta": str(max(total.budget.stated)[1])}
-    share, taken = together(recipes, total.budget), 1 - state.balance(MAIN_LIMIT).left
+        return {"epsilon": epsilon_together(recipes, total.budget), "delta": str(max(total.budget.checked_points)[1])}
+    share, taken = together(recipes, total.budget), 1 - state.balance(MAIN_LIMIT).fraction_left
     least = taken if share is None else min(Fraction(share), taken)
     return {"share": f"{float(least):.4f}", "left": f"{float(1 - least):.4f}", "less": least < taken}
 

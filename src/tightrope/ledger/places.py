@@ -150,7 +150,7 @@ class Witness:
     def __init__(self, ledger: Path) -> None:
         self._ledger, self.path = ledger, ledger.with_name(f"{ledger.name}.head")
 
-    def read(self) -> tuple[int, str] | None:
+    def last_seen_entry(self) -> tuple[int, str] | None:
         """The number and the hash of the last entry that was seen; None where nothing says so.
 
         Raises ``LedgerError`` for a witness that is there and may not be read.
@@ -192,7 +192,7 @@ class Witness:
 
     def refuse_gone(self) -> None:
         """``LedgerError`` where the ledger is not there any more, or was cut off to nothing."""
-        seen = self.read()  # first: a ledger that is being made has no witness before it is there
+        seen = self.last_seen_entry()  # first: a ledger that is being made has no witness before it is there
         try:
             size = self._ledger.stat().st_size  # one look: it may appear between two
         except OSError:

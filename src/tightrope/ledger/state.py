@@ -24,10 +24,10 @@ LONGEST_SHOWN = 12
 """Letters of a share in advice."""
 
 
-def shown(share: Fraction) -> str:
+def share_text(share: Fraction) -> str:
     """A share as a decimal where it has one of few digits, else as a fraction.
 
-    >>> shown(Fraction(1, 8)), shown(Fraction(1, 12)), shown(Fraction(0)), shown(Fraction(1))
+    >>> share_text(Fraction(1, 8)), share_text(Fraction(1, 12)), share_text(Fraction(0)), share_text(Fraction(1))
     ('0.125', '1/12', '0', '1')
     """
     rest, twos, fives = share.denominator, 0, 0
@@ -49,8 +49,8 @@ def rounded_down(share: Fraction) -> str:
     >>> rounded_down(Fraction(3, 4)), rounded_down(Fraction(2, 3)), rounded_down(Fraction(10**12 - 1, 3 * 10**12))
     ('0.75', '2/3', '0.333333')
     """
-    text = shown(share)
-    return text if len(text) <= LONGEST_SHOWN else shown(Fraction(math.floor(share * 10**6), 10**6))
+    text = share_text(share)
+    return text if len(text) <= LONGEST_SHOWN else share_text(Fraction(math.floor(share * 10**6), 10**6))
 
 
 Shares = Mapping[str, Fraction]
@@ -65,7 +65,7 @@ class Balance:
     reserved: Fraction = Fraction(0)
 
     @property
-    def left(self) -> Fraction:
+    def fraction_left(self) -> Fraction:
         """What nobody has spent or reserved."""
         return 1 - self.spent - self.reserved
 
@@ -145,7 +145,7 @@ class State:
         for name, cost in costs.items():
             if name.startswith(ADDED):
                 continue
-            left = self.balance(slots[name]).left
+            left = self.balance(slots[name]).fraction_left
             if cost > left:
                 raise BudgetRefused(why + _refusal(slots[name], cost, left))
 
@@ -165,8 +165,8 @@ class State:
 
 def left_by_addition(state: State, slot: str) -> str:
     """What would be left under a limit by moments if what was kept had been added up instead."""
-    left = state.balance(ADDED + slot).left
-    return shown(left) if left >= 0 else "nothing"
+    left = state.balance(ADDED + slot).fraction_left
+    return share_text(left) if left >= 0 else "nothing"
 
 
 def costs_of(
@@ -202,7 +202,8 @@ def _refusal(slot: str, cost: Fraction, left: Fraction) -> str:
     part = rounded_down(left / cost)
     less = f"plan with {part} of this share or less" if left > 0 else "the answers that were paid for are in the ledger"
     return (
-        f"this release needs a share of {shown(cost)} of the budget {slot!r} and {shown(left)} is left; {less}; "
+        f"this release needs a share of {share_text(cost)} of the budget {slot!r} and {share_text(left)} is left; "
+        f"{less}; "
         f"nothing was spent"
     )
 
@@ -229,21 +230,21 @@ def after(state: State, limits: Sequence[Limit], kind: str, key: str | None, sai
         if said["series"] not in state.series:
             raise BudgetRefused(f"the series {said['series']!r} was never reserved; nothing was spent")
         return state.dated(said["series"], slots)
-    costs = _taken(limits, said)
+    costs = _shares_of_limits(limits, said)
     if kind == CHARGED:
         return state.charged(costs, slots)
     return state.reserved(str(key), said["times"], costs, slots)
 
 
-def taken(state: State, limits: Sequence[Limit], said: Mapping[str, Any]) -> Fraction:
+def fraction_of_charge(state: State, limits: Sequence[Limit], said: Mapping[str, Any]) -> Fraction:
     """What a charged release took of the whole budget: a date of a series its part."""
     if said["series"] is not None:
         running = state.series[said["series"]]
         return running.costs[MAIN_LIMIT] / running.times
-    return _taken(limits, said)[MAIN_LIMIT]
+    return _shares_of_limits(limits, said)[MAIN_LIMIT]
 
 
-def _taken(limits: Sequence[Limit], said: Mapping[str, Any]) -> Shares:
+def _shares_of_limits(limits: Sequence[Limit], said: Mapping[str, Any]) -> Shares:
     """What a block takes of every limit; moments as the entry says they were charged."""
     moments = tuple(said.get("costs", {}).items())
     return _costs(
@@ -293,4 +294,4 @@ def _share(moments: Moments, recipe: str, times: int) -> Fraction | None:
 
 @lru_cache(maxsize=RECIPES_KEPT)
 def _loss(recipe: str, times: int) -> PrivacyLoss:
-    return Recipe.read(recipe).releases(times)
+    return Recipe.from_text(recipe).releases(times)

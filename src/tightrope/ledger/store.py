@@ -92,7 +92,7 @@ class Store:
         try:
             yield
         except SQLAlchemyError as error:
-            raise self._told(error) from None
+            raise self._ledger_error(error) from None
         except sqlite3.Error as error:
             raise self._told_lite(error) from None
         except UnicodeError:
@@ -114,7 +114,7 @@ class Store:
         weakref.finalize(self, _closed_by, engine, os.getpid())
         return engine
 
-    def _told(self, error: SQLAlchemyError) -> LedgerError:
+    def _ledger_error(self, error: SQLAlchemyError) -> LedgerError:
         """An error of ours, without the statement and its values."""
         origin = getattr(error, "orig", None)
         if isinstance(origin, sqlite3.Error):
@@ -267,7 +267,7 @@ def schema(store: Store, *, create: bool) -> None:
         raise InputError("ledger", store.name, "a database with a ledger", "the first release makes one")
     if found is None:
         with store.writing() as connection:
-            found = _schema_found(connection, store) or _made(connection, store)
+            found = _schema_found(connection, store) or _create_tables(connection, store)
     store.schema = found
     with store.reading() as connection:
         refuse_altered(connection, store)
@@ -299,7 +299,7 @@ def _schema_found(connection: Connection, store: Store) -> str | None:
     return found
 
 
-def _made(connection: Connection, store: Store) -> str:
+def _create_tables(connection: Connection, store: Store) -> str:
     """The schema in which the tables were made now."""
     found = connection.scalar(text("SELECT current_schema()"))
     if found is None:
@@ -350,7 +350,7 @@ class Book:
         self._store, self._clock = Store(where), clock or _now
         if not self._store.is_file:
             schema(self._store, create=create)
-        self.id = self.read(chain.ledger_id)
+        self.id = self.read_transaction(chain.ledger_id)
         """The random name that the ledger got when it was made."""
 
     @property
@@ -365,11 +365,11 @@ class Book:
 
     def entries(self, dataset: str | None = None) -> list[Entry]:
         """All entries, or those of one dataset, in their order; not checked."""
-        return self.read(lambda connection: list(chain.entries(connection, dataset)))
+        return self.read_transaction(lambda connection: list(chain.entries(connection, dataset)))
 
     def of_kind(self, kind: str) -> list[Entry]:
         """All entries of a kind, in their order; not checked."""
-        return self.read(lambda connection: chain.of_kind(connection, kind))
+        return self.read_transaction(lambda connection: chain.of_kind(connection, kind))
 
     def each(self, dataset: str | None = None) -> Iterator[Entry]:
         """The same, a few at a time, within one moment of the ledger."""
@@ -378,7 +378,7 @@ class Book:
 
     def documents(self) -> dict[str, str]:
         """Every longer text by its hash; not checked."""
-        return self.read(chain.documents)
+        return self.read_transaction(chain.documents)
 
     def integrity(self) -> str:
         """What the database says of its own pages: empty where nothing is wrong."""
@@ -388,7 +388,7 @@ class Book:
             said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(5)")]
         return "" if said == ["ok"] else said[0]
 
-    def read(self, work: Callable[[Connection], Result]) -> Result:
+    def read_transaction(self, work: Callable[[Connection], Result]) -> Result:
         """``work`` on one moment of the ledger."""
 
         def once() -> Result:
@@ -422,7 +422,7 @@ class Book:
 
     def witnessed(self) -> tuple[int, str] | None:
         """What the witness beside a file says."""
-        return None if self._witness is None else self._witness.read()
+        return None if self._witness is None else self._witness.last_seen_entry()
 
     def close(self) -> None:
         """Let go of the file or the server."""

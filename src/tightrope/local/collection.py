@@ -18,7 +18,7 @@ from tightrope.local.parts.kernels import LANES, checked_rows, width
 from tightrope.local.parts.values import domain, smallest_type
 from tightrope.numerics.arrays import Floats
 from tightrope.randomness.integers import below
-from tightrope.tables import Labels, Table, folded, open_source, written
+from tightrope.tables import Labels, Table, folded, open_source, write_columns
 from tightrope.tables.labels import ABSENT, Name, numpy_of, signed
 
 # Values in columns of tables as what mechanisms perturb: every entry becomes a legal one, whatever it is.
@@ -224,7 +224,9 @@ def reports_from_arrow(mechanism: Oracle, column: Any) -> NDArray[Any]:
     if mechanism.letters is None:
         return bits_from_arrow(_packed(column, report_bytes(mechanism)), mechanism.report_bits)
     if not pyarrow.types.is_integer(column.type) or column.null_count:
-        raise InputError("column of reports", _found(column), "whole numbers without NULLs", "read the right column")
+        raise InputError(
+            "column of reports", _type_and_nulls(column), "whole numbers without NULLs", "read the right column"
+        )
     return np.asarray(column.to_numpy(zero_copy_only=False) if hasattr(column, "offset") else column.to_numpy())
 
 
@@ -238,11 +240,13 @@ def _packed(column: Any, count: int) -> Any:
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
         failed = True
     if failed or column.null_count:
-        raise InputError("column of reports", _found(column), wanted, "use the mechanism that made the reports")
+        raise InputError(
+            "column of reports", _type_and_nulls(column), wanted, "use the mechanism that made the reports"
+        )
     return column
 
 
-def _found(column: Any) -> tuple[str, int]:
+def _type_and_nulls(column: Any) -> tuple[str, int]:
     return str(column.type), column.null_count
 
 
@@ -304,7 +308,7 @@ def perturb_table(
     check_column(table, column, values)
     rows = _rows(mechanism)
     work = Perturbing(mechanism, values)
-    return written(
+    return write_columns(
         table, [column], work, report_schema(mechanism), destination, keep=keep, rows=rows, progress=progress
     )
 

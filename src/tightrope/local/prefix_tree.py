@@ -112,7 +112,7 @@ class PrefixTree:
         # By the likelihood of `FREQUENT_DEVIATIONS` deviations against none. Whatever the parts are, they add up to
         # 1, and the people who are asked next know nothing of them.
         trust_likely = np.exp(FREQUENT_DEVIATIONS * (score - score.max()))
-        return self._told(
+        return self._frequent_values(
             _heard(rows, len(self.levels) - 1), kept, np.asarray(trust_likely / trust_likely.sum()), limit, confidence
         )
 
@@ -130,7 +130,9 @@ class PrefixTree:
         """Whether numbers below 2^size begin so."""
         return np.asarray(candidates < -(-(1 << self.size) // self._below(level)))
 
-    def _told(self, heard: Numbers, prefixes: Numbers, trust: Floats, limit: int, confidence: float) -> Found:
+    def _frequent_values(
+        self, heard: Numbers, prefixes: Numbers, trust: Floats, limit: int, confidence: float
+    ) -> Found:
         """The frequent ones among the values that continue the prefixes, each of which has a part of the errors."""
         last = len(self.levels) - 1
         candidates, counts = self._candidates(last, heard, prefixes)

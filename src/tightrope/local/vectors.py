@@ -267,12 +267,12 @@ class BallMean(Declared):
     def _moments(self, rows: Words) -> tuple[Floats, Floats]:
         """Means of the decoded reports and of their squares."""
         total, square = np.zeros(self.dimension), np.zeros(self.dimension)
-        for part in self._parts(rows):
+        for part in self._decoded_blocks(rows):
             total += part.sum(axis=0)
             square += np.sum(part**2, axis=0)
         return total / len(rows), square / len(rows)
 
-    def _parts(self, rows: Words) -> Iterator[Floats]:
+    def _decoded_blocks(self, rows: Words) -> Iterator[Floats]:
         step = max(1, NUMBERS_AT_ONCE // self.dimension)
         for start in range(0, len(rows), step):
             yield self.decode(rows[start : start + step])

@@ -103,12 +103,12 @@ class LaplaceLaw(LossLaw):
         down = math.exp(-(2 * c + 1) * self.epsilon)
         here = float(self.log_moment(np.array([complex(c)]))[0].real) - c * self.epsilon
 
-        def beyond(reach: float) -> float:
+        def mass_ratio_at(reach: float) -> float:
             density = (1 + self._excess) / 2 / abs(complex(2 * c + 1, 2 * reach))
             top = (0.5 - self.delta + density) * (1 + down)
             return math.exp(min(0.0, math.log(top) - here))
 
-        doubled = ((1 - beyond(y * 2.0**m) ** 2) / 4.0**m for m in range(DOUBLINGS))
+        doubled = ((1 - mass_ratio_at(y * 2.0**m) ** 2) / 4.0**m for m in range(DOUBLINGS))
         return math.sqrt(max(0.0, 1 - max(doubled)))
 
     def cells(self, step: float) -> Cells:

@@ -55,7 +55,7 @@ class TruncatedLaplace(Continuous):
             return self.sensitivity / (2 * self.delta)
         return self.sensitivity / self.epsilon * self._end
 
-    def _part(self, power: int) -> float:
+    def _absolute_moment(self, power: int) -> float:
         """E|X|^p / A^p = p! γ(p + 1, a) / (a^p γ(1, a)) with normalised incomplete gammas; 1/(p + 1) at a = 0."""
         a = self._end if self.epsilon > 0 else 0.0
         if a < FLAT:
@@ -65,12 +65,12 @@ class TruncatedLaplace(Continuous):
     @property
     def mean_absolute_error(self) -> float:
         """V1ᵘ = (Δ/ε)(1 − log(1+r)/r), r = (e^ε − 1)/(2δ), without its cancellation."""
-        return self.worst_error * self._part(1)
+        return self.worst_error * self._absolute_moment(1)
 
     @property
     def mean_squared_error(self) -> float:
         """V2ᵘ = (2Δ²/ε²)(1 − (½log²(1+r) + log(1+r))/r), likewise."""
-        return self.worst_error * self.worst_error * self._part(2)
+        return self.worst_error * self.worst_error * self._absolute_moment(2)
 
     def _upper_quantile(self, tail: float) -> float:
         if self.epsilon == 0:

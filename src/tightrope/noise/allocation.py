@@ -139,7 +139,7 @@ class Search:
 
     def _excess(self, families: Sequence[Family], size: float, resolution: int) -> float:
         weights = self._weights(families, size)
-        return self._beyond(self._total([law.cells for law in weights], size, resolution))
+        return self._largest_excess(self._total([law.cells for law in weights], size, resolution))
 
     def _total(self, losses: Sequence[ShiftLoss], size: float, resolution: int) -> Masses:
         shifts = [need.shift for need in needs(self.units, size, self.delta)]
@@ -147,9 +147,9 @@ class Search:
 
     def _keeps(self, total: Masses) -> bool:
         """Whether a composed law meets every point, with the margin."""
-        return self._beyond(total) <= 0
+        return self._largest_excess(total) <= 0
 
-    def _beyond(self, total: Masses) -> float:
+    def _largest_excess(self, total: Masses) -> float:
         """The largest log of δ over what is allowed, the margin taken off; at most 0 where every point is met."""
         found = [(total.infinite_mass, self.delta), *((total.delta(e), d) for e, d in self.points)]
         return max(_log_ratio(most, allowed * (1 - SAFETY)) for most, allowed in found)
@@ -168,7 +168,8 @@ class Search:
             self._weights(families, size), all_spends(self.units), needs(self.units, size, self.delta), strict=True
         )
         return math.fsum(
-            _mean_absolute(law, spend) / need.shift / spend.wanted * spend.dimension for law, spend, need in triples
+            _mean_absolute(law, spend) / need.shift / spend.relative_size * spend.dimension
+            for law, spend, need in triples
         )
 
     def certify(
@@ -311,8 +312,10 @@ def allocate(
                 )
             if like is not None and like.families:
                 size = search.least_size(like.families, like.losses / search.scale)
-                return _least(search, [Trial(like.name, like.families, size, search.error(like.families, size))])
-            return _optimum(search) or _least(search, _trials(search, compare=compare))
+                return _least_error_trial(
+                    search, [Trial(like.name, like.families, size, search.error(like.families, size))]
+                )
+            return _optimum(search) or _least_error_trial(search, _trials(search, compare=compare))
         except NoTableError as error:
             refused = error
             if not max(epsilon for epsilon, _ in budget.rounded) > SMALLER[-1]:
@@ -338,7 +341,7 @@ def _rival(search: Search, law: Family, trials: Sequence[Trial], *, compare: boo
     return _none(law.name) if beaten else _trial(search, law)
 
 
-def _least(search: Search, trials: Sequence[Trial]) -> Allocation:
+def _least_error_trial(search: Search, trials: Sequence[Trial]) -> Allocation:
     """The trial with the least error, certified; among those as good as equal, the first."""
     least = min(trial.error for trial in trials)
     if not math.isfinite(least):
@@ -374,7 +377,7 @@ def _optimum(search: Search) -> Allocation | None:
     law = table.atoms(1)
     loss = PrivacyLoss.of(law, reverse=law, neighbours=Neighbours.ADD_REMOVE)
     choice = Choice(spend, "least noise (closed form)", 1, table)
-    return Allocation(((choice,),), loss, {}, error=table.mean_absolute / spend.wanted)
+    return Allocation(((choice,),), loss, {}, error=table.mean_absolute / spend.relative_size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ class _Question:
         """
         spent = [*loss.delta([epsilon for epsilon, _ in self.points]).tolist(), loss.infinite_mass]
         pairs = list(zip(spent, [*(most for _, most in self.points), self.cap], strict=True))
-        return max(_beyond(*pair) for pair in pairs), max(_multiple(*pair) for pair in pairs)
+        return max(_probit_excess(*pair) for pair in pairs), max(_multiple(*pair) for pair in pairs)
 
     def wide(self, loss: PrivacyLoss) -> list[float]:
         """Where the bracket of δ may hide how much more would have been allowed."""
@@ -206,7 +206,7 @@ class _Question:
         )
 
 
-def _beyond(delta: float, allowed: float) -> float:
+def _probit_excess(delta: float, allowed: float) -> float:
     """Φ⁻¹(δ) − Φ⁻¹(allowed), with the sign of δ − allowed whatever the rounding; far below where both are zero."""
     if delta == 0 or delta < FAINT_DELTA <= allowed:  # what is left of nothing by rounding says nothing
         return _deviations(0) - (_deviations(allowed) if allowed else 0.0)

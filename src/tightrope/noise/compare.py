@@ -232,7 +232,7 @@ def families(budget: Budget, *, sensitivity: int = 1) -> list[Calibrated]:
     points = Promise.of(budget).points
     closed = [_tried(CLOSED_FORM, lambda: Tabulated(optimal_table(points)))] if sensitivity == 1 else []
     pure = min(delta for _, delta in points) == 0
-    found = [_least(family, points, sensitivity) for family in offered() if not (pure and family.bounded)]
+    found = [_calibrated_family(family, points, sensitivity) for family in offered() if not (pure and family.bounded)]
     missing = [Calibrated(family.name, None, "needs delta > 0") for family in offered() if pure and family.bounded]
     return [*closed, *found, *missing]
 
@@ -256,18 +256,18 @@ def least_size(build: Build, points: Points, guess: float) -> IntegerMechanism:
     high = size
     low, best = high / 2, build(high)
     for _ in range(MOST_HALVINGS):
-        smaller = _kept(build, points, low)
+        smaller = _noise_within_budget(build, points, low)
         if smaller is None:
             break
         low, high, best = low / 2, low, smaller
     while high > low * (1 + SIZE_WITHIN):
         middle = math.sqrt(low * high)
-        found = _kept(build, points, middle)
+        found = _noise_within_budget(build, points, middle)
         low, high, best = (middle, high, best) if found is None else (low, middle, found)
     return best
 
 
-def _kept(build: Build, points: Points, size: float) -> IntegerMechanism | None:
+def _noise_within_budget(build: Build, points: Points, size: float) -> IntegerMechanism | None:
     """The noise of this size if it keeps the points; sizes too small to build do not."""
     try:
         noise = build(size)
@@ -288,7 +288,7 @@ def _tried(name: str, search: Callable[[], IntegerMechanism]) -> Calibrated:
         return Calibrated(name, None, str(error))
 
 
-def _least(family: Family, points: Points, sensitivity: int) -> Calibrated:
+def _calibrated_family(family: Family, points: Points, sensitivity: int) -> Calibrated:
     if isinstance(family, Shaped):
         return _tried(family.name, lambda: _shaped(family, points, sensitivity))
     return _tried(family.name, lambda: _sized(family, points, sensitivity))

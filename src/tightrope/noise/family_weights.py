@@ -85,7 +85,7 @@ class Weights:
             return Cells.atoms(logs - further, p, lost, lost)
         starts = np.arange(0, len(p), -(-len(p) // MOST_ATOMS))
         ends = self._ends(logs - further, starts)
-        return _gathered(*ends, np.add.reduceat(p, starts), np.add.reduceat(q, starts), lost)
+        return _cells_with_losses(*ends, np.add.reduceat(p, starts), np.add.reduceat(q, starts), lost)
 
     def _shifted(self, shift: int) -> tuple[Floats, Floats, Floats, float]:
         """P(X = x), its logarithm and that of P(X = x + shift) for x = −N.., and the mass that is lost."""
@@ -115,7 +115,7 @@ class Weights:
         return whole, np.log(whole)
 
 
-def _gathered(lower: Floats, upper: Floats, p: Floats, q: Floats, lost: float) -> Cells:
+def _cells_with_losses(lower: Floats, upper: Floats, p: Floats, q: Floats, lost: float) -> Cells:
     """Cells that keep both masses; where no loss of a cell differs, all of it is at the end."""
     upper = np.maximum(lower, upper)
     width = np.maximum(upper - lower, NARROWEST_CELL)

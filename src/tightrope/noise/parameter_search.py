@@ -149,7 +149,7 @@ class Search:
 
     def step(self, here: Tried, length: float) -> Tried | None:
         """A parameter e^length times as large, or the last before the range ends; None where it ends here."""
-        target = self._reached(here.parameter, self.range.moved(here.parameter, length))
+        target = self._last_accepted(here.parameter, self.range.moved(here.parameter, length))
         for _ in range(RETREATS):
             if target == here.parameter:
                 return None
@@ -159,7 +159,7 @@ class Search:
                 target = self.range.nearest((here.place + math.log(target)) / 2)
         return self.at(target)
 
-    def _reached(self, here: float, there: float) -> float:
+    def _last_accepted(self, here: float, there: float) -> float:
         """``there``, or the last parameter on the way that ``make_loss`` accepts: the range ends at it from now on.
 
         Raises its ``InputError`` where the caller said that the range goes on.

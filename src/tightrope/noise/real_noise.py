@@ -17,7 +17,7 @@ from tightrope.mechanisms.discrete.integer_weights import first_at_most
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.mechanisms.mechanism import Continuous
 from tightrope.mechanisms.staircase import Staircase, staircase
-from tightrope.noise.program.certificate import DUAL, Certified, dual_argument, expense, kept
+from tightrope.noise.program.certificate import DUAL, Certified, dual_argument, expense, realized_guarantee
 from tightrope.noise.program.closed_form import packing_bound, rounded_up
 from tightrope.noise.program.dual import Multiplier, proven_least
 from tightrope.noise.program.repair import Reference
@@ -309,7 +309,7 @@ def _on_lattice(promise: Promise, width: float, cost: Cost, most: int, shape: Sh
 
 def _certified(noise: RealNoise, promise: Promise, lattice: Lattice, upper: float, shape: Shape) -> NoiseCertificate:
     lower, argument = _proven(promise, lattice, upper)
-    guarantee, realised = kept(noise.loss, promise)
+    guarantee, realised = realized_guarantee(noise.loss, promise)
     return NoiseCertificate(
         lower=lower,
         upper=upper,

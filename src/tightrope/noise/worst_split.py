@@ -14,7 +14,7 @@ from scipy.special import ndtri_exp
 
 from tightrope.accounting.distributions.gaussian import GaussianLaw
 from tightrope.accounting.distributions.loss_cells import Cells
-from tightrope.accounting.loss_pmf import Masses, Window, least, worst
+from tightrope.accounting.loss_pmf import Masses, Window, greatest_lower_bound, worst
 from tightrope.errors import InputError
 from tightrope.mechanisms.discrete.box_table import AnyTable, BoxTable
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
@@ -166,7 +166,7 @@ class Sizes:
             below.append(size - 1 if size <= ONE_BY_ONE else min(size - 1, size**2 // most))
         return cls(tuple(below), tuple(largest))
 
-    def most(self, amounts: Sequence[float], contribution: Contribution) -> float:
+    def largest_split_sum(self, amounts: Sequence[float], contribution: Contribution) -> float:
         """The largest sum over a split, at most, of an amount that does not fall with the rows of a part.
 
         ``amounts`` are those of ``largest``: a part in a range has at most that, and more rows than lie below it.
@@ -196,11 +196,11 @@ def every_split(cells: Callable[[int], Cells], contribution: Contribution, windo
     linear = Masses.of(law, window)
     # A normal pair for all parts together, and what they may lose.
     normals = [_normal_part(part) for part in parts]
-    mu = math.sqrt(sizes.most([normal.mu**2 for normal in normals], contribution))
+    mu = math.sqrt(sizes.largest_split_sum([normal.mu**2 for normal in normals], contribution))
     given_up = max(normal.lost - part.infinite_mass for normal, part in zip(normals, parts, strict=True))
     lost = min(1.0, delta + min(contribution.groups, contribution.most_rows) * given_up)
     normal_law = Masses.of(GaussianLaw(mu).cells(window.step), window)
-    return least([linear, normal_law * Masses(window, 0, np.array([1 - lost]), lost)])
+    return greatest_lower_bound([linear, normal_law * Masses(window, 0, np.array([1 - lost]), lost)])
 
 
 def _top(part: Cells) -> float:
@@ -279,7 +279,7 @@ class Spend:
         return self.eighths / 8
 
     @property
-    def wanted(self) -> float:
+    def relative_size(self) -> float:
         """Relative size that the error of each number was to have."""
         return (self.asked or self.eighths) / 8
 
@@ -407,7 +407,7 @@ def _unit_law(
     contribution: Contribution, own: Sequence[tuple[ShiftLoss, int]], window: Window, fullest: bool
 ) -> Masses:
     """Every split gone through, or one law above all of them for each spend."""
-    part = _part(own, window)
+    part = _group_masses(own, window)
     if contribution.exact:
         return worst_split(part, contribution, window)
     if fullest:
@@ -420,7 +420,7 @@ def _rows(loss: ShiftLoss, shift: int) -> ShiftLoss:
     return lambda rows: loss(rows * shift)
 
 
-def _part(own: Sequence[tuple[ShiftLoss, int]], window: Window) -> Callable[[int], Masses]:
+def _group_masses(own: Sequence[tuple[ShiftLoss, int]], window: Window) -> Callable[[int], Masses]:
     """The law of one group with some rows of the person: its spends side by side, those that are alike at once."""
     counted = Counter(own).items()
 

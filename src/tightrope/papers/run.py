@@ -43,12 +43,12 @@ def run(
     """Compute every item, and draw those that have pictures if asked; ``finished`` is told of each."""
     results = []
     for item in items:
-        results.append(Result(item, item.compute(effort), drawn(item, effort) if pictures else ()))
+        results.append(Result(item, item.compute(effort), draw_item(item, effort) if pictures else ()))
         finished(item)
     return results
 
 
-def drawn(item: Item, effort: Effort) -> tuple[str, ...]:
+def draw_item(item: Item, effort: Effort) -> tuple[str, ...]:
     """The pictures of an item."""
     from tightrope.reporting.charts.panels import svg
 

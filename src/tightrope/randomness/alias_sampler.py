@@ -66,20 +66,20 @@ def lay(weights: Wide) -> Columns:
     """
     bits = max(1, (len(weights) - 1).bit_length())
     size, room = 1 << bits, 1 << (ALIAS_BITS - bits)
-    kept = Wide(*(np.concatenate([part, np.zeros(size - len(part), np.uint64)]) for part in _parts(weights)))
+    kept = Wide(*(np.concatenate([part, np.zeros(size - len(part), np.uint64)]) for part in _high_and_low(weights)))
     other, overflows = np.arange(size), Wide.full(size, room).less(kept)
     light, heavy = np.flatnonzero(~overflows), np.flatnonzero(overflows)
     if len(heavy):
         rooms = (Wide.full(len(light), room) - kept[light]).running()
         excesses = (kept[heavy] - Wide.full(len(heavy), room)).running()
         # For each room, the first heavy whose running excess is above what the rooms before it took.
-        before = Wide(*(np.concatenate([np.zeros(1, np.uint64), part[:-1]]) for part in _parts(rooms)))
+        before = Wide(*(np.concatenate([np.zeros(1, np.uint64), part[:-1]]) for part in _high_and_low(rooms)))
         # Index of the first number above each of `wanted`: the rank of wanted + 1.
         carry = (before.low == np.uint64(2**64 - 1)).astype(np.uint64)
         found = excesses.ranks(Wide(before.high + carry, before.low + np.uint64(1)))
         other[light] = heavy[np.minimum(found, len(excesses) - 1)]
         # What each heavy keeps of its own column.
-        kept.high[heavy], kept.low[heavy] = _parts(
+        kept.high[heavy], kept.low[heavy] = _high_and_low(
             Wide.full(len(excesses), room) - (rooms[rooms.ranks(excesses)] - excesses)
         )
         other[heavy[:-1]] = heavy[1:]
@@ -98,7 +98,7 @@ def sure(outcome: int) -> Columns:
     return Columns(1, edges, np.full(2, outcome, dtype=np.int32))
 
 
-def _parts(numbers: Wide) -> tuple[Words, Words]:
+def _high_and_low(numbers: Wide) -> tuple[Words, Words]:
     return numbers.high, numbers.low
 
 

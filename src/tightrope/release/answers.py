@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.documents.document import plain, written
+from tightrope.documents.document import plain, to_json_text
 from tightrope.documents.escaping import html_text, part_named, printable
 from tightrope.documents.release import (
     MEASURES,
@@ -88,10 +88,10 @@ def _with_part(answer: AnswerDocument, row: Mapping[str, Any]) -> Mapping[str, A
 
 
 def _cells(fields: Iterable[Any]) -> str:
-    return f"<tr>{''.join(f'<td>{_shown(field)}</td>' for field in fields)}</tr>"
+    return f"<tr>{''.join(f'<td>{_cell_text(field)}</td>' for field in fields)}</tr>"
 
 
-def _shown(field: object) -> str:
+def _cell_text(field: object) -> str:
     if field is None:
         return "–"
     return f"{field:.6g}" if isinstance(field, float) else _text(str(field))
@@ -133,7 +133,7 @@ class Answer:
     @property
     def document(self) -> AnswerDocument:
         """The answer as it is written: dates as text, no NaN, no infinity."""
-        rows = [{name: _written(name, value) for name, value in row.items()} for row in self.rows]
+        rows = [{name: _json_value(name, value) for name, value in row.items()} for row in self.rows]
         return RELEASES.data({**self.about, "rows": rows}, AnswerDocument)
 
 
@@ -219,7 +219,7 @@ class Answers:
 
     def to_json(self) -> str:
         """``result`` as JSON; never NaN."""
-        return written(self.result())
+        return to_json_text(self.result())
 
 
 def _keep(path: str | os.PathLike[str], content: bytes) -> None:
@@ -254,7 +254,7 @@ def _dtype(found: list[Any]) -> Any:
     return "float64" if kinds <= {int, float} and exact else object
 
 
-def _written(name: str, value: object) -> Any:
+def _json_value(name: str, value: object) -> Any:
     """A key or a number as JSON can hold it; a number of ours without limit is nothing."""
     if name in MEASURES and isinstance(value, float) and not math.isfinite(value):
         return None

@@ -315,7 +315,7 @@ def _cost(task: Task, tally: Tally, shares: Shares | None, what: str, found: Cou
 def _statement(shares: Shares | None, what: str, found: Counted | None) -> str:
     """The interval in words; an end at which it was cut off is not told, for a value there would read as certain."""
     if shares is not None:
-        return _told(what, *shares)
+        return _share_text(what, *shares)
     if found is None:
         return f"the noise is too large to say how many of {what}"
     if found.lower <= 0:
@@ -324,10 +324,10 @@ def _statement(shares: Shares | None, what: str, found: Counted | None) -> str:
     return f"about {found.value:,} of {what} ({found.lower:,} to {found.upper:,})"
 
 
-def _told(what: str, value: float, lower: float, upper: float) -> str:
+def _share_text(what: str, value: float, lower: float, upper: float) -> str:
     """A share with its interval, ends outwards.
 
-    >>> _told("it", 0.03, 0.024, 0.036), _told("it", 0.0, 0.0, 0.0), _told("it", 1.0, 0.97, 1.0)
+    >>> _share_text("it", 0.03, 0.024, 0.036), _share_text("it", 0.0, 0.0, 0.0), _share_text("it", 1.0, 0.97, 1.0)
     ('about 3.0 % of it (2.4 % to 3.6 %)', 'at most 0.1 % of it', 'at least 97 % of it')
     """
     low, high = _percent(min(lower, 1 - LEAST), DOWN), _percent(max(upper, LEAST), UP)

@@ -170,7 +170,7 @@ def answering(draft: Draft, certificate: ReleaseCertificate) -> Callable[[Sequen
                 shown = rest if one.left_over else groups
                 found[one] = replace(blank[one], rows=_rows(accuracies[one], shown))
                 if one.name in joined:
-                    drawn[one] = _drawn(task, one, groups)
+                    drawn[one] = _integers_by_group(task, one, groups)
             counts.append(_over_all_groups([noise for noise in every if noise.vector in task.tallies], integers))
         for one, rows in _consistent(fitted, drawn):
             found[one] = replace(found[one], rows=rows)
@@ -250,7 +250,7 @@ def _over_all_groups(noises: Sequence[Noise], exact: Grouped) -> dict[Vector, in
     return {noise.vector: _add(noise, (sum(exact.values[noise.vector.name]),))[0] for noise in noises}
 
 
-def _drawn(task: Task, question: Question, groups: list[Group]) -> dict[Key, int]:
+def _integers_by_group(task: Task, question: Question, groups: list[Group]) -> dict[Key, int]:
     """The noisy integers of a question that has one vector, by key."""
     (vector,) = task.served[question].values()
     return {key: integers[vector] for key, integers in groups}

@@ -397,9 +397,9 @@ class Squares:
 
     def _agreed(self, tables: Sequence[Table], along: Axes) -> Table:
         weights = self._weights(along)
-        return _sum(weight * self._part(tables[place], place, along) for place, weight in weights.items())
+        return _sum(weight * self._project_axes(tables[place], place, along) for place, weight in weights.items())
 
-    def _part(self, table: Table, place: int, along: Axes) -> Table:
+    def _project_axes(self, table: Table, place: int, along: Axes) -> Table:
         for axis in self.own[place]:
             total = table.sum(axis=axis, keepdims=True)
             table = table - total / self.sizes[axis] if axis in along else total
@@ -423,13 +423,13 @@ class Squares:
         for other in range(len(self.own)):
             shared, more = self.own[place] & self.own[other], self._cells(self.own[other] - self.own[place])
             for same in _within(shared):
-                parts = (self._kept(place, along, same) * weights[along][other] for along in _within(shared))
+                parts = (self._explained_share(place, along, same) * weights[along][other] for along in _within(shared))
                 weight = sum(parts, start=NO_WEIGHT)
                 cells = more * math.prod(self.sizes[axis] - 1 for axis in shared - same)
                 if weight and cells:
                     yield other, weight, cells
 
-    def _kept(self, place: int, along: Axes, same: Axes) -> Fraction:
+    def _explained_share(self, place: int, along: Axes, same: Axes) -> Fraction:
         """What a cell's part along these axes says of another that agrees with it on the same ones."""
         kept = reduce(
             mul, (Fraction((axis in same) * self.sizes[axis] - 1, self.sizes[axis]) for axis in along), Fraction(1)
@@ -504,14 +504,14 @@ class Fitted:
         """Whether some interval becomes shorter, and none much longer."""
         if not all(self.variances):
             return False
-        widths = [(fitted.half, noise.half_width() / noise.step) for fitted, noise in self._beside]
+        widths = [(fitted.half, noise.half_width() / noise.step) for fitted, noise in self._spreads_and_noises]
         return all(new <= MUCH_LONGER * old for new, old in widths) and any(new < old for new, old in widths)
 
     @property
-    def _beside(self) -> list[tuple[Spread, Noise]]:
+    def _spreads_and_noises(self) -> list[tuple[Spread, Noise]]:
         return list(zip(self.spreads.values(), self.noises, strict=True))
 
-    def own(self, name: str) -> FittedNoise:
+    def remaining_noise(self, name: str) -> FittedNoise:
         """What is left of the noise in one answer."""
         place = self.joined.answers.index(name)
         others = tuple(other for other in self.joined.answers if other != name)
@@ -522,7 +522,7 @@ class Fitted:
         tables = [self._table(place, noisy[name]) for place, name in enumerate(self.joined.answers)]
         found: dict[str, list[Record]] = {}
         for place, (name, table) in enumerate(zip(self.joined.answers, self.squares.fitted(tables), strict=True)):
-            own = self.own(name)
+            own = self.remaining_noise(name)
             found[name] = [own.record(table[self._cell(place, key)], integer) for key, integer in noisy[name].items()]
         return found
 
@@ -596,7 +596,7 @@ def fitted(sums: Sums, accuracies: Sequence[Accuracy]) -> list[Fitted]:
 def lessened(sums: Sums, accuracies: Sequence[Accuracy]) -> list[Accuracy]:
     """The same with what least squares leave of the noise, and with notes on answers that they leave alone."""
     every = fitted(sums, accuracies)
-    helped = {name: one.own(name) for one in every if one.helps for name in one.joined.answers}
+    helped = {name: one.remaining_noise(name) for one in every if one.helps for name in one.joined.answers}
     lone = {name: (LONE,) for one in every if not one.helps for name in one.joined.answers}
     return [
         replace(one, lessened=helped.get(name), beside=(*lone.get(name, ()), *sums.apart.get(name, ())))

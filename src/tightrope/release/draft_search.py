@@ -60,7 +60,9 @@ class Wanted:
         )
 
 
-def wanted(questions: Sequence[Question], within: Mapping[str, Number | str] | None, rows: int | None) -> Wanted | None:
+def accuracy_target(
+    questions: Sequence[Question], within: Mapping[str, Number | str] | None, rows: int | None
+) -> Wanted | None:
     """What is asked for, in the questions and beside them; None where nothing is. Raises ``PlanError``."""
     asked = {question.name: question.asked.within for question in questions}
     for name, half in (within or {}).items():
@@ -75,7 +77,7 @@ def wanted(questions: Sequence[Question], within: Mapping[str, Number | str] | N
     return Wanted(halves, rows) if halves else None
 
 
-def least(draft: DRAFTED, goal: Wanted, most: Decimal) -> Draft | None:
+def minimal_draft(draft: DRAFTED, goal: Wanted, most: Decimal) -> Draft | None:
     """The draft of the least size up to ``most`` that does, within 0.2 %; None where ``most`` does not.
 
     Half-widths fall about as one over the size: each try is where that law, or the middle, would have it. Nothing is
@@ -109,7 +111,7 @@ def accurate(drafted: Callable[..., Draft], goal: Wanted, budget: Budget, most: 
     def of_share(part: Decimal, like: Draft | None) -> Draft:
         return drafted(budget.share(part), part, compare=False, like=like)
 
-    found = least(of_share, goal, most)
+    found = minimal_draft(of_share, goal, most)
     if found is None:
         short = budget.share(most)
         raise BudgetRefused(_refusal(lambda other, like: drafted(other, most, compare=False, like=like), goal, short))
@@ -117,7 +119,7 @@ def accurate(drafted: Callable[..., Draft], goal: Wanted, budget: Budget, most: 
         compared = drafted(found.budget, found.share)
         if goal.excess(compared) > 1:
             return found
-        better = least(of_share, goal, found.share) if goal.excess(compared) < WORTH else None
+        better = minimal_draft(of_share, goal, found.share) if goal.excess(compared) < WORTH else None
         if better is None or better.share >= found.share:
             return compared
         found = better
@@ -131,7 +133,7 @@ def _refusal(draft: Callable[[Budget, Draft | None], Draft], goal: Wanted, budge
     def of_epsilon(epsilon: Decimal, like: Draft | None) -> Draft:
         return draft(Budget(epsilon=epsilon, delta=budget.delta), like)
 
-    tries = (least(of_epsilon, goal, most) for most in RAISED)
+    tries = (minimal_draft(of_epsilon, goal, most) for most in RAISED)
     found = next((tried for tried in tries if tried is not None), None)
     if found is None:
         remedy = "no budget does: tighten between or the rows of a person, or ask about larger groups"
@@ -216,15 +218,15 @@ def drafted(
     ``made`` makes the draft of an allocation. Raises ``BudgetRefused`` where no noise will do.
     """
 
-    def one(part: Decimal) -> Draft:
+    def draft_of_part(part: Decimal) -> Draft:
         recipe = fitted(tuple(units_of(tasks)), limit, part)
         allocation = allocation_of(recipe)
-        return made(allocation, kept(limit, allocation.loss, part), part)
+        return made(allocation, budget_of_share(limit, allocation.loss, part), part)
 
-    return one(share) if goal is None else _least(one, goal, share, limit)
+    return draft_of_part(share) if goal is None else _minimal_draft_by_root(draft_of_part, goal, share, limit)
 
 
-def _least(one: Callable[[Decimal], Draft], goal: Wanted, most: Decimal, limit: Limit) -> Draft:
+def _minimal_draft_by_root(one: Callable[[Decimal], Draft], goal: Wanted, most: Decimal, limit: Limit) -> Draft:
     """The draft of nearly the least share that does: half-widths fall about as one over its root."""
     best, fails = one(most), Decimal(0)
     if goal.excess(best) > 1:
@@ -275,7 +277,7 @@ class _Budgets:
             (product(epsilon, factor), product(delta, self.strictness))
             if epsilon > 0
             else (epsilon, product(delta, factor))
-            for epsilon, delta in self.limit.budget.stated
+            for epsilon, delta in self.limit.budget.checked_points
         ]
         most = product(self.limit.budget.delta, self.strictness)
         return Budget(points=pairs, delta=min(_moments(self.limit).infinite_mass, most))
@@ -335,11 +337,11 @@ def allocation_of(recipe: Recipe) -> Allocation:
     return Allocation(recipe.choices, recipe.loss(), dict(recipe.alternatives), recipe.spare, recipe.window)
 
 
-def kept(limit: Limit, loss: PrivacyLoss, share: Decimal) -> Budget:
+def budget_of_share(limit: Limit, loss: PrivacyLoss, share: Decimal) -> Budget:
     """What noise within a share keeps by itself: at the share of every δ the least ε, rounded up to six digits."""
     points = [
         _point(loss, product(delta, share)) if epsilon > 0 else (epsilon, _up(loss.total_variation()))
-        for epsilon, delta in limit.budget.stated
+        for epsilon, delta in limit.budget.checked_points
     ]
     return Budget(points=points, delta=product(limit.budget.delta, share))
 

@@ -25,7 +25,7 @@ from tightrope.ledger.account import FAILED_READING
 from tightrope.ledger.chain import canonical, digest
 from tightrope.ledger.limits import MAIN_LIMIT
 from tightrope.ledger.noise_record import Recipe
-from tightrope.ledger.state import left_by_addition, shown
+from tightrope.ledger.state import left_by_addition, share_text
 from tightrope.release.answers import Answer, Answers
 from tightrope.release.draft import Draft, units_of
 from tightrope.release.plan_register import CHARGED_FIRST, Issued, refuse_again, refuse_fork, tell
@@ -62,7 +62,7 @@ READ: dict[str, Any] = {
 
 def stored_text(answers: Answers) -> str:
     """The records of every answer by its name, and the certificate."""
-    kept = {one.name: [{name: _written(value) for name, value in row.items()} for row in one.rows] for one in answers}
+    kept = {one.name: [{name: _json_form(value) for name, value in row.items()} for row in one.rows] for one in answers}
     costs = [plain(cost) for cost in answers.costs]
     said = {"answers": kept, "certificate": plain(answers.certificate_data), **({"costs": costs} if costs else {})}
     return json.dumps(said, allow_nan=False)
@@ -90,7 +90,7 @@ def _as_gathered(draft: Draft, rows: list[Any]) -> dict[str, Any]:
     return dict(zip(names, rows, strict=True))
 
 
-def _written(value: Any) -> Any:
+def _json_form(value: Any) -> Any:
     """A value as JSON: what it has no word for is a table of its kind and its text."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
@@ -135,11 +135,11 @@ def with_total(budget: Budget, limits: Sequence[Limit]) -> tuple[Limit, ...]:
 def spending(account: Account) -> dict[str, Any]:
     """What has been charged of the whole budget, in all sessions: a share, and where shares are of ε and δ those."""
     limit = next(limit for limit in account.limits if limit.name == MAIN_LIMIT)
-    share = 1 - account.state().balance(MAIN_LIMIT).left
-    points = [[shown(share * Fraction(value)) for value in point] for point in limit.budget.points]
+    share = 1 - account.state().balance(MAIN_LIMIT).fraction_left
+    points = [[share_text(share * Fraction(value)) for value in point] for point in limit.budget.points]
     place = f"dataset {account.name!r} in {account.book.name}"
     said = {"points": points} if limit.moments is None else {"rule": limit.rule, "moments": limit.moments.to_data()}
-    return {"share": shown(share), **said, "ledger": place}
+    return {"share": share_text(share), **said, "ledger": place}
 
 
 def recipe_of(draft: Draft) -> Recipe:
@@ -148,15 +148,15 @@ def recipe_of(draft: Draft) -> Recipe:
     return Recipe(tuple(units_of(draft.tasks)), made.choices, made.window, made.alternatives, made.spare)
 
 
-def asked(draft: Draft, audience: str | None) -> str:
+def plan_digest(draft: Draft, audience: str | None) -> str:
     """A digest of all that a plan asks and promises, and whom, but not of its noise: the same on every machine."""
-    kept = [[str(Fraction(value)) for value in point] for point in draft.budget.stated]
+    kept = [[str(Fraction(value)) for value in point] for point in draft.budget.checked_points]
     public = [[table.name, table.digest, repr((table.on, table.kinds, table.added))] for table in draft.public]
-    said = [kept, str(Fraction(draft.budget.delta)), audience, [_asked(task) for task in draft.tasks]]
+    said = [kept, str(Fraction(draft.budget.delta)), audience, [_query_group_data(task) for task in draft.tasks]]
     return digest(canonical([*said, *([public] if public else [])]))
 
 
-def _asked(task: Task) -> list[Any]:
+def _query_group_data(task: Task) -> list[Any]:
     """What the engine is asked, in full, with what each vector is for, and what people read."""
     vectors = [
         [v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive, v.block, *([True] if v.whole else [])]
@@ -169,12 +169,12 @@ def _asked(task: Task) -> list[Any]:
 def claim_of(draft: Draft, key: str, audience: str | None) -> Claim:
     """What a release of the draft is charged by."""
     recipe = recipe_of(draft).text
-    return Claim(key, digest(asked(draft, audience) + digest(recipe)), draft.budget, recipe, audience)
+    return Claim(key, digest(plan_digest(draft, audience) + digest(recipe)), draft.budget, recipe, audience)
 
 
 def named(certificate: ReleaseCertificate, entry: Entry, account: Account) -> ReleaseCertificate:
     """The certificate with the entry under which it was charged."""
-    state, series = account.after(entry), entry.said["series"]
+    state, series = account.after(entry), entry.body_data["series"]
     running = None if series is None else state.series[series]
     part = LedgerEntry(
         ledger=account.book.id,
@@ -182,21 +182,23 @@ def named(certificate: ReleaseCertificate, entry: Entry, account: Account) -> Re
         key=str(entry.key),
         number=entry.number,
         hash=entry.hash,
-        share=str(account.taken(entry)),
-        left=str(state.balance("total").left),
+        share=str(account.fraction_charged(entry)),
+        left=str(state.balance("total").fraction_left),
         position=state.releases if running is None else running.done,
         of=None if running is None else running.times,
-        limits=tuple(_left(limit, state, entry) for limit in account.limits if limit.applies(entry.said["audience"])),
+        limits=tuple(
+            _limit_left(limit, state, entry) for limit in account.limits if limit.applies(entry.body_data["audience"])
+        ),
     )
     return structs.replace(certificate, ledger=part.words, entry=part)
 
 
-def _left(limit: Limit, state: State, entry: Entry) -> LimitLeft:
+def _limit_left(limit: Limit, state: State, entry: Entry) -> LimitLeft:
     """What was left of a limit after an entry, in the entry's period."""
     slot = limit.slot(entry.time)
     added = None if limit.moments is None else left_by_addition(state, slot)
     rule: Literal["basic", "moments"] = "basic" if limit.moments is None else "moments"
-    return LimitLeft(name=slot, rule=rule, left=shown(state.balance(slot).left), left_by_addition=added)
+    return LimitLeft(name=slot, rule=rule, left=share_text(state.balance(slot).fraction_left), left_by_addition=added)
 
 
 WAITS, PAUSE = 120, 0.5
@@ -238,7 +240,7 @@ def recorded(
                 stored = None
             else:
                 text = account.stored(claim.key)
-                stored = None if text is None else _read(text, draft, claim)
+                stored = None if text is None else _stored_answers(text, draft, claim)
             life.kept.append(stored or _paid(account, claim, draft, prepared, life, series))
         except BudgetRefused:
             life.charging = account.charged(claim) is not None
@@ -260,7 +262,7 @@ def recorded(
     return Issued(release, answers, lambda: life.charging or bool(life.kept), rehearse)
 
 
-def _read(text: str, draft: Draft, claim: Claim) -> Answers:
+def _stored_answers(text: str, draft: Draft, claim: Claim) -> Answers:
     """The answers that were kept; raises ``BudgetRefused`` where the ledger keeps that reading failed."""
     if text == FAILED_READING:
         raise BudgetRefused(
@@ -286,7 +288,7 @@ def _paid(account: Account, claim: Claim, draft: Draft, prepared: Prepared, life
         own = replace(drawn, certificate_data=named(drawn.certificate_data, entry, account))
         text = stored_text(own)
         first = account.answer(claim.key, text)
-    return own if first == text else _read(first, draft, claim)
+    return own if first == text else _stored_answers(first, draft, claim)
 
 
 def _of_another(account: Account, claim: Claim, draft: Draft) -> Answers:
@@ -297,7 +299,7 @@ def _of_another(account: Account, claim: Claim, draft: Draft) -> Answers:
     for _ in range(WAITS):
         text = account.stored(claim.key)
         if text is not None:
-            return _read(text, draft, claim)
+            return _stored_answers(text, draft, claim)
         time.sleep(PAUSE)
     raise BudgetRefused(
         f"the release under the key {claim.key!r} was charged, and both readings of the table that a charge pays for "

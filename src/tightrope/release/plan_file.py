@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from tightrope.documents.budget import Number
 from tightrope.documents.document import Counted, Part
-from tightrope.documents.reader import Names, Reader, hidden, placed, tip
+from tightrope.documents.reader import Names, Reader, hidden, named_keys, tip
 from tightrope.documents.release import About
 from tightrope.errors import InputError, LedgerError, PlanError, listed, nearest
 from tightrope.queries.count import Count, CountDistinct
@@ -129,7 +129,7 @@ def _question(place: str, entry: Mapping[str, Any]) -> Question:
         if key not in known:
             remedy = OTHER_SHARE if (kind, key) == (MEDIAN, "q") else nearest(key, known)
             raise PlanError(f"key in {place}, a {kind}", key, f"one of {listed(known)}", remedy)
-    with placed(place, RENAMED):
+    with named_keys(place, RENAMED):
         return node.from_entry(entry)
 
 
@@ -193,7 +193,7 @@ class PlanFile:
 
     def session(self) -> Session:
         """The table with its person and budget; reads the schema only."""
-        with placed("", self._keys):
+        with named_keys("", self._keys):
             return Session(self.table(), **self._settings())
 
     def _settings(self) -> Settings:
@@ -215,7 +215,7 @@ class PlanFile:
     def _lookup(self, number: int, said: LookupSection) -> Lookup:
         place = said.path if "://" in said.path else self.folder / said.path
         last = said.path.rstrip("/").rpartition("/")[2]
-        with placed(f"lookup {number}", {"source": "path"}):
+        with named_keys(f"lookup {number}", {"source": "path"}):
             opened = open_source(place, table=said.table, types=said.types, dialect=said.dialect)
             return lookup_in(opened, said.on, said.columns, last if said.table is None else f"{last}: {said.table}")
 
@@ -262,7 +262,7 @@ class PlanFile:
         ``note`` is what is written down then, instead of the plan's; ``ledger`` another place than the plan's.
         """
         section = self.document.ledger
-        with placed("", self._keys):
+        with named_keys("", self._keys):
             return Session.open(
                 self.table(), ledger=self.ledger if ledger is None else ledger, dataset=self.dataset,
                 limits=[self._limit(one) for one in section.limit], audience=section.audience,
@@ -294,7 +294,7 @@ class PlanFile:
         self, session: Session, key: str | None = None, within: Mapping[str, Number | str] | None = None
     ) -> Plan:
         kept, rows = self.document.budget, self.document.expected_rows
-        with placed("", self._keys):
+        with named_keys("", self._keys):
             where, questions = self.document.where, self.document.questions()
             return session.plan(
                 questions, where=where, share=kept.share, expected_rows=rows, within=within, key=key, costs=kept.costs

@@ -22,8 +22,15 @@ from tightrope.release.bias_check import sliver, with_tallies
 from tightrope.release.build_answers import prepared
 from tightrope.release.consistency import related
 from tightrope.release.draft import Draft, Tasks, allocated, arrangements, group_sizes, units_of
-from tightrope.release.draft_search import accurate, allocation_of, fitted, kept, limit_by_moments, wanted
-from tightrope.release.execution import asked, claim_of, recorded
+from tightrope.release.draft_search import (
+    accuracy_target,
+    accurate,
+    allocation_of,
+    budget_of_share,
+    fitted,
+    limit_by_moments,
+)
+from tightrope.release.execution import claim_of, plan_digest, recorded
 from tightrope.release.plan import Plan, Sealed
 from tightrope.release.plan_register import issue, open_charges, refuse_key
 from tightrope.release.settings import Settings, person_of, settled, signature, usable_delta
@@ -88,7 +95,7 @@ class Series(Sealed):
         Raises ``BudgetRefused`` where all are released.
         """
         if key is not None:
-            return self._plan(self._known(key))
+            return self._plan(self._checked_key(key))
         done = self.released
         waiting = (place for place in range(1, done + 1) if self._account.may_read(self._name(place)))
         place = next(waiting, done + 1)
@@ -99,7 +106,7 @@ class Series(Sealed):
             )
         return self._plan(self._name(place))
 
-    def _known(self, key: str) -> str:
+    def _checked_key(self, key: str) -> str:
         names = [self._name(place) for place in range(1, self.released + 1)]
         if key not in names:
             raise InputError("key", key, f"one of {names}", "leave it out for the next date")
@@ -118,28 +125,28 @@ def series_of(account: Account, draft: Draft, times: int, key: str, how: How) ->
     """The series of this key: found with its noise, or planned and reserved."""
     limit = limit_by_moments(account)
     said = draft if limit is None else replace(draft, budget=limit.budget.share(draft.share))
-    plan = digest(f"{asked(said, how[0])} {times}")
+    plan = digest(f"{plan_digest(said, how[0])} {times}")
     found = account.reserved(key)
-    recipe = _planned(draft, times, limit) if found is None else Recipe.read(found[1])
-    if found is not None and found[0].said["plan"] != plan:
+    recipe = _planned(draft, times, limit) if found is None else Recipe.from_text(found[1])
+    if found is not None and found[0].body_data["plan"] != plan:
         raise InputError("key", key, "new, or that of this very series", "the questions, the share and times are fixed")
-    promised = draft.budget if limit is None else kept(limit, recipe.loss(times), draft.share)
+    promised = draft.budget if limit is None else budget_of_share(limit, recipe.loss(times), draft.share)
     entry = account.reserve(SeriesClaim(key, plan, promised, times, recipe.text, how[0]))
     first = account.reserved(key)
     if first is not None and found is None:
-        recipe = Recipe.read(first[1])  # of two processes that reserve at once, the noise of the first
+        recipe = Recipe.from_text(first[1])  # of two processes that reserve at once, the noise of the first
     # The tasks as the noise that was reserved has them: it is kept, whatever would be chosen today.
-    arranged_found = next((tasks for tasks in _ways(draft) if tuple(units_of(tasks)) == recipe.units), None)
+    arranged_found = next((tasks for tasks in _arrangements(draft) if tuple(units_of(tasks)) == recipe.units), None)
     if arranged_found is None:
         raise LedgerError(
             "the noise that was reserved for this series fits none of the ways in which this version arranges its "
             "questions; release the dates that are left with the version that reserved them"
         )
-    own = replace(draft, tasks=arranged_found, budget=Budget(**entry.said["kept"]))
-    return Series(account, replace(own, allocation=allocation_of(recipe)), entry.said["times"], key, how)
+    own = replace(draft, tasks=arranged_found, budget=Budget(**entry.body_data["kept"]))
+    return Series(account, replace(own, allocation=allocation_of(recipe)), entry.body_data["times"], key, how)
 
 
-def _ways(draft: Draft) -> tuple[Tasks, ...]:
+def _arrangements(draft: Draft) -> tuple[Tasks, ...]:
     return draft.ways or (draft.tasks,)
 
 
@@ -150,7 +157,7 @@ def _planned(draft: Draft, times: int, limit: Limit | None) -> Recipe:
     """
     if limit is not None:
         return fitted(tuple(units_of(draft.tasks)), limit, draft.share, times)
-    tasks, together = allocated(_ways(draft), draft.budget, times=times)
+    tasks, together = allocated(_arrangements(draft), draft.budget, times=times)
     units = tuple(units_of(tasks))
     one = Recipe(units, together.choices[: len(units)], together.window, together.alternatives, together.spare)
     return one.closer(at_most(draft.budget.delta))
@@ -306,10 +313,10 @@ class Session(Sealed):
         tasks = ways[0]
         usable_delta(budget, tasks)
         public = self._table.public_for([task.request for task in tasks])
-        goal, sizes = wanted(questions, within, expected_rows), group_sizes(expected_rows)
+        goal, sizes = accuracy_target(questions, within, expected_rows), group_sizes(expected_rows)
         most = decimal("share", share)
 
-        def made(allocation: Allocation, kept: Budget, part: Decimal) -> Draft:
+        def draft_for(allocation: Allocation, kept: Budget, part: Decimal) -> Draft:
             return Draft(tasks, allocation, kept, part, self._person, sizes, public, sliver(costs), sums)
 
         if self._account is not None:
@@ -317,12 +324,12 @@ class Session(Sealed):
 
             limit = draft_search.limit_by_moments(self._account)
             if limit is not None:
-                return self._issued(draft_search.drafted(limit, tasks, made, most, goal), key)
+                return self._issued(draft_search.drafted(limit, tasks, draft_for, most, goal), key)
 
         def drafted(kept: Budget, part: Decimal, *, compare: bool = True, like: Draft | None = None) -> Draft:
             before = None if like is None else (like.tasks, like.allocation)
             own, allocation = allocated(ways, kept, compare=compare, like=before)
-            return replace(made(allocation, kept, part), tasks=own, ways=ways)
+            return replace(draft_for(allocation, kept, part), tasks=own, ways=ways)
 
         draft = drafted(budget, most) if goal is None else accurate(drafted, goal, self._budget, most)
         return self._issued(draft, key)

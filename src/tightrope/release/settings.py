@@ -232,7 +232,7 @@ def large_delta(budget: Budget) -> str | None:
 
 def large_epsilon(budget: Budget) -> str | None:
     """Words of warning for an ε beyond every noise that is made."""
-    largest = max(epsilon for epsilon, _ in budget.stated)
+    largest = max(epsilon for epsilon, _ in budget.checked_points)
     if largest <= MOST_EPSILON:
         return None
     return (

@@ -137,7 +137,8 @@ def drafted(opened: Opened, wishes: Wishes) -> dict[str, Any]:
         "person": {name: value for name, value in person_said.items() if value not in (None, A_PERSON)},
         "budget": _budget(own.get("budget", {}), wishes.promise, wishes.share),
         "question": [
-            _kept(opened, wish) if wish.kept is not None else _chosen(opened, wish) for wish in wishes.questions
+            _reweighted_question(opened, wish) if wish.kept is not None else _chosen(opened, wish)
+            for wish in wishes.questions
         ],
     }
     tables = {name: value for name, value in {**own, **said}.items() if value is not None}
@@ -169,7 +170,7 @@ def _budget(own: Mapping[str, Any], promise: Promise | None, share: Decimal | No
     return {promise.said: promise.value, "delta": promise.delta, **part, **kept}
 
 
-def _kept(opened: Opened, wish: Wish) -> dict[str, Any]:
+def _reweighted_question(opened: Opened, wish: Wish) -> dict[str, Any]:
     """A question of the plan that was opened, with another weight where one is said."""
     own = opened.tables.get("question", []) if opened.given else []
     if wish.kept is None or not 0 <= wish.kept < len(own):
@@ -372,7 +373,7 @@ class Worker(Generic[Key, Found]):
             self._wanted = [key for key in keys if key not in self._kept]
             self._news.notify_all()
 
-    def found(self, key: Key) -> Found | Failed | None:
+    def finished_result(self, key: Key) -> Found | Failed | None:
         """What is known now."""
         with self._news:
             if key in self._kept:
@@ -383,7 +384,7 @@ class Worker(Generic[Key, Found]):
         """What is known within so many seconds."""
         with self._news:
             self._news.wait_for(lambda: key in self._kept, timeout=seconds)
-        return self.found(key)
+        return self.finished_result(key)
 
     def _run(self) -> None:
         while True:
@@ -463,7 +464,7 @@ class Desk:
             "groups": list(GROUPS),
             "kinds": [to_builtins(kind) for kind in KINDS],
             "ladders": ladders(wishes.promise),
-            "asked": list(self.opened.asked),
+            "asked": list(self.opened.question_words),
             "wishes": to_builtins(wishes),
             "out": str(self.opened.out),
         }
@@ -493,11 +494,11 @@ class Desk:
 
     def save(self, wishes: Wishes) -> Path:
         """The plan as a file that nothing else wrote; raises ``InputError`` where somebody else's is there."""
-        with self.kept(self.text(wishes)) as path:
+        with self.plan_on_disk(self.text(wishes)) as path:
             return path
 
     @contextmanager
-    def kept(self, text: str) -> Iterator[Path]:
+    def plan_on_disk(self, text: str) -> Iterator[Path]:
         """A plan's text as the file, which nobody else writes meanwhile; it is read before anything is written."""
         self.opened.file(_tables(text))
         out = self.opened.out
@@ -520,7 +521,7 @@ class Desk:
 
     def _bound(self, place: Place) -> PlanEditorJson:
         for stop in stricter(place.promise) if place.promise is not None else ():
-            found = self._plans.found(place.at(stop))
+            found = self._plans.finished_result(place.at(stop))
             if isinstance(found, dict):
                 return {
                     "state": "bound",

@@ -208,7 +208,7 @@ class Opened:
         return PlanFile(parsed(tables), self.out.parent)
 
     @cached_property
-    def asked(self) -> tuple[str, ...]:
+    def question_words(self) -> tuple[str, ...]:
         """The plan's own questions, in words."""
         return tuple(map(str, parsed(self.tables).questions())) if self.given else ()
 
@@ -246,7 +246,7 @@ class Opened:
         )
 
     @property
-    def likely(self) -> Wishes:
+    def with_likely_unit(self) -> Wishes:
         """The same with each row a person where nobody said who is one: to be computed before it is said."""
         unsaid = self.wishes.who == Who()
         return replace(self.wishes, who=Who(each_row=True)) if unsaid else self.wishes

@@ -48,7 +48,9 @@ def serve(opened: Opened, lent: Lent, *, port: int, ready: Callable[[str], None]
     with listening, ExitStack() as stack:
         stack.callback(desk.end)
         server = server_of(desk, token, listening)
-        desk.look(opened.likely)  # libraries load, and the first figures are computed, before somebody opens the link
+        desk.look(
+            opened.with_likely_unit
+        )  # libraries load, and the first figures are computed, before somebody opens the link
         ready(link_of(token, listening))
         server.run(sockets=[listening])
 
@@ -175,7 +177,7 @@ class Counter:
     def price(self, wishes: Wishes) -> Json:
         """What a release of this plan would spend, in words, and a ticket for it. Saves the plan; spends nothing."""
         text = self._desk.text(wishes)
-        with self._desk.kept(text) as path:
+        with self._desk.plan_on_disk(text) as path:
             file = load(path)
         plan = file.plan()
         ticket = secrets.token_urlsafe()
@@ -208,7 +210,7 @@ class Counter:
             done.set_exception(error)
 
     def _released(self, text: str) -> Json:
-        with self._desk.kept(text) as path:
+        with self._desk.plan_on_disk(text) as path:
             # A folder beside the plan that is not there yet.
             number = 1
             while (folder := path.with_name(f"{path.stem}-release-{number}")).exists():
@@ -250,10 +252,10 @@ def studio_app(desk: Desk, *, token: str, port: int) -> Guard:
     counter = Counter(desk)
     asked: dict[str, Callable[[str], Any]] = {
         "start": lambda _: desk.start(),
-        "look": lambda text: desk.look(_read(text, Wishes)),
-        "save": lambda text: {"saved": str(desk.save(_read(text, Wishes)))},
-        "price": lambda text: counter.price(_read(text, Wishes)),
-        "release": lambda text: counter.release(_read(text, Agreed)),
+        "look": lambda text: desk.look(_read_form(text, Wishes)),
+        "save": lambda text: {"saved": str(desk.save(_read_form(text, Wishes)))},
+        "price": lambda text: counter.price(_read_form(text, Wishes)),
+        "release": lambda text: counter.release(_read_form(text, Agreed)),
     }
     routes = [Route(f"/api/{name}", _answering(act, desk), methods=["POST"]) for name, act in asked.items()]
     routes += [Route(path, _static(*file)) for path, file in PAGE.items()]
@@ -288,7 +290,7 @@ async def _body(request: Request) -> str | None:
     return read.decode("utf-8", errors="replace")
 
 
-def _read(text: str, kind: type[Kind]) -> Kind:
+def _read_form(text: str, kind: type[Kind]) -> Kind:
     return WISHES.json(text, kind)
 
 

@@ -1,11 +1,11 @@
 """Engines: from a table to exact integers per group, bounded per person. The only door to ibis, DuckDB and Spark.
 
-``open_source(...).collect(request)`` is all that a release needs; ``written`` and ``folded`` do jobs on all rows, batch
+``open_source(...).collect(request)`` is all that a release needs; ``write_columns`` and ``folded`` do jobs on all rows, batch
 by batch. Importing this package loads no engine.
 """
 
 from tightrope.tables.expressions.expression import Expression, case, column, expression
-from tightrope.tables.jobs import folded, written
+from tightrope.tables.jobs import folded, write_columns
 from tightrope.tables.labels import Labels
 from tightrope.tables.public_table import PublicTable
 from tightrope.tables.request import Distinct, Factor, FixedPoint, FixedProduct, Grouped, Measure, PersonBounds, Request
@@ -47,5 +47,5 @@ __all__ = [
     "lookup_in",
     "open_on_spark",
     "open_source",
-    "written",
+    "write_columns",
 ]

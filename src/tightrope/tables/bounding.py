@@ -99,7 +99,7 @@ def narrow(
     the condition is not true. With given keys, rows of other keys are dropped and the key columns become one, the
     key's number.
     """
-    source = asked(source, request)
+    source = filtered_source(source, request)
     table, names = source.table, tuple(f"key{place}" for place in range(len(request.by)))
     found = [computed(term, source) for term in request.by]
     columns = {name: short(comparable(column)) for name, column in zip(names, found, strict=True)}
@@ -118,7 +118,7 @@ def narrow(
     return _numbered(rows, given), given
 
 
-def asked(source: Source, request: Request) -> Source:
+def filtered_source(source: Source, request: Request) -> Source:
     """The rows for which the request's condition is true."""
     # Only the rows for which the condition is true: neither false nor missing.
     return (

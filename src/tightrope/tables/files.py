@@ -76,7 +76,7 @@ def whole_file(destination: Path, schema: Any, rows: int) -> Iterator[RowGroups]
         part.unlink(missing_ok=True)
 
 
-def taken(destination: Path) -> InputError:
+def destination_exists(destination: Path) -> InputError:
     """The refusal to replace what is there."""
     return InputError(
         "destination", str(destination), "a path that does not exist yet", "remove what is there, or rename"
@@ -88,12 +88,12 @@ def _publish(part: Path, destination: Path) -> None:
     try:
         os.link(part, destination)
     except FileExistsError:
-        raise taken(destination) from None
+        raise destination_exists(destination) from None
     except OSError:  # a file system without links: whoever makes the empty file first has the name
         try:
             destination.touch(exist_ok=False)
         except FileExistsError:
-            raise taken(destination) from None
+            raise destination_exists(destination) from None
         part.replace(destination)
 
 
@@ -202,7 +202,7 @@ class Writing:
     schema: Any
     rows: int = ROWS
 
-    def done(self, batch: Any) -> list[Any]:
+    def output_columns(self, batch: Any) -> list[Any]:
         """The columns that are written for a batch.
 
         Raises ``EngineError``, without a value of the data, where the work fails or does not keep to its schema;
@@ -225,13 +225,13 @@ class Folding:
     rows: int = ROWS
 
     def total(self, batches: Iterable[Any]) -> Totals:
-        """The sum over all batches, exactly (it must fit in 64 bits, as counts do); raises like ``Writing.done``."""
+        """The sum over all batches, exactly (it must fit in 64 bits, as counts do); raises like ``Writing.output_columns``."""
         total = np.zeros(self.length, dtype=np.int64)
         for batch in portions(batches, self.rows):
-            total += self._part(batch.select(list(self.columns)))
+            total += self._batch_totals(batch.select(list(self.columns)))
         return total
 
-    def _part(self, batch: Any) -> Totals:
+    def _batch_totals(self, batch: Any) -> Totals:
         part: Totals = guarded("work on a batch of rows", lambda: self.work(batch))
         if part.dtype != np.int64 or part.shape != (self.length,):
             raise EngineError("a job gave other numbers than it promised; nothing was added up")

@@ -17,14 +17,24 @@ from tightrope.numerics.checks import whole
 from tightrope.tables.backends.backend import check_destination
 from tightrope.tables.backends.registry import of
 from tightrope.tables.engine_calls import guarded, load
-from tightrope.tables.files import ROWS, Folding, Progress, RowGroups, Totals, Work, Writing, taken, whole_file
+from tightrope.tables.files import (
+    ROWS,
+    Folding,
+    Progress,
+    RowGroups,
+    Totals,
+    Work,
+    Writing,
+    destination_exists,
+    whole_file,
+)
 from tightrope.tables.table import Table
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 
-def written(
+def write_columns(
     table: Table,
     columns: Sequence[str],
     work: Work,
@@ -65,7 +75,7 @@ def written(
     job = Writing(tuple(columns), tuple(keep), work, schema, whole("rows", rows))
     place = Path(destination)
     if place.exists():
-        raise taken(place)
+        raise destination_exists(place)
     return of(backend).write(backend, chosen, job, place, progress or _silent)
 
 
@@ -81,7 +91,7 @@ def folded(
     """The sum over all batches of what ``work`` makes of each: whole numbers, shape [length].
 
     ``work`` gives an int64 array of that shape; totals must fit in 64 bits, as numbers of rows do. It should draw no
-    randomness: Spark may work on a batch again. ``progress`` is told nothing on Spark. Raises like ``written``.
+    randomness: Spark may work on a batch again. ``progress`` is told nothing on Spark. Raises like ``write_columns``.
     """
     backend, chosen = _chosen(table, columns)
     job = Folding(tuple(columns), work, whole("length", length), whole("rows", rows))
@@ -118,10 +128,10 @@ def written_in_order(
     keep: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> int:
-    """``written``, and the rows of the file sorted by all its columns: it says which rows there are and nothing else.
+    """``write_columns``, and the rows of the file sorted by all its columns: it says which rows there are and nothing else.
 
     A table is often sorted by the very thing that a job hides, and batches come in its order. On Spark the parts are
-    written as ``written`` does; sort what is to be published.
+    written as ``write_columns`` does; sort what is to be published.
 
     >>> import pyarrow, tempfile
     >>> from tightrope.tables import open_source
@@ -133,13 +143,13 @@ def written_in_order(
     """
     place = Path(destination)
     if table.engine.in_parts:
-        return written(table, columns, work, schema, destination, keep=keep, progress=progress)
+        return write_columns(table, columns, work, schema, destination, keep=keep, progress=progress)
     check_destination(place)
     if place.exists():
-        raise taken(place)
+        raise destination_exists(place)
     part = place.with_name(f".{place.stem}.{uuid.uuid4().hex}{place.suffix}")
     try:
-        count = written(table, columns, work, schema, part, keep=keep, progress=progress)
+        count = write_columns(table, columns, work, schema, part, keep=keep, progress=progress)
         _sort(part, place)
     finally:
         part.unlink(missing_ok=True)

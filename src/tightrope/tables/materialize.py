@@ -35,7 +35,7 @@ NO_TIME = np.iinfo(np.int64).min
 
 
 def settled_schema(schema: Any) -> Any:
-    """The schema that ``settled`` gives for a batch of this one."""
+    """The schema that ``normalize_batch`` gives for a batch of this one."""
     arrow = load("pyarrow")
     return arrow.schema([arrow.field(field.name, settled_type(field.type)) for field in schema])
 
@@ -59,7 +59,7 @@ def settled_type(given: Any) -> Any:
     return next((stored for test, stored in rules if test(given)), given)
 
 
-def settled(batch: Any, schema: Any) -> Any:
+def normalize_batch(batch: Any, schema: Any) -> Any:
     """A record batch in ``settled_schema``; columns that need no rule are not copied."""
     columns = [_column(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return load("pyarrow").RecordBatch.from_arrays(columns, schema=schema)
@@ -190,7 +190,7 @@ def filled(rows: Rows, longest: int | None = None) -> Iterator[tuple[Any, ir.Tab
             stored = arrow.schema([arrow.field(f"c{place}", field.type) for place, field in enumerate(schema)])
             guarded("make the table", lambda: backend.con.from_arrow(stored.empty_table()).create(TABLE))
             for fill_batch in batches:
-                _store(backend.con, within(settled(fill_batch, schema), longest), stored)
+                _store(backend.con, within(normalize_batch(fill_batch, schema), longest), stored)
         guarded("shut the room", lambda: seal(backend))
         table = guarded("read the room's own schema", lambda: backend.table(TABLE))
         names = {name: table[f"c{place}"] for place, name in enumerate(rows.schema.names)}

@@ -36,8 +36,8 @@ def memory_of_row(request: Request, schema: Schema) -> int:
     """Bytes: what is read of the row, what its expressions make, and what is held while it is put in order."""
     values = [term for measure in request.measures for term in measure.columns]
     made = (
-        KEY_MENTIONS * _made(request.by) + VALUE_MENTIONS * _made(values)
-        + _made(() if request.where is None else (request.where,))
+        KEY_MENTIONS * _expression_memory(request.by) + VALUE_MENTIONS * _expression_memory(values)
+        + _expression_memory(() if request.where is None else (request.where,))
     )  # fmt: skip
     short = [request.bounds.person, *request.by]
     short += [measure.column for measure in request.measures if isinstance(measure, Distinct)]
@@ -66,5 +66,5 @@ def refuse_large(request: Request, schema: Schema) -> None:
         raise InputError("questions", f"{needed:,} bytes", expected, remedy)
 
 
-def _made(terms: Sequence[Term]) -> int:
+def _expression_memory(terms: Sequence[Term]) -> int:
     return sum(term.memory for term in terms if isinstance(term, Tree))

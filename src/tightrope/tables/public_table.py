@@ -114,7 +114,7 @@ def joined(rows: ir.Table, schema: Schema, backend: Any, tables: Sequence[Public
     for table in tables:
         there = load("ibis").memtable(table.rows)
         refuse_repeated(backend, there, table)
-        rows = guarded("look up the public table", lambda: _beside(rows, there, schema, table))  # noqa: B023
+        rows = guarded("look up the public table", lambda: _join_public_columns(rows, there, schema, table))  # noqa: B023
     return rows
 
 
@@ -129,7 +129,7 @@ def refuse_repeated(backend: Any, there: ir.Table, table: PublicTable) -> None:
         raise InputError("lookup", f"{table.name}, a key {times} times", expected, remedy)
 
 
-def _beside(rows: ir.Table, there: ir.Table, schema: Schema, table: PublicTable) -> ir.Table:
+def _join_public_columns(rows: ir.Table, there: ir.Table, schema: Schema, table: PublicTable) -> ir.Table:
     private = key_columns(Source(rows, schema), [name for name, _ in table.on], table.kinds)
     same = [own == there[name] for own, name in zip(private, table.keys, strict=True)]
     both = rows.left_join(there, same)

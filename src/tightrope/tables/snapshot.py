@@ -57,12 +57,12 @@ class Crowds:
         """A table of all (column ``person``) who exceed a bound in these rows, others perhaps among them."""
         plain = _plain(bounds)
         if plain not in self.shared or not rows_alone(bounds, grouped=bool(narrow.keys)):
-            with self._held(bounding.over_bound(narrow, bounds)) as few:
+            with self._materialized_units(bounding.over_bound(narrow, bounds)) as few:
                 yield few
             return
         if plain not in self._found:
             everybody = guarded(STEP, lambda: bounding.over_bound(self._everybody(plain), plain))
-            self._found[plain] = self.stack.enter_context(self._held(everybody))
+            self._found[plain] = self.stack.enter_context(self._materialized_units(everybody))
         yield self._found[plain]
 
     def _everybody(self, bounds: PersonBounds) -> Rows:
@@ -71,7 +71,7 @@ class Crowds:
         people = self.table.select(person=identity(self.table[bounds.person]))
         return Rows(people.filter(people["person"].notnull()), (), ())
 
-    def _held(self, persons: ir.Table) -> AbstractContextManager[ir.Table]:
+    def _materialized_units(self, persons: ir.Table) -> AbstractContextManager[ir.Table]:
         return of(self.backend).materialised(STEP, self.backend, persons)
 
 
@@ -113,7 +113,7 @@ def collect(
         counted = _answer([(number,) for number in range(len(given.keys))], found, request)
         return Grouped(given.keys, counted.values)
     kinds = [facts_of(term, schema).kind for term in request.by]
-    texts = _long_texts(backend, bounding.asked(source, request), request, found)
+    texts = _long_texts(backend, bounding.filtered_source(source, request), request, found)
     whole = {tuple(own.get(entry, entry) for own, entry in zip(texts, key, strict=True)): key for key in found}
     named = {tuple(map(decoded, key, kinds)): found[short] for key, short in whole.items()}
     return _answer(sorted(named, key=rank), named, request)
@@ -150,12 +150,12 @@ def _bounded(crowds: Crowds, narrow: Rows, request: Request) -> Totals:
 
 def _totals(backend: Any, narrow: Rows, dropped: Rows | None, request: Request) -> Totals:
     """The totals of the rows that are not dropped; different values by a query of their own, as they do not add up."""
-    found = _fetched(backend, _kept(narrow, dropped, request), narrow)
+    found = _fetched(backend, _total_without_dropped(narrow, dropped, request), narrow)
     for place in (place for place, measure in enumerate(request.measures) if isinstance(measure, Distinct)):
         # Of each group, how many values a row has that is not dropped: pairs of group and value, then their number.
         name = f"value{place}"
         less = None if dropped is None else bounding.by_value(dropped, name)
-        pairs = _kept(bounding.by_value(narrow, name), less, ROWS_ALONE)
+        pairs = _total_without_dropped(bounding.by_value(narrow, name), less, ROWS_ALONE)
         left = pairs.filter(pairs["rows"] > 0)
         many = {"total0": left.count().cast(bounding.WIDE_TOTAL), "rows": left.count().cast(bounding.WIDE_TOTAL)}
         own = _fetched(
@@ -165,7 +165,7 @@ def _totals(backend: Any, narrow: Rows, dropped: Rows | None, request: Request) 
     return found
 
 
-def _kept(narrow: Rows, dropped: Rows | None, request: Request) -> ir.Table:
+def _total_without_dropped(narrow: Rows, dropped: Rows | None, request: Request) -> ir.Table:
     """All totals, minus those of the rows that are dropped."""
     whole = bounding.totals(narrow, request)
     return whole if dropped is None else _difference(whole, bounding.totals(dropped, request), narrow.keys)

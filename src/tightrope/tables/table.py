@@ -17,7 +17,7 @@ from tightrope.tables.bounding import check, check_given, used_columns
 from tightrope.tables.engine_calls import Once, guarded, load, needed
 from tightrope.tables.expressions.tree import LONGEST_TEXT
 from tightrope.tables.files import ROWS
-from tightrope.tables.materialize import Rows, filled, settled, settled_schema, settled_type
+from tightrope.tables.materialize import Rows, filled, normalize_batch, settled_schema, settled_type
 from tightrope.tables.memory import refuse_large
 from tightrope.tables.public_table import PublicTable, joined, private_names, used_tables
 from tightrope.tables.request import Grouped, Request
@@ -97,7 +97,7 @@ class Table:
             refuse_large(request, self.schema)
         names = _names(requests)
         tables = used_tables(self.public, names)
-        with self.held(private_names(self.public, names), LONGEST_TEXT) as (types, backend, rows):
+        with self.snapshot_columns(private_names(self.public, names), LONGEST_TEXT) as (types, backend, rows):
             every = {**types, **{name: kind for table in tables for name, kind in table.types.items()}}
             whole = joined(rows, self.schema, backend, tables)
             with ExitStack() as stack:
@@ -122,12 +122,12 @@ class Table:
         for request in requests:
             check_given(request, types)
 
-    def held(self, names: Sequence[str], longest: int | None = None) -> AbstractContextManager[_Entered]:
+    def snapshot_columns(self, names: Sequence[str], longest: int | None = None) -> AbstractContextManager[_Entered]:
         """The named columns of its own as they are now, where nothing changes them: types, back end and rows.
 
         Texts of more than ``longest`` bytes are missing in them.
         """
-        return self._read(names, longest) if self._stream is None else self._streamed(names, longest)
+        return self._read_once(names, longest) if self._stream is None else self._streamed(names, longest)
 
     def collect(self, request: Request) -> Grouped:
         """The integers of one request, from a snapshot of its own: see ``Snapshot.collect``."""
@@ -143,7 +143,7 @@ class Table:
             yield types, backend, rows
 
     @contextmanager
-    def _read(self, names: Sequence[str], longest: int | None) -> Iterator[_Entered]:
+    def _read_once(self, names: Sequence[str], longest: int | None) -> Iterator[_Entered]:
         """Through the engine that the source lives in: plain columns, once."""
         rows = guarded("prepare the rows", lambda: _only(self._load(names), names))
         types = {name: rows[name].type() for name in rows.columns}
@@ -172,7 +172,7 @@ def streamed(kind: str, arrow: Any, stream: Stream, ready: Ready = lambda _: Non
     def loaded(names: Sequence[str]) -> ir.Table:
         found = stream(list(names) or [_any_column(schema)])
         stored = settled_schema(found.schema)
-        batches = (settled(batch, stored) for batch in found.batches())
+        batches = (normalize_batch(batch, stored) for batch in found.batches())
         reader = load("pyarrow").RecordBatchReader.from_batches(stored, batches)
         name = f"tightrope_{uuid.uuid4().hex}"
         guarded("read the rows", lambda: ours().con.register(name, reader))

@@ -195,8 +195,8 @@ def planar_laplace(shape: tuple[int, int], epsilon: float, *, metric: str = "euc
     )
     clamped_shape = (height, width)
     clamped_height, clamped_width = clamped_shape
-    by_rows = _gathered(kernel, clamped_height)
-    both = _gathered(np.moveaxis(by_rows, 2, 0).reshape(len(kernel), -1), clamped_width)
+    by_rows = _sums_by_shift(kernel, clamped_height)
+    both = _sums_by_shift(np.moveaxis(by_rows, 2, 0).reshape(len(kernel), -1), clamped_width)
     cells = (
         both.reshape(clamped_width, clamped_width, clamped_height, clamped_height)
         .transpose(2, 0, 3, 1)
@@ -228,7 +228,7 @@ def _pair(shape: tuple[int, int]) -> tuple[int, int]:
     return whole("height", shape[0]), whole("width", shape[1])
 
 
-def _gathered(kernel: Floats, size: int) -> Floats:
+def _sums_by_shift(kernel: Floats, size: int) -> Floats:
     """Sums over the first axis of what moves a to b on a line of ``size`` points with clamped ends, [a, b, rest]."""
     reach, out = len(kernel) // 2, np.empty((size, size, kernel.shape[1]))
     for a in range(size):

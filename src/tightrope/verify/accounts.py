@@ -16,7 +16,7 @@ from tightrope.verify.claims import (
     bounded,
     digits,
     fact,
-    settled,
+    is_settled,
     unchecked,
 )
 from tightrope.verify.laws import Curve, Grid, Law, composed
@@ -62,10 +62,10 @@ def _claims(data: dict[str, Any], steps: Any, epsilons: Any, deltas: Any) -> lis
     known = [(one, step["count"]) for one, step in zip(profiles, steps, strict=True) if one is not None]
     plain = all(step["poisson_rate"] is None and step["mechanism"] != "from_pair" for step in steps)
     ways = [known] if plain else [known, [(turned(one), count) for one, count in known]]
-    return claims + _refined(data, _gathered(steps, ways), epsilons, deltas)
+    return claims + _refined(data, _merge_gaussian_steps(steps, ways), epsilons, deltas)
 
 
-def _gathered(steps: Any, ways: list[list[tuple[Profile, int]]]) -> list[list[tuple[Profile, int]]]:
+def _merge_gaussian_steps(steps: Any, ways: list[list[tuple[Profile, int]]]) -> list[list[tuple[Profile, int]]]:
     """Gaussian steps that are neither sampled nor erased are one."""
     alike = [step["mechanism"] == "gaussian" and all(step[name] is None for name in PLAIN) for step in steps]
     own = [(s["count"], s["sensitivity"] or 1, s["scale"]) for s, one in zip(steps, alike, strict=True) if one]
@@ -88,7 +88,7 @@ def _refined(data: dict[str, Any], ways: list[list[tuple[Profile, int]]], epsilo
         claims = [*_bounds(data, (lows, highs), epsilons, deltas)]
         near = any(claim.found.endswith(("times 1.01", "times 1.001")) for claim in claims)
         large = max(len(curve.values) for curve in highs) > MOST_POINTS
-        if settled(claims) or large or not (near or any(claim.verdict == OPEN for claim in claims)):
+        if is_settled(claims) or large or not (near or any(claim.verdict == OPEN for claim in claims)):
             break
     return claims
 
@@ -114,7 +114,7 @@ def _bounds(data: dict[str, Any], ends: tuple[list[Curve], list[Curve]], epsilon
     yield bounded("total_variation: delta(0)", exactly(data["total_variation"]), *delta(arb(0)), close=NEAR)
     for number, row in enumerate(data["attack"]):
         share = exactly(row["false_positive_rate"])
-        low, high = (max(curve.found(share) for curve in curves) for curves in ends)
+        low, high = (max(curve.power_at(share) for curve in curves) for curves in ends)
         yield bounded(f"attack[{number}]", exactly(row["true_positive_rate"]), low, high, close=NEAR)
 
 

@@ -105,13 +105,13 @@ def document_text(path: Path) -> str:
     return content.decode("utf-8")
 
 
-def told(claims: list[Claim]) -> str:
+def verdict_text(claims: list[Claim]) -> str:
     """One line a claim, and the verdict; what a document says begins no line and moves no cursor."""
-    lines = ["  ".join(map(_shown, (f"{one.verdict:13}", one.name, one.stated, one.found))) for one in claims]
+    lines = ["  ".join(map(_printable_line, (f"{one.verdict:13}", one.name, one.stated, one.found))) for one in claims]
     return "\n".join([*lines, f"{verdict(claims).upper()}: {_counted(claims)}."])
 
 
-def _shown(text: str) -> str:
+def _printable_line(text: str) -> str:
     """Printable on one line, whatever a document holds."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
@@ -144,7 +144,7 @@ def main() -> None:
     except (ValueError, OSError, IndexError) as problem:
         sys.stderr.write(f"check: {problem}\n")
         sys.exit(2)
-    sys.stdout.write(told(claims) + "\n")
+    sys.stdout.write(verdict_text(claims) + "\n")
     sys.exit(CODES[verdict(claims)])
 
 

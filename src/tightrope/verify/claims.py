@@ -113,7 +113,7 @@ def bounded(name: str, stated: Any, lower: Any, upper: Any, *, tight: bool = Tru
     return Claim(name, said, f"{found}: the stated bound could not be shown", OPEN)
 
 
-def settled(claims: list[Claim]) -> bool:
+def is_settled(claims: list[Claim]) -> bool:
     """Whether no finer grid makes all of them confirmed: what was found from above only falls."""
     return any(one.verdict == REFUTED or (one.verdict == OPEN and LOOSER in one.found) for one in claims)
 

@@ -76,7 +76,7 @@ def spelled_as(pattern: str, words: str) -> Shape:
     return shape
 
 
-def among(*values: object) -> Shape:
+def one_of(*values: object) -> Shape:
     """One of these, and of the same type."""
 
     def shape(name: str, value: Any) -> None:
@@ -183,16 +183,16 @@ MECHANISM = table(
      "box": maybe(FEW)},
 )  # fmt: skip
 NEIGHBOURS = table({
-    "relation": among("add-remove"), "person": maybe(word), "means": word, "rows_per_person": COUNT,
+    "relation": one_of("add-remove"), "person": maybe(word), "means": word, "rows_per_person": COUNT,
     "rows_per_group": COUNT, "groups_per_person": COUNT, "statement": word,
 })  # fmt: skip
 CONSISTENT = table({
-    "answers": many(word, 2, 100), "shared": among("groups", "total"),
+    "answers": many(word, 2, 100), "shared": one_of("groups", "total"),
     "divided_by": many(many(whole(0, 1 << 20), 0, 100), 2, 100), "variances": many(SQUARE, 2, 100), "statement": word,
 })  # fmt: skip
 RELEASE = table(
     {
-        "document": among("release certificate"), "version": among(1, 2), "epsilon": SIZE, "epsilon_exact": DECIMAL,
+        "document": one_of("release certificate"), "version": one_of(1, 2), "epsilon": SIZE, "epsilon_exact": DECIMAL,
         "delta": SHARE, "delta_exact": DECIMAL, "total_variation": SHARE, "total_variation_exact": DECIMAL,
         "attack_success": SHARE,
         "budget": table({"delta": DECIMAL, "points": many(row_of(DECIMAL, DECIMAL), 0, POINTS)}),
@@ -212,13 +212,13 @@ NOISE_USED = table({
     "worst_error": maybe(SIZE), "unit": word,
 })  # fmt: skip
 ANSWER = table({
-    "name": word, "by": many(word, 0, LISTED), "keys": among("none", "given", "discovered"), "rows_per_person": COUNT,
+    "name": word, "by": many(word, 0, LISTED), "keys": one_of("none", "given", "discovered"), "rows_per_person": COUNT,
     "rows_per_group": COUNT, "groups_per_person": COUNT, "noise": many(NOISE_USED, 1, LISTED),
     "rows": many(table({}, others=True)),
 }, others=True)  # fmt: skip
 RESULT = table(
-    {"document": among("release result"), "version": among(1), "title": maybe(word), "answers": many(ANSWER, 1, LISTED),
-     "certificate": RELEASE},
+    {"document": one_of("release result"), "version": one_of(1), "title": maybe(word),
+     "answers": many(ANSWER, 1, LISTED), "certificate": RELEASE},
     {"costs": anything, "about": anything},
 )  # fmt: skip
 
@@ -229,7 +229,7 @@ MULTIPLIER = table({
 NUMBERS = table({}, {"multipliers": many(MULTIPLIER, 0, 100), "points": many(row_of(SIZE, SHARE), 1, 100)}, others=True)
 NOISE = table(
     {
-        "document": among("noise certificate"), "version": among(1, 2), "lower": SIZE, "upper": SIZE,
+        "document": one_of("noise certificate"), "version": one_of(1, 2), "lower": SIZE, "upper": SIZE,
         "gap": maybe(SIZE), "guarantee": table({"epsilon": SIZE, "delta": SHARE, "total_variation": SHARE}),
         "realised": many(row_of(SIZE, SHARE, SHARE), 0, POINTS), "cost": word, "sensitivity": positive, "shape": word,
         "releases": COUNT, "mean_absolute_error": SIZE, "mean_squared_error": SIZE, "worst_error": maybe(SIZE),
@@ -263,20 +263,20 @@ STEP = tagged("mechanism", {
 GAINED = {
     "total_variation": SHARE, "attack_success": SHARE,
     "attack": many(table({"false_positive_rate": SHARE, "true_positive_rate": SHARE}), 0, POINTS),
-    "neighbours": among("unspecified", "add-remove", "replace-one", "local"), "engine": word, "statement": word,
+    "neighbours": one_of("unspecified", "add-remove", "replace-one", "local"), "engine": word, "statement": word,
 }  # fmt: skip
 BRACKET = {
     "delta": SHARE, "epsilon": maybe(SIZE), "lower": maybe(SIZE), "upper": maybe(SIZE), "relative_width": maybe(SHARE)
 }  # fmt: skip
 DELTA_BRACKET = {"epsilon": number(), "delta": SHARE, "lower": SHARE, "upper": SHARE, "relative_width": SHARE}
 ACCOUNT = table({
-    "document": among("account"), "version": among(1), **GAINED, "steps": many(STEP, 1, LISTED),
+    "document": one_of("account"), "version": one_of(1), **GAINED, "steps": many(STEP, 1, LISTED),
     "epsilon_at_delta": many(table(BRACKET), 0, POINTS), "delta_at_epsilon": many(table(DELTA_BRACKET), 0, POINTS),
 })  # fmt: skip
 TRAINING = table(
     {
-        "document": among("training account"), "version": among(1), **GAINED, **BRACKET, "examples": COUNT,
-        "batch": COUNT, "sampling": among("poisson", "subset"), "sampling_rate": SHARE, "noise_multiplier": positive,
+        "document": one_of("training account"), "version": one_of(1), **GAINED, **BRACKET, "examples": COUNT,
+        "batch": COUNT, "sampling": one_of("poisson", "subset"), "sampling_rate": SHARE, "noise_multiplier": positive,
         "steps": COUNT,
     },
     {"comparison": anything, "picture": maybe(word)},
@@ -296,11 +296,11 @@ LEARNED = table({
     "left": many(table({"epsilon": SIZE, "delta": SHARE, "total_variation": SHARE}), 1, POINTS),
 })  # fmt: skip
 ORIGIN = table({
-    "kind": among("table", "public", "private"), "secrecy": word, "target": word, "learning": maybe(LEARNED)
+    "kind": one_of("table", "public", "private"), "secrecy": word, "target": word, "learning": maybe(LEARNED)
 })  # fmt: skip
 COUPLING = table({
-    "document": among("coupling"), "version": among(1), "support": SUPPORT,
-    "group": table({"column": word, "names": many(anything, 1)}), "objective": among("expected", "worst"),
+    "document": one_of("coupling"), "version": one_of(1), "support": SUPPORT,
+    "group": table({"column": word, "names": many(anything, 1)}), "objective": one_of("expected", "worst"),
     "target": MASSES, "stray": row_of(HEXADECIMAL, HEXADECIMAL), "groups": many(GROUP, 1), "origin": ORIGIN,
 })  # fmt: skip
 ENTRY = table({
@@ -308,13 +308,13 @@ ENTRY = table({
     "body": table({}, others=True), "state": table({}, others=True), "previous": HASH, "hash": HASH,
 })  # fmt: skip
 LEDGER = table({
-    "document": among("ledger"), "version": among(1), "ledger": word, "entries": many(ENTRY, 1),
+    "document": one_of("ledger"), "version": one_of(1), "ledger": word, "entries": many(ENTRY, 1),
     "documents": names_to(word),
 })  # fmt: skip
 TOLD = {"epsilon": SIZE, "delta": SHARE, "total_variation": SHARE, "attack_success": SHARE}
 FINDINGS = table(
     {
-        "document": among("findings"), "version": among(1), "title": word, "question": word, "between": anything,
+        "document": one_of("findings"), "version": one_of(1), "title": word, "question": word, "between": anything,
         "reports": COUNT, "answered": whole(), "confidence": SHARE, "simultaneous": true_or_false,
         "estimates": anything, "effort": anything,
         "privacy": table({**TOLD, "repeated": many(table({**TOLD, "reports": COUNT}))}),

@@ -200,7 +200,7 @@ class Curve:
         value = (left + part * (right - left)) / self.grid.one
         return value.upper() if self.grid.up else arb(0).max(value.lower())
 
-    def found(self, false_alarms: Any) -> Any:
+    def power_at(self, false_alarms: Any) -> Any:
         """What an attacker finds at most at a share of false alarms: the least δ(ε) + e^ε · share."""
         in_time()
         share = false_alarms * (-self.nudged).exp() * self.grid.one

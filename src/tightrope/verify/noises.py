@@ -33,7 +33,7 @@ FAINT_TAIL = 2.0**-200
 
 def noise_claims(data: dict[str, Any]) -> list[Claim]:
     """Every claim of a noise certificate."""
-    claims = [*_follows(data), *_least(data), *_other_words()]
+    claims = [*_follows(data), *_cost_bound_claims(data), *_other_words()]
     if data.get("table") is None:
         why = "the certificate holds no table: version 1, or real-valued noise"
         return [*claims, Claim("guarantee", str(data["guarantee"]), why, OPEN)]
@@ -134,7 +134,7 @@ def _follows(data: dict[str, Any]) -> Iterator[Claim]:
     yield at_most("lower", lower, upper, lower <= upper)
 
 
-def _least(data: dict[str, Any]) -> Iterator[Claim]:
+def _cost_bound_claims(data: dict[str, Any]) -> Iterator[Claim]:
     """The lower bound on the cost of every noise, from the numbers of its argument."""
     why, numbers, power = data["argument"], data["argument"]["numbers"], POWERS.get(data["cost"])
     promised = {(epsilon, delta) for epsilon, delta, _ in data["realised"]}

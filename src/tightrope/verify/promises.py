@@ -21,7 +21,7 @@ from tightrope.verify.claims import (
     TooMuchError,
     bounded,
     fact,
-    settled,
+    is_settled,
     unchecked,
 )
 from tightrope.verify.contributions import contribution_claims
@@ -69,7 +69,7 @@ def refined(
         except TooMuchError as problem:
             return claims or [Claim("everything", "", str(problem), OPEN)]
         claims = judged((low, high))
-        if settled(claims) or not any(claim.verdict == OPEN or TIMES in claim.found for claim in claims):
+        if is_settled(claims) or not any(claim.verdict == OPEN or TIMES in claim.found for claim in claims):
             break
     return claims
 
@@ -106,7 +106,7 @@ def release_claims(data: dict[str, Any]) -> list[Claim]:
     ]
     if not all(noise.unimodal for noise in composition.noises.values()):
         return claims  # refuted: what follows holds for tables that fall from the middle
-    ways = max(unit.ways for unit in composition.units)
+    ways = max(unit.composition_count for unit in composition.units)
     if ways > MOST_WAYS:
         return [
             *claims,
@@ -196,7 +196,7 @@ def _promised(data: dict[str, Any], ends: Ends, largest: Any, *, tight: bool) ->
     for number, (alarms, stated) in enumerate(rates):
         share = exactly(alarms)
         name = f"tradeoff.true_positive_rate[{number}]: at {alarms}"
-        yield bounded(name, exactly(stated), low.found(share), high.found(share), tight=False)
+        yield bounded(name, exactly(stated), low.power_at(share), high.power_at(share), tight=False)
 
 
 def _tight_epsilon(data: dict[str, Any], high: Curve) -> Iterator[Claim]:

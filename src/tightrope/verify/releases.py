@@ -34,7 +34,7 @@ class Unit(NamedTuple):
     groups: int
 
     @property
-    def ways(self) -> int:
+    def composition_count(self) -> int:
         """How many compositions all ways take."""
         if self.groups == 1 or self.largest == 1:
             return 1
@@ -54,10 +54,10 @@ def _unit(own: list[dict[str, Any]]) -> Unit:
     if min(rows, per_group, groups) < 1:
         raise BrokenError("fewer than one row, or one group")
     largest = min(rows, per_group)
-    return Unit(tuple(_drawn(own)), label is not None, min(rows, largest * groups), largest, groups)
+    return Unit(tuple(_noise_draws(own)), label is not None, min(rows, largest * groups), largest, groups)
 
 
-def _drawn(own: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _noise_draws(own: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """What is drawn: each mechanism, but of those in a box, which are drawn at once, the first."""
     boxed = [one for one in own if one.get("box") is not None]
     for one in boxed:
@@ -92,18 +92,21 @@ def every_way(unit: Unit, part: Callable[[int], T], both: Callable[[T, T], T], w
         return part(min(unit.rows, unit.largest))
 
     @cache
-    def found(rows: int, groups: int) -> T:
+    def worst_composition(rows: int, groups: int) -> T:
         in_time()
         if groups == 1:
             return part(min(rows, unit.largest))
         sizes = range(1, min(rows, unit.largest) + 1)
         return worst(
-            [part(c) if c == rows else both(part(c), found(rows - c, min(groups - 1, rows - c))) for c in sizes]
+            [
+                part(c) if c == rows else both(part(c), worst_composition(rows - c, min(groups - 1, rows - c)))
+                for c in sizes
+            ]
         )
 
     for rows in range(1, unit.rows):  # smaller ones first: no deep recursion
-        found(rows, min(unit.groups, rows))
-    return found(unit.rows, min(unit.groups, unit.rows))
+        worst_composition(rows, min(unit.groups, rows))
+    return worst_composition(unit.rows, min(unit.groups, unit.rows))
 
 
 def choice_claims(name: str, one: dict[str, Any], noise: Noise) -> Iterator[Claim]:

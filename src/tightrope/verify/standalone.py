@@ -50,7 +50,7 @@ class Part(NamedTuple):
 def standalone(document: str | None = None) -> str:
     """The text of check.py; for a ``document`` alone, as text, without what that needs not."""
     whole = "\n".join([HEAD, *(_alone(Path(__file__).with_name(f"{name}.py").read_text("utf-8")) for name in ORDER)])
-    return whole if document is None else _needed(whole, *_asked(document))
+    return whole if document is None else _needed(whole, *_kind_and_steps(document))
 
 
 def _alone(text: str) -> str:
@@ -62,7 +62,7 @@ def _alone(text: str) -> str:
     return "\n".join(lines).strip() + "\n\n"
 
 
-def _asked(document: str) -> tuple[str, frozenset[str]]:
+def _kind_and_steps(document: str) -> tuple[str, frozenset[str]]:
     """The kind of a document, and the mechanisms of its steps; raises ``ValueError`` for what is none of ours."""
     try:
         data = json.loads(document)
@@ -79,7 +79,7 @@ def _asked(document: str) -> tuple[str, frozenset[str]]:
 
 def _needed(text: str, kind: str, steps: frozenset[str]) -> str:
     """Without the parts that nothing names, from the last statement on."""
-    parts = list(_parts(ast.parse(text).body, kind, steps))
+    parts = list(_code_parts(ast.parse(text).body, kind, steps))
     names, kept = {"__name__"}, set[int]()
     while True:
         new = {
@@ -104,7 +104,7 @@ def _without(text: str, gone: list[Part]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _parts(body: list[ast.stmt], kind: str, steps: frozenset[str]) -> Iterator[Part]:
+def _code_parts(body: list[ast.stmt], kind: str, steps: frozenset[str]) -> Iterator[Part]:
     """All statements, methods behind their classes; words below a constant are its own."""
     count, imported = 0, set[str]()
     for node, after in zip(body, [*body[1:], None], strict=True):

@@ -74,12 +74,12 @@ def cut_laplace(epsilon: Any, delta: Any) -> Profile:
     end = 1 / (1 + (epsilon.exp() - 1) / (2 * delta))
     norm = 2 * (1 - end)
 
-    def told(e: Any) -> Any:
+    def delta_at(e: Any) -> Any:
         y = arb(0).max(epsilon.min((epsilon - e) / 2))
         below = (2 - end - (-y).exp() - e.exp() * ((y - epsilon).exp() - end)) / norm
         return delta.max(below).max(1 - e.exp() * (1 - delta))
 
-    return told
+    return delta_at
 
 
 def listed(half: Sequence[Any], shift: int) -> Profile:
@@ -94,14 +94,14 @@ def listed(half: Sequence[Any], shift: int) -> Profile:
     total = sum(weights, arb(0))
     sums = [one / total for one in accumulate(weights, initial=arb(0))]
 
-    def told(e: Any) -> Any:
+    def delta_at(e: Any) -> Any:
         low, high = 0, len(losses)
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if losses[middle] > e else (low, middle)
         return sums[min(low + shift, len(weights))] - e.exp() * sums[low]
 
-    return told if shift < len(weights) else atoms([], arb(1))
+    return delta_at if shift < len(weights) else atoms([], arb(1))
 
 
 def hull(points: Sequence[tuple[Any, Any]]) -> Profile:
@@ -110,7 +110,7 @@ def hull(points: Sequence[tuple[Any, Any]]) -> Profile:
     It is the lowest chord over each place, and it never rises.
     """
 
-    def told(e: Any) -> Any:
+    def delta_at(e: Any) -> Any:
         place = e.exp()
         found = arb(1)
         for (left, here), (right, there) in combinations(points, 2):
@@ -120,7 +120,7 @@ def hull(points: Sequence[tuple[Any, Any]]) -> Profile:
             found = found if place < left else found.min(here)
         return found
 
-    return told
+    return delta_at
 
 
 ROUNDED = 1 << 24
@@ -133,11 +133,11 @@ WIDEST = 64
 
 def profile_of(step: dict[str, Any]) -> Profile | None:
     """The profile of one run of a step; None where no closed form is known here."""
-    return _known(json.dumps({**step, "count": 1}, sort_keys=True))
+    return _known_profile(json.dumps({**step, "count": 1}, sort_keys=True))
 
 
 @lru_cache(maxsize=64)
-def _known(text: str) -> Profile | None:
+def _known_profile(text: str) -> Profile | None:
     """Of a step as text: grids that are made finer, and documents that say the same, ask at the same places again."""
     step = json.loads(text)
     maker = MAKERS.get(step["mechanism"])
@@ -155,7 +155,7 @@ def remembered(profile: Profile) -> Profile:
     """The same profile, computed once at each place that is exact."""
     known: dict[Any, Any] = {}
 
-    def told(e: Any) -> Any:
+    def delta_at(e: Any) -> Any:
         if not e.is_exact():
             return profile(e)
         place = e.man_exp()
@@ -163,7 +163,7 @@ def remembered(profile: Profile) -> Profile:
             known[place] = profile(e)
         return known[place]
 
-    return told
+    return delta_at
 
 
 @lru_cache(maxsize=64)

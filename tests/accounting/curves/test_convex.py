@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tightrope.accounting.tradeoff import HIGHEST, Scale, _around, _sought, least
+from tightrope.accounting.tradeoff import HIGHEST, Scale, _around, _sought, least_value
 
 WIDTH = 1e-15
 FLOOR = -40.0
@@ -39,7 +39,7 @@ def test_the_bracket_holds_the_least_value_wherever_it_is_sought_from(
         return value(epsilon) * (1 - WIDTH), value(epsilon) * (1 + WIDTH)
 
     rough = None if moved is None else lambda epsilon: 5 * value(epsilon - moved)
-    found = least(both, -math.log(RATE), math.log, FLOOR, rough)
+    found = least_value(both, -math.log(RATE), math.log, FLOOR, rough)
     assert found.low <= exact <= found.high
     assert found.high - found.low <= 1e-12 * exact
     assert len(asked) == len(set(asked)), "nothing is asked twice"
@@ -54,7 +54,7 @@ def test_a_hint_saves_evaluations() -> None:
             asked.append(epsilon)
             return _hyperbola(epsilon) * (1 - WIDTH), _hyperbola(epsilon) * (1 + WIDTH)
 
-        least(both, 300.0, math.log, FLOOR, rough)
+        least_value(both, 300.0, math.log, FLOOR, rough)
         counts.append(len(asked))
     assert counts[1] < counts[0], counts
 

@@ -10,7 +10,7 @@ import pytest
 import tightrope as tr
 from tightrope.cli.account import composed
 from tightrope.documents.account import read_account
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.documents.steps import STEPS_FILE, Run, Step, StepsDocument, read_steps
 
 STEPS = """
@@ -37,7 +37,7 @@ def steps(tmp_path):
 def test_it_is_the_sum_of_the_steps(run, steps):
     shown = run("account", steps(STEPS), "--delta", "1e-6", "--epsilon", "1", "--json")
     data = json.loads(shown.out, parse_constant=lambda name: 1 / 0)
-    assert written(read_account(shown.out), ascii_only=True) == shown.out
+    assert to_json_text(read_account(shown.out), ascii_only=True) == shown.out
     assert list(data)[:2] == ["document", "version"]
     loss = 100 * tr.gaussian(scale=20).loss + tr.laplace(scale=5).loss
     assert data["epsilon_at_delta"][0]["epsilon"] == pytest.approx(loss.epsilon(1e-6), rel=1e-9)
@@ -105,7 +105,7 @@ def test_every_mechanism_and_every_parameter(steps, kind):
     lines = [f"{parameter} = {VALUES[parameter]}" for parameter in own]
     path = steps("\n".join(["[[step]]", f'mechanism = "{kind.__struct_config__.tag}"', *lines, "count = 2"]))
     document = read_steps(path)
-    assert STEPS_FILE.json(written(document), StepsDocument) == document
+    assert STEPS_FILE.json(to_json_text(document), StepsDocument) == document
     assert list(document.step[0].parameters) == own
     assert 0 < composed(read_steps(path).step).total_variation() < 1
 
@@ -173,5 +173,5 @@ def test_delta_0_of_a_gaussian_is_infinite_at_both_ends(run, steps):
     shown = run("account", steps(STEPS), "--delta", "0", "--json")
     (row,) = json.loads(shown.out, parse_constant=lambda name: 1 / 0)["epsilon_at_delta"]
     assert row == {"delta": 0.0, "epsilon": None, "lower": None, "upper": None, "relative_width": 0.0}
-    assert written(read_account(shown.out), ascii_only=True) == shown.out
+    assert to_json_text(read_account(shown.out), ascii_only=True) == shown.out
     assert "e+308" not in run("account", steps(STEPS), "--delta", "0").out

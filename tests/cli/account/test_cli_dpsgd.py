@@ -8,7 +8,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.documents.account import read_training_account
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 
 RUN = ("--examples", "60000", "--batch", "256", "--delta", "1e-5")
 SHORT = ("--examples", "1000", "--batch", "10", "--delta", "1e-4", "--steps", "2000", "--no-compare")
@@ -16,7 +16,7 @@ SHORT = ("--examples", "1000", "--batch", "10", "--delta", "1e-4", "--steps", "2
 
 def data(shown):
     assert (shown.code, shown.err) == (0, ""), shown.err
-    assert written(read_training_account(shown.out), ascii_only=True) == shown.out
+    assert to_json_text(read_training_account(shown.out), ascii_only=True) == shown.out
     return json.loads(shown.out, parse_constant=lambda name: 1 / 0)
 
 

@@ -26,7 +26,7 @@ from tightrope.local.limits.fisher_information import (
     of_open_answers,
     prior_information,
 )
-from tightrope.local.limits.frequencies import HEIGHTS, Spikes, apart, in_turn, priced, told
+from tightrope.local.limits.frequencies import HEIGHTS, Spikes, apart, in_turn, priced, report_information
 from tightrope.local.studies.planning import compare
 
 FULL = os.environ.get("TIGHTROPE_LIMITS") == "full"
@@ -336,7 +336,7 @@ def test_no_channel_says_more_of_a_spike(epsilon: float, blocks: int) -> None:
             channels.append((chosen / chosen.sum(axis=0)).T)
         most = max(shared_information(laws @ channel) for channel in channels)
         assert most <= apart(epsilon, k)[at] / blocks
-        assert most <= told(Guarantee(epsilon), k)[at]
+        assert most <= report_information(Guarantee(epsilon), k)[at]
         assert most >= 0.4 * apart(epsilon, k)[at] / blocks  # its worst case is that of one place
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.documents.study import STUDY, StudyDocument, read_findings, read_study
 from tightrope.errors import InputError, PlanError
 from tightrope.local.studies.findings import Findings, effort
@@ -32,9 +32,9 @@ def made(question, **settings):
 def test_the_best_is_the_one_with_the_least_variance():
     for epsilon in (0.5, 1.0, 3.0):
         study = made("distribution", epsilon=epsilon)
-        assert study.settled.choice == best("distribution", epsilon=epsilon, k=16).name
+        assert study.with_mechanism_name.choice == best("distribution", epsilon=epsilon, k=16).name
         assert study.mechanism.mean_variance == best("distribution", epsilon=epsilon, k=16).variance
-    assert made("mean").settled.choice == plan("mean", epsilon=1.0, people=9).option.name
+    assert made("mean").with_mechanism_name.choice == plan("mean", epsilon=1.0, people=9).option.name
 
 
 @pytest.mark.parametrize("question", ["distribution", "mean"])
@@ -47,8 +47,8 @@ def test_every_choice_keeps_what_was_promised(question, eta):
         assert study.guarantee.epsilon <= 2.0
         assert study.guarantee.delta == 0
         assert study.guarantee.total_variation <= (1.0 if eta is None else eta)
-        assert study.settled.settled == study.settled
-        assert study_of_text(study_text(study)) == study.settled
+        assert study.with_mechanism_name.with_mechanism_name == study.with_mechanism_name
+        assert study_of_text(study_text(study)) == study.with_mechanism_name
 
 
 @pytest.mark.parametrize("question", ["distribution", "mean"])
@@ -56,7 +56,7 @@ def test_every_choice_keeps_what_was_promised(question, eta):
 def test_the_best_under_a_total_variation_is_that_of_the_plan(question, epsilon, eta):
     study = made(question, epsilon=epsilon, total_variation=eta)
     planned = plan(question, epsilon=epsilon, people=100, k=study.k, total_variation=eta)
-    assert study.settled.choice == planned.option.name
+    assert study.with_mechanism_name.choice == planned.option.name
     assert effort(study, 100).error == pytest.approx(planned.error * study.unit)
 
 
@@ -83,7 +83,7 @@ def test_what_is_written_is_read(tmp_path_factory, names, epsilon, title):
     path = tmp_path_factory.mktemp("study") / "study.toml"
     path.write_text(study_text(study), encoding="utf-8", newline="")
     assert load_study(path) == study
-    assert study_of(read_study(written(study_document(study)), toml=False)) == study
+    assert study_of(read_study(to_json_text(study_document(study)), toml=False)) == study
 
 
 def test_json_is_read_too(tmp_path):
@@ -196,7 +196,7 @@ def test_findings_are_those_of_the_mechanism():
     assert math.isclose(sum(row.consistent for row in rows), 1)
     assert min(row.consistent for row in rows) >= 0
     assert (data.reports, data.answered, data.confidence, data.simultaneous) == (4000, 4000, 0.9, True)
-    assert read_findings(written(data)) == data
+    assert read_findings(to_json_text(data)) == data
 
 
 @pytest.mark.parametrize("choice", choices("mean"))
@@ -205,7 +205,7 @@ def test_a_mean_in_its_own_units(choice):
     reports = study.mechanism.perturb([40.0] * 3000)
     data = Findings.of(study, study.mechanism.tally(reports)).document()
     told = study.mechanism.estimate(reports)
-    assert read_findings(written(data)) == data
+    assert read_findings(to_json_text(data)) == data
     [row] = data.estimates
     assert row.value == pytest.approx(float(told.value))
     assert (row.lower, row.upper) == pytest.approx((float(told.lower), float(told.upper)))
@@ -222,7 +222,7 @@ def test_effort_is_that_of_the_plan_and_scales(question, epsilon):
     planned = plan(question, epsilon=epsilon, people=10_000, k=study.k)
     found = effort(study, 10_000)
     assert found.error == pytest.approx(planned.error * study.unit)
-    assert found.best == study.settled.choice
+    assert found.best == study.with_mechanism_name.choice
     assert 1 <= found.least_people <= found.best_people <= 10_000
     worse = effort(made(question, epsilon=epsilon, choice=choices(question)[-1 if question == "mean" else 5]), 10_000)
     assert worse.error >= found.error

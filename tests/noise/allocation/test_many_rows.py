@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tests.noise.allocation.test_contributions import EPSILONS, convolved, splits
-from tightrope.accounting.loss_pmf import Masses, Window, least
+from tightrope.accounting.loss_pmf import Masses, Window, greatest_lower_bound
 from tightrope.accounting.loss_pmf import worst as largest_of
 from tightrope.errors import BudgetRefused, InputError
 from tightrope.mechanisms.discrete.integer_tables import (
@@ -93,7 +93,7 @@ def test_the_hull_is_below_both_and_above_what_both_dominate():
     wide, narrow = (
         Masses.of(table.atoms(1).cells(0.0), WINDOW) for table in (gaussian_table(1.5), geometric_table(1.1))
     )
-    both, either = least([wide, narrow]), largest_of([wide, narrow])
+    both, either = greatest_lower_bound([wide, narrow]), largest_of([wide, narrow])
     common = Masses.of(geometric_table(6.0).atoms(1).cells(0.0), WINDOW)
     for number in range(-50, 150):
         deltas = [law.delta(number / 60) for law in (common, both, wide, narrow, either)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tightrope.errors import BudgetRefused
 from tightrope.mechanisms.discrete.noise_table import NoiseTable
 from tightrope.noise.composed.candidates import Candidate, Question
-from tightrope.noise.composed.lattice_table import LatticeLaw, beyond, keeps
+from tightrope.noise.composed.lattice_table import LatticeLaw, keeps, relative_excess
 from tightrope.noise.program.request import Cost
 
 QUESTION = Question(((1.0, 1e-6),), 10, 1, Cost.of("squared"))
@@ -50,7 +50,7 @@ def test_the_centre_shares_its_level_with_no_other_cell():
 def test_certified_ends_on_the_private_side_and_close_to_it():
     law = LatticeLaw.rounded(np.exp(-((np.arange(146) / 14.53) ** 1.5)), QUESTION.step(1e-6)).tuned(QUESTION)
     table = law.certified(QUESTION)
-    assert -1e-5 < beyond(table, QUESTION) <= 0
+    assert -1e-5 < relative_excess(table, QUESTION) <= 0
     assert not keeps(LatticeLaw(law.heights, law.step * 1.001).table(), QUESTION)
 
 
@@ -62,7 +62,7 @@ def test_laws_that_lose_too_much_are_refused():
 def test_a_law_that_is_not_unimodal_has_no_proof_at_larger_shifts():
     question = Question(((1.0, 1e-6),), 2, 2, Cost.of("squared"))
     table = NoiseTable.from_probabilities([1.0, 2.0, 1.0])
-    assert beyond(table, question) == math.inf
+    assert relative_excess(table, question) == math.inf
 
 
 def test_a_lattice_that_is_too_fine_is_left():

@@ -7,7 +7,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError, PlanError, SchemaError
-from tightrope.tables.expressions.expression import read
+from tightrope.tables.expressions.expression import parse_expression
 
 BUDGET = tr.Budget(epsilon=1, delta="1e-8")
 
@@ -74,11 +74,11 @@ def test_edges_show_what_was_typed():
 )
 def test_what_other_languages_say_is_told(text: str, hint: str):
     with pytest.raises(InputError) as refused:
-        read(text)
+        parse_expression(text)
     assert hint in refused.value.remedy
 
 
 def test_what_stands_in_a_text_is_no_hint():
     with pytest.raises(InputError) as refused:
-        read("carrier == 'A && B <> C' carrier")
+        parse_expression("carrier == 'A && B <> C' carrier")
     assert "say" not in refused.value.remedy

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tightrope as tr
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.documents.release import read_result
 from tightrope.errors import InputError, PlanError
 from tightrope.release.bias_check import MANY_TIMES, Counted, Tally, _found_share, name_of
@@ -152,7 +152,7 @@ def test_a_result_and_a_ledger_keep_them(tmp_path: Path):
     first = tr.Session.open(people(), **said).plan([tr.count()], costs="0.1", key="one").release()  # type: ignore[arg-type]
     again = tr.Session.open(people(), **said).plan([tr.count()], costs="0.1", key="one").release()  # type: ignore[arg-type]
     assert first.costs == again.costs != ()
-    assert read_result(written(first.result())).costs == first.costs
+    assert read_result(to_json_text(first.result())).costs == first.costs
 
 
 def test_a_share_is_told_of_counts_that_stand_out_and_never_as_narrower_than_the_noise():

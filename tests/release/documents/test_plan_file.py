@@ -11,7 +11,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.errors import InputError, PlanError
 from tightrope.release import count, mean, median
 from tightrope.release.plan_file import PLAN_FILE, PlanDocument, load, read
@@ -248,7 +248,7 @@ def test_the_examples_are_plans():
         document = read(path)
         assert document.questions()
         assert document.budget.budget().epsilon >= 1
-        assert PLAN_FILE.json(written(document), PlanDocument) == document
+        assert PLAN_FILE.json(to_json_text(document), PlanDocument) == document
 
 
 def test_the_documented_plan_loads(plan, tmp_path):

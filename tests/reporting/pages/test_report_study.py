@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.reporting import study_sample as sample
 from tests.reporting.pages.test_report_html import checked, words
 from tightrope import reporting
-from tightrope.documents.document import plain, written
+from tightrope.documents.document import plain, to_json_text
 from tightrope.documents.study import FINDINGS, Chance, Estimate, FindingsDocument, read_findings
 from tightrope.errors import InputError
 from tightrope.local.studies.findings import Findings
@@ -93,7 +93,7 @@ def test_the_page_of_a_real_study_lacks_nothing(question: Any, answers: tuple[st
     page = reporting.study_html(found)
     checked(page)
     assert "–" not in words(page).removeprefix("Real – collected without trust")
-    assert reporting.study_html(read_findings(written(found))) == page
+    assert reporting.study_html(read_findings(to_json_text(found))) == page
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.documents.document import written
+from tightrope.documents.document import to_json_text
 from tightrope.documents.release import About, read_result
 from tightrope.errors import PlanError
 from tightrope.release.plan_file import load
@@ -55,7 +55,7 @@ def test_a_plan_says_it_and_the_page_shows_it(tmp_path: Path):
         contact="clinic@example.org",
     )
     result = file.plan().release().result(file.title, file.about)
-    assert read_result(written(result)) == result
+    assert read_result(to_json_text(result)) == result
     (answer,) = result.answers
     assert (answer.title, answer.unit, answer.meaning) == ("Visitors", "visits", "The number of visits")
     page = html(result)

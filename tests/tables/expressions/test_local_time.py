@@ -11,7 +11,7 @@ import pytest
 from tests.tables.questions import COUNT, ROW_IS_PERSON
 from tightrope.errors import InputError
 from tightrope.tables import Request
-from tightrope.tables.expressions.expression import read
+from tightrope.tables.expressions.expression import parse_expression
 from tightrope.tables.expressions.functions import FIRST, LAST, changes
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Monrovia")
@@ -28,7 +28,7 @@ def test_clocks_at_and_just_before_every_change_are_pythons(opened, zone):
     known = [at for at, _ in changes(zone)]
     instants = sorted({FIRST, LAST, dt.datetime(2024, 7, 1, 12), *known, *(at - TICK for at in known[1:])})
     table = opened(pa.table({"row": range(len(instants)), "at": pa.array(instants, pa.timestamp("us"))}))
-    request = Request(("row", read(f"local(at, {zone!r})")), None, ROW_IS_PERSON, (COUNT,))
+    request = Request(("row", parse_expression(f"local(at, {zone!r})")), None, ROW_IS_PERSON, (COUNT,))
     assert [key[1] for key in table.collect(request).keys] == [shown(at, zone) for at in instants]
 
 
@@ -44,13 +44,13 @@ def test_between_changes_every_hour_is_pythons(zone):
 @pytest.mark.parametrize("zone", ["", "Berlin", "Europe", "../etc/passwd", "/etc/localtime", "UTC\n", "CEST?"])
 def test_what_is_no_time_zone_is_refused(zone):
     with pytest.raises(InputError, match="a time zone such as"):
-        read(f"local(at, {zone!r})")
+        parse_expression(f"local(at, {zone!r})")
 
 
 def test_the_zone_is_a_text():
     with pytest.raises(InputError, match="time zone"):
-        read("local(at, 3)")
+        parse_expression("local(at, 3)")
     with pytest.raises(InputError, match="local"):
-        read("local(at, zone)")
+        parse_expression("local(at, zone)")
     with pytest.raises(InputError, match="local"):
-        read("local(at)")
+        parse_expression("local(at)")

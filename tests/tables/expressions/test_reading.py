@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tightrope as tr
 from tightrope.errors import InputError, SchemaError
-from tightrope.tables.expressions.expression import LONGEST, read, reads, term_of
+from tightrope.tables.expressions.expression import LONGEST, parse_expression, reads, term_of
 from tightrope.tables.expressions.leaves import Column, literal
 from tightrope.tables.expressions.tree import Tree
 from tightrope.tables.schema import Column as SchemaColumn
@@ -110,16 +110,16 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE, ids=[text[:20] for text in HOSTILE])
 def test_what_is_not_of_the_language_is_refused(text: str) -> None:
     with pytest.raises(InputError):
-        read(text)
+        parse_expression(text)
 
 
 @given(st.text(max_size=60))
 def test_any_text_reads_or_is_refused(text: str) -> None:
     try:
-        tree = read(text)
+        tree = parse_expression(text)
     except InputError:
         return
-    assert read(str(tree)) == tree
+    assert parse_expression(str(tree)) == tree
 
 
 def test_refusals_teach() -> None:
@@ -132,7 +132,7 @@ def test_refusals_teach() -> None:
         "cut(age, 3)": "cut(x, [a, b, ...])",
     }.items():
         with pytest.raises(InputError) as refused:
-            read(text)
+            parse_expression(text)
         assert tip in str(refused.value), text
     with pytest.raises(SchemaError, match="did you mean 'city'"):
         term_of("lower(citty)", SCHEMA)
@@ -167,27 +167,29 @@ def test_kinds_are_checked_against_the_schema(text: str, told: str) -> None:
 def test_a_name_of_the_table_is_always_that_column() -> None:
     assert term_of("a-b", SCHEMA) == "a-b"
     assert term_of("income (USD)", SCHEMA) == "income (USD)"
-    assert term_of('column("a-b") * 2', SCHEMA) == read("column('a-b') * 2")
+    assert term_of('column("a-b") * 2', SCHEMA) == parse_expression("column('a-b') * 2")
     assert term_of(tr.column("age"), SCHEMA) == "age"
 
 
 def test_names_are_taken_as_they_are_written() -> None:
     """Python's own parser makes ``fin`` of the ligature."""
     ligature = "\ufb01n"
-    assert read(ligature) == Column(ligature)
-    assert read(f"größe > 1 or {ligature} == 2") == read(f"größe > 1 or column({ligature!r}) == 2")
+    assert parse_expression(ligature) == Column(ligature)
+    assert parse_expression(f"größe > 1 or {ligature} == 2") == parse_expression(
+        f"größe > 1 or column({ligature!r}) == 2"
+    )
     assert str(Column(ligature)) == f"column({ligature!r})"
-    assert read("column('my col') + 1") == read('column("my col") + 1')
+    assert parse_expression("column('my col') + 1") == parse_expression('column("my col") + 1')
 
 
 def test_columns_that_are_read_are_known() -> None:
-    tree = read("case(a > 1, b, c + b) in [1] or month(d) == 2")
+    tree = parse_expression("case(a > 1, b, c + b) in [1] or month(d) == 2")
     assert reads("x", tree, None) == ("x", "a", "b", "c", "d")
 
 
 def test_literals_of_different_kinds_are_different() -> None:
     assert len({literal(1), literal(1.0), literal(True)}) == 3
-    assert read("x == 1") != read("x == True")
+    assert parse_expression("x == 1") != parse_expression("x == True")
 
 
 a, b, c = tr.column("a"), tr.column("b"), tr.column("c")
@@ -215,8 +217,8 @@ a, b, c = tr.column("a"), tr.column("b"), tr.column("c")
     ],
 )
 def test_python_and_text_give_the_same_tree(written: tr.Expression, text: str) -> None:
-    assert written.tree == read(text)
-    assert read(str(written)) == written.tree
+    assert written.tree == parse_expression(text)
+    assert parse_expression(str(written)) == written.tree
 
 
 def test_an_expression_has_no_truth() -> None:
@@ -242,6 +244,6 @@ def test_trees_are_bounded_however_they_are_made() -> None:
 
 
 def test_a_tree_is_frozen() -> None:
-    tree: Tree = read("a > 1")
+    tree: Tree = parse_expression("a > 1")
     with pytest.raises(AttributeError):
         tree.comparison = "<"  # type: ignore[attr-defined]

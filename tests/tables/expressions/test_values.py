@@ -16,7 +16,7 @@ from tests.tables.expressions import trees
 from tests.tables.expressions.evaluator import evaluated
 from tests.tables.questions import COUNT, ROW_IS_PERSON
 from tightrope.tables import Request, Table
-from tightrope.tables.expressions.expression import read
+from tightrope.tables.expressions.expression import parse_expression
 from tightrope.tables.expressions.tree import Tree
 
 PYTHON: dict[str, Any] = {
@@ -66,4 +66,4 @@ def test_kind_range_and_values_hold_every_value(tree: Tree) -> None:
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tree=trees.TREES)
 def test_a_tree_reads_back_from_its_text(tree: Tree) -> None:
-    assert read(str(tree)) == tree
+    assert parse_expression(str(tree)) == tree

@@ -18,7 +18,7 @@ import pytest
 
 from tests.tables.every_engine import spark
 from tightrope.errors import EngineError, InputError, SchemaError, TightropeError
-from tightrope.tables import Table, folded, open_source, written
+from tightrope.tables import Table, folded, open_source, write_columns
 from tightrope.tables.files import _publish, whole_file
 
 Opened = Callable[[pa.Table], Table]
@@ -60,7 +60,9 @@ class Recorded:
 
 
 def test_each_row_is_written_once_with_what_is_kept_beside_it(opened: Opened, tmp_path: Path) -> None:
-    assert written(opened(PEOPLE), ["id"], double, DOUBLED, tmp_path / "out.parquet", keep=["name", "small"]) == ROWS
+    assert (
+        write_columns(opened(PEOPLE), ["id"], double, DOUBLED, tmp_path / "out.parquet", keep=["name", "small"]) == ROWS
+    )
     back = pq.read_table(tmp_path / "out.parquet").sort_by("twice")
     assert back.column_names == ["twice", "name", "small"]
     assert back["twice"].to_pylist() == list(range(0, 2 * ROWS, 2))
@@ -76,7 +78,7 @@ def test_totals_are_exact(opened: Opened) -> None:
 
 
 def test_no_rows_are_a_table_too(opened: Opened, tmp_path: Path) -> None:
-    assert written(opened(PEOPLE.slice(0, 0)), ["id"], double, DOUBLED, tmp_path / "out.parquet") == 0
+    assert write_columns(opened(PEOPLE.slice(0, 0)), ["id"], double, DOUBLED, tmp_path / "out.parquet") == 0
     assert open_source(tmp_path / "out.parquet").schema.names == ("twice",)
 
 
@@ -84,7 +86,7 @@ def test_a_failure_leaves_nothing_and_says_nothing(opened: Opened, tmp_path: Pat
     table = opened(PEOPLE)
     before = set(tmp_path.iterdir())
     for attempt in (
-        lambda: written(table, ["id"], fail, DOUBLED, tmp_path / "out.parquet"),
+        lambda: write_columns(table, ["id"], fail, DOUBLED, tmp_path / "out.parquet"),
         lambda: folded(table, ["id"], fail, 3),
     ):
         with pytest.raises(EngineError) as failure:
@@ -104,7 +106,7 @@ def test_a_failure_leaves_nothing_and_says_nothing(opened: Opened, tmp_path: Pat
 )
 def test_work_that_breaks_its_promise_is_refused(broken: Any, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="promised"):
-        written(open_source(PEOPLE), ["id"], broken, DOUBLED, tmp_path / "out.parquet")
+        write_columns(open_source(PEOPLE), ["id"], broken, DOUBLED, tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -117,7 +119,9 @@ def test_totals_that_break_their_promise_are_refused(broken: Any) -> None:
 def test_work_sees_its_columns_and_no_more_rows_than_it_can_bear(tmp_path: Path) -> None:
     work, told = Recorded([], set()), []
     table = open_source(PEOPLE)
-    written(table, ["id"], work, DOUBLED, tmp_path / "out.parquet", keep=["name"], rows=1000, progress=told.append)
+    write_columns(
+        table, ["id"], work, DOUBLED, tmp_path / "out.parquet", keep=["name"], rows=1000, progress=told.append
+    )
     assert work.columns == {"id"}
     assert max(work.sizes) <= 1000
     assert sum(work.sizes) == ROWS
@@ -127,7 +131,7 @@ def test_work_sees_its_columns_and_no_more_rows_than_it_can_bear(tmp_path: Path)
 def test_a_task_sends_spark_its_progress_once(tmp_path: Path) -> None:
     told: list[int] = []
     frame = spark().createDataFrame(PEOPLE.select(["id"]))
-    written(open_source(frame), ["id"], double, DOUBLED, tmp_path / "out", progress=told.append)
+    write_columns(open_source(frame), ["id"], double, DOUBLED, tmp_path / "out", progress=told.append)
     assert told == [ROWS]
 
 
@@ -135,7 +139,7 @@ def test_what_exists_is_never_overwritten(opened: Opened, tmp_path: Path) -> Non
     path = tmp_path / "out.parquet"
     path.write_text("precious")
     with pytest.raises(InputError, match="does not exist yet"):
-        written(opened(PEOPLE), ["id"], double, DOUBLED, path)
+        write_columns(opened(PEOPLE), ["id"], double, DOUBLED, path)
     assert path.read_text() == "precious"
 
 
@@ -147,7 +151,7 @@ def test_what_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
         return double(batch)
 
     with pytest.raises(InputError, match="does not exist yet"):
-        written(open_source(PEOPLE), ["id"], late, DOUBLED, path)
+        write_columns(open_source(PEOPLE), ["id"], late, DOUBLED, path)
     assert path.read_text() == "precious"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -158,7 +162,7 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("tightrope.tables.files.os.link", link)
     path = tmp_path / "out.parquet"
-    assert written(open_source(PEOPLE), ["id"], double, DOUBLED, path) == ROWS == pq.read_metadata(path).num_rows
+    assert write_columns(open_source(PEOPLE), ["id"], double, DOUBLED, path) == ROWS == pq.read_metadata(path).num_rows
     with pytest.raises(InputError, match="does not exist yet"):
         _publish(path, path)
     assert list(tmp_path.iterdir()) == [path]
@@ -194,14 +198,14 @@ def test_names_that_differ_in_capitals() -> None:
 )
 def test_requests_that_are_refused(columns: list[str], keep: list[str], place: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=says):
-        written(open_source(PEOPLE), columns, double, DOUBLED, tmp_path / place, keep=keep)
+        write_columns(open_source(PEOPLE), columns, double, DOUBLED, tmp_path / place, keep=keep)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_kept_column_may_not_hide_the_result(tmp_path: Path) -> None:
     clash = PEOPLE.rename_columns(["id", "Twice", "name"])
     with pytest.raises(InputError, match="unlike each other"):
-        written(open_source(clash), ["id"], double, DOUBLED, tmp_path / "out.parquet", keep=["Twice"])
+        write_columns(open_source(clash), ["id"], double, DOUBLED, tmp_path / "out.parquet", keep=["Twice"])
 
 
 def test_interrupting_leaves_nothing(tmp_path: Path) -> None:
@@ -210,9 +214,9 @@ def test_interrupting_leaves_nothing(tmp_path: Path) -> None:
 
     table = open_source(PEOPLE)
     with pytest.raises(KeyboardInterrupt):
-        written(table, ["id"], double, DOUBLED, tmp_path / "out.parquet", rows=1000, progress=interrupt)
+        write_columns(table, ["id"], double, DOUBLED, tmp_path / "out.parquet", rows=1000, progress=interrupt)
     assert list(tmp_path.iterdir()) == []
-    assert written(table, ["id"], double, DOUBLED, tmp_path / "out.parquet") == ROWS  # the table still works
+    assert write_columns(table, ["id"], double, DOUBLED, tmp_path / "out.parquet") == ROWS  # the table still works
 
 
 def test_csv_and_filtered_expressions_are_streamed(tmp_path: Path) -> None:
@@ -233,7 +237,7 @@ def test_spark_must_not_speculate(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     table = open_source(session.createDataFrame(PEOPLE.select(["id"])))
     monkeypatch.setattr(type(session.conf), "get", lambda _, key, default=None: {"spark.speculation": "true"}[key])
     with pytest.raises(InputError, match=r"spark\.speculation to be false"):
-        written(table, ["id"], double, DOUBLED, tmp_path / "out")
+        write_columns(table, ["id"], double, DOUBLED, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 

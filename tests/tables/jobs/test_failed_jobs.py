@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.tables import folded, open_source, written
+from tightrope.tables import folded, open_source, write_columns
 
 
 def refuse(batch):
@@ -30,5 +30,5 @@ def test_its_own_error_comes_through_and_the_table_can_be_used_again(table):
 
 def test_nothing_is_left_of_a_file(table, tmp_path):
     with pytest.raises(InputError, match="another one"):
-        written(table, ["a"], refuse, pyarrow.schema([("b", pyarrow.int64())]), tmp_path / "b.parquet")
+        write_columns(table, ["a"], refuse, pyarrow.schema([("b", pyarrow.int64())]), tmp_path / "b.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]

@@ -9,7 +9,7 @@ import pytest
 from tests.tables.questions import ask, mean, per_person
 from tightrope.tables import Measure, Request, bounding, open_source
 from tightrope.tables.bounding import over_bound
-from tightrope.tables.expressions.expression import read
+from tightrope.tables.expressions.expression import parse_expression
 
 MEASURES = (Measure("rows", None, None), *mean("x", lower=-2, upper=10))
 
@@ -25,7 +25,7 @@ REQUESTS = [
     ask(bounds=per_person(3), measures=MEASURES),
     ask("k", bounds=per_person(3), measures=MEASURES),
     Request(("k",), (("a",), (None,)), per_person(3), MEASURES),
-    Request(("j",), None, per_person(3), MEASURES, read("x > 5 and k in ['a', 'b']")),
+    Request(("j",), None, per_person(3), MEASURES, parse_expression("x > 5 and k in ['a', 'b']")),
     ask("k", bounds=per_person(3, 1, 2), measures=MEASURES),
     ask("j", bounds=per_person(3, 3, 2), measures=MEASURES),
     ask("j", bounds=per_person(2), measures=MEASURES),

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.documents.coupling import Learning, Origin, read_coupling
-from tightrope.documents.document import Triple, written
+from tightrope.documents.document import Triple, to_json_text
 from tightrope.errors import InputError
 from tightrope.randomness.alias_sampler import TOTAL
 from tightrope.randomness.bits import InsecureSeeded
@@ -41,9 +41,9 @@ def test_there_and_back(seed: int, objective: str) -> None:
     rng = np.random.default_rng(seed)
     laws = {name: rng.dirichlet(np.full(4, 0.3)) for name in "ab"}
     before = saved(objective, laws, rng.dirichlet(np.ones(4)))
-    text = written(before.document())
+    text = to_json_text(before.document())
     assert read_coupling(text) == before.document()
-    after = SavedCoupling.read(text)
+    after = SavedCoupling.from_json(text)
     assert after.document() == before.document()
     assert (after.mechanism.groups, after.mechanism.loss) == (before.mechanism.groups, before.mechanism.loss)
     assert after.mechanism.stray == before.mechanism.stray
@@ -57,7 +57,7 @@ def test_categories(names: list[Any]) -> None:
     support = Categories("city", Labels.of(names))
     mechanism = CouplingMechanism.fit({0: [0.2, 0.5, 0.3], 1: [0.3, 0.3, 0.4]}, support.cost(), target=[0.3, 0.2, 0.5])
     one = SavedCoupling(mechanism, support, "sex", support.metric, Origin.of("table", "mine"))
-    other = SavedCoupling.read(written(one.document()))
+    other = SavedCoupling.from_json(to_json_text(one.document()))
     assert (other.support, other.metric, other.group) == (support, support.metric, "sex")
     assert list(other.mechanism.groups) == [0, 1]
 
@@ -85,7 +85,7 @@ def test_origins() -> None:
         Origin.of("private", "barycenter", LEARNING),
     ):
         one = dataclasses.replace(saved(), origin=origin)
-        assert SavedCoupling.read(written(one.document())).origin == origin
+        assert SavedCoupling.from_json(to_json_text(one.document())).origin == origin
     for kind, learned in (("table", LEARNING), ("private", None), ("rumour", None)):
         with pytest.raises(InputError, match="kind"):
             Origin.of(kind, "uniform", learned)
@@ -158,11 +158,11 @@ TAMPERINGS = {
 
 @pytest.mark.parametrize("tampering", TAMPERINGS.values(), ids=TAMPERINGS)
 def test_tampering_is_refused(tampering: Any) -> None:
-    data = json.loads(written(saved().document()))
-    SavedCoupling.read(json.dumps(data))
+    data = json.loads(to_json_text(saved().document()))
+    SavedCoupling.from_json(json.dumps(data))
     tampering(data)
     with pytest.raises(InputError):
-        SavedCoupling.read(json.dumps(data))
+        SavedCoupling.from_json(json.dumps(data))
 
 
 @pytest.mark.parametrize(
@@ -176,10 +176,10 @@ def test_tampering_is_refused(tampering: Any) -> None:
     ],
 )
 def test_the_place_is_named_and_no_mass_is_shown(tampering: str, said: str) -> None:
-    data = json.loads(written(saved().document()))
+    data = json.loads(to_json_text(saved().document()))
     TAMPERINGS[tampering](data)
     with pytest.raises(InputError) as refused:
-        SavedCoupling.read(json.dumps(data))
+        SavedCoupling.from_json(json.dumps(data))
     assert said in str(refused.value)
 
 
@@ -217,11 +217,11 @@ def _places(data: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 def test_junk_anywhere_is_refused_or_harmless(data: st.DataObject, junk: Any) -> None:
     """No other exception than ``InputError``; what is read all the same does what it says."""
     private = dataclasses.replace(saved(), origin=Origin.of("private", "barycenter", LEARNING))
-    tree = json.loads(written(private.document()))
+    tree = json.loads(to_json_text(private.document()))
     *above, last = data.draw(st.sampled_from(list(_places(tree))))
     reduce(lambda inner, key: inner[key], above, tree)[last] = junk
     try:
-        read = SavedCoupling.read(json.dumps(tree))
+        read = SavedCoupling.from_json(json.dumps(tree))
     except InputError:
         return
     assert read.mechanism.target_error < 2.0**-99
@@ -231,4 +231,4 @@ def test_junk_anywhere_is_refused_or_harmless(data: st.DataObject, junk: Any) ->
 @pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"format": NaN}', "[" * 100_000, '"text"', "null"])
 def test_what_is_no_file(text: str) -> None:
     with pytest.raises(InputError):
-        SavedCoupling.read(text)
+        SavedCoupling.from_json(text)

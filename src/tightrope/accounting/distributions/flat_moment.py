@@ -193,7 +193,7 @@ class FlatMoment:
         return float(self.ends[1] - self.ends[0])
 
     @property
-    def held(self) -> float:
+    def conditional_mass(self) -> float:
         """A's mass."""
         flat, gone = self.flat, math.exp(-self.low / 2) - math.exp(-self.flat.epsilon / 2)
         return flat.spread / flat.epsilon * gone + self.atoms(0.0)

@@ -142,12 +142,12 @@ class GaussianLaw(LossLaw):
     def deltas(self, epsilon: Ends) -> Ends:
         """δ(ε) = Φ(−a) − e^ε Φ(−a − μ), a = ε/μ − μ/2: it falls with a, and rises with μ where a is fixed."""
         least, most = around(*told_apart(*self._sides(epsilon)))
-        return _beside(least[1], most[0])
+        return _widen_by_underflow(least[1], most[0])
 
     def overlaps(self, epsilon: Ends) -> Ends:
         """1 − δ(ε) = Φ(a) + e^ε Φ(−a − μ) likewise, the other way round."""
         least, most = around(*not_told(*self._sides(epsilon)))
-        return _beside(least[0], most[1])
+        return _widen_by_underflow(least[0], most[1])
 
     def _sides(self, epsilon: Ends) -> Ends:
         """Where most is told, and where least: a, shape [2, n], and μ, shape [2, 1], on the side of each.
@@ -169,7 +169,7 @@ class GaussianLaw(LossLaw):
         return spread(by_sign(epsilon, self.deltas, self.deltas), np.shape(epsilon))
 
     @property
-    def _kept(self) -> tuple[float, float]:
+    def _cell_range(self) -> tuple[float, float]:
         """Where the cells are: as far as ``REACH`` around the mean under P."""
         mu = max(self.mu, SMALLEST)
         return mu * (mu / 2 - REACH), mu * (mu / 2 + REACH)
@@ -179,7 +179,7 @@ class GaussianLaw(LossLaw):
         return self.between(step, -math.inf, math.inf)
 
     def between(self, step: float, low: float, high: float) -> Cells:
-        first, last = self._kept
+        first, last = self._cell_range
         if not (math.isfinite(step) and self.mu <= LARGEST):
             return self.cut(np.zeros(1))
         first, last = max(first, low), min(last, high)
@@ -194,7 +194,7 @@ class GaussianLaw(LossLaw):
         """
         if not self.mu <= LARGEST:
             return Cells.atoms(np.zeros(1), np.zeros(1), 1.0, 1.0)
-        mu, (first, last) = max(self.mu, SMALLEST), self._kept
+        mu, (first, last) = max(self.mu, SMALLEST), self._cell_range
         close = np.linspace(first, last, math.ceil(2 * REACH / WIDEST_CELL) + 1)
         edges = np.unique(np.concatenate([close, edges[(edges > first) & (edges < last)]]))
         width, x = np.diff(edges), edges[:-1] / mu - mu / 2
@@ -209,7 +209,7 @@ class GaussianLaw(LossLaw):
         return Cells(edges[:-1], edges[1:], low, high, lost, absent)
 
 
-def _beside(low: Floats, high: Floats) -> Ends:
+def _widen_by_underflow(low: Floats, high: Floats) -> Ends:
     """Less and more by what underflow may have taken; nothing is exactly zero."""
     return np.maximum(low - 4 * LEAST_DOUBLE, 0.0), np.minimum(high + 4 * LEAST_DOUBLE, 1.0)
 

@@ -73,7 +73,7 @@ class Cells:
         low, high = _tilted(self.low, self.lower), _tilted(self.high, self.upper)
         return Cells(-self.upper, -self.lower, high, low, self.opposite_mass, self.infinite_mass, self.slack)
 
-    def part(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Cells:
+    def select_cells(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Cells:
         """The chosen cells alone, with the same infinite masses."""
         return replace(
             self, lower=self.lower[chosen], upper=self.upper[chosen], low=self.low[chosen], high=self.high[chosen]

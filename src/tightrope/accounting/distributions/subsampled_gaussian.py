@@ -139,7 +139,7 @@ class PoissonGaussian(LossLaw):
 
     def decay(self, c: float, y: float) -> float:
         """See ``lifted_path``."""
-        return math.exp(_beyond(self, c, y)) if y > 0 else 1.0
+        return math.exp(_log_tail_bound(self, c, y)) if y > 0 else 1.0
 
     def cells(self, step: float) -> Cells:
         return self._plain.cells(step)
@@ -223,7 +223,7 @@ def _path(law: PoissonGaussian, c: float) -> LiftedPath:
 
 
 @lru_cache(maxsize=8192)
-def _beyond(law: PoissonGaussian, c: float, y: float) -> float:
+def _log_tail_bound(law: PoissonGaussian, c: float, y: float) -> float:
     return _path(law, c).log_bound(y)
 
 

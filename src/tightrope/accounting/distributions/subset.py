@@ -110,7 +110,7 @@ class Subset(LossLaw):
         moment = self._flat
         if moment is None:
             return 1.0
-        middle = 1 - self.infinite_mass - float(moment.excess(POWER_ONE)[0][0].real) - 2 * moment.held
+        middle = 1 - self.infinite_mass - float(moment.excess(POWER_ONE)[0][0].real) - 2 * moment.conditional_mass
         still = moment.atoms(c + 1) + moment.atoms(-c) + max(middle, 0.0) + 1e-12
         swing = moment.swing(c + 1) + moment.swing(-c)
         return modulus(self._enclosed, complex(c, y), still, swing, 2 * moment.span)
@@ -155,7 +155,7 @@ def _both_sides(base: Cells, rate: float) -> Cells:
     all masses add up to one and the base is symmetric.
     """
     infinite = rate * base.infinite_mass
-    positive = replace(base.part((base.lower >= 0) & (base.upper > 0)), opposite_mass=0.0)
+    positive = replace(base.select_cells((base.lower >= 0) & (base.upper > 0)), opposite_mass=0.0)
     above = replace(positive.poisson_remove(rate), infinite_mass=infinite, opposite_mass=infinite)
     gained = positive.low * -np.expm1(-positive.lower) + positive.high * -np.expm1(-positive.upper)
     middle = math.fsum(base.p[(base.lower == 0) & (base.upper == 0)])
@@ -327,7 +327,7 @@ class SubsetGaussian(LossLaw):
 
     def decay(self, c: float, y: float) -> float:
         """See ``lifted_path``; the atom at 0 stays."""
-        return math.exp(_beyond(self, c, y)) if y > 0 else 1.0
+        return math.exp(_log_tail_bound(self, c, y)) if y > 0 else 1.0
 
 
 @lru_cache(maxsize=4096)
@@ -355,5 +355,5 @@ def _path(law: SubsetGaussian, c: float) -> LiftedPath:
 
 
 @lru_cache(maxsize=8192)
-def _beyond(law: SubsetGaussian, c: float, y: float) -> float:
+def _log_tail_bound(law: SubsetGaussian, c: float, y: float) -> float:
     return _path(law, c).log_bound(y)

@@ -163,11 +163,13 @@ class MomentFilter(Filter[Spent]):
         if not reserved < delta < 1:
             raise InputError("delta", delta, f"in ({reserved!r}, 1)", "above the probability of an infinite loss")
 
-        def reached(log_order: float) -> float:
+        def epsilon_at_order(log_order: float) -> float:
             z = math.exp(log_order)
             return (_worst_moment(plan, z) + log_peak(z) - math.log(delta - reserved)) / z
 
-        found = scipy.optimize.minimize_scalar(reached, bounds=LOG_ORDERS, method="bounded", options={"xatol": 1e-4})
+        found = scipy.optimize.minimize_scalar(
+            epsilon_at_order, bounds=LOG_ORDERS, method="bounded", options={"xatol": 1e-4}
+        )
         order = math.exp(float(found.x))
         budget = _spare(_worst_moment(plan, order))
         return cls(order=order, budget=budget, infinite_mass=reserved, neighbours=plan.neighbours)

@@ -85,7 +85,7 @@ def folded(cells: Cells, window: Window, step: float) -> Folded:
     kept = min(more, math.fsum(cells.q[above]) * math.exp(min(ends[1], 700.0)) * (1 - ROUNDED_SUMS))
     atoms = [(end, mass) for end, mass in zip(ends, (less, kept), strict=True) if mass > 0]
     losses, masses = np.array([end for end, _ in atoms]), np.array([mass for _, mass in atoms])
-    inner = replace(cells.part(~above & ~below), infinite_mass=cells.infinite_mass + (more - kept))
+    inner = replace(cells.select_cells(~above & ~below), infinite_mass=cells.infinite_mass + (more - kept))
     return Folded(inner.joined(Cells.atoms(losses, masses, 0.0, 0.0)), more, less, *ends)
 
 
@@ -261,7 +261,9 @@ def grid(total: Composition, points: int, outline: Outline | None = None, window
     slack = math.fsum(n * (law.slack + p.snapped) for law, p, n in zip(total.laws, placed, counts, strict=True))
     ranges = math.fsum(n * p.range**2 for p, n in zip(placed, counts, strict=True))
     drift = math.fsum(n * p.range**2 * math.exp(min(p.range, 700.0)) / 2 for p, n in zip(placed, counts, strict=True))
-    on_lattice = (_part(p.offsets, p.masses, n, p.infinite_mass) for p, n in zip(placed, counts, strict=True))
+    on_lattice = (
+        _sum_by_lattice_point(p.offsets, p.masses, n, p.infinite_mass) for p, n in zip(placed, counts, strict=True)
+    )
     return Grid(
         Lattice(step, tuple(on_lattice), infinite, SPARE_NATS),
         _still(placed, counts, step),
@@ -277,7 +279,10 @@ def _still(placed: list[_Placed], counts: tuple[int, ...], step: float) -> Latti
     """The lattice law of the paths on which nothing was moved; None where every path was."""
     if not all(np.any(p.still) for p in placed):
         return None
-    parts = (_part(p.offsets[p.still], p.masses[p.still], n, None) for p, n in zip(placed, counts, strict=True))
+    parts = (
+        _sum_by_lattice_point(p.offsets[p.still], p.masses[p.still], n, None)
+        for p, n in zip(placed, counts, strict=True)
+    )
     return Lattice(step, tuple(parts), 0.0, SPARE_NATS)
 
 
@@ -353,7 +358,7 @@ def split(losses: Floats, masses: Floats, step: float) -> tuple[Indices, Floats]
     return offsets, np.concatenate([masses - high, high])
 
 
-def _part(offsets: Indices, masses: Floats, count: int, missing: float | None) -> LatticePart:
+def _sum_by_lattice_point(offsets: Indices, masses: Floats, count: int, missing: float | None) -> LatticePart:
     """Masses added up by lattice point, those that hold any."""
     if not np.all(np.isfinite(masses)):
         raise PrecisionError(f"a cell of the grid has no finite mass among {len(masses)}; the losses are too extreme")

@@ -89,7 +89,7 @@ def binomial(count: int, odds: float) -> Floats:
     return np.asarray(weights / np.sum(weights))
 
 
-def likely(chances: Floats) -> int:
+def largest_likely_count(chances: Floats) -> int:
     """The largest count with a chance of ``RARE`` of being reached."""
     return int(np.count_nonzero(np.cumsum(chances[::-1])[::-1] > RARE)) - 1
 
@@ -223,7 +223,7 @@ def _states(flats: tuple[Flat, ...], counts: Counts, widths: tuple[float, ...], 
     """What does not depend on θ, for every way to choose; each after those with less."""
     unit = max(flat.epsilon for flat in flats)
     chances = [binomial(k, flat.odds) for flat, k in zip(flats, counts, strict=True)]
-    most = tuple(likely(row) for row in chances)
+    most = tuple(largest_likely_count(row) for row in chances)
     place = {n: index for index, n in enumerate(_choices(most))}
     moments = _moments(tuple(single_moments(w * unit / 2, powers) for w in widths), most)
     growths = [math.sinh(w * unit / 2) / (w * unit / 2) for w in widths]
@@ -345,7 +345,7 @@ class OneScale:
         log_scale = k * math.log(flat.whole) + theta * flat.epsilon / 2
         if theta >= k:
             return log_scale, 0.0, 0.0
-        known = _known(flat, k, powers_for((k - theta) * flat.epsilon / 2))
+        known = _moments_of_count(flat, k, powers_for((k - theta) * flat.epsilon / 2))
         value = known.inside(theta) + known.below(theta)
         n, powers = len(known.weights) - 1, len(known.inverse[0])
         roundings = n * (powers + 8) + 24 * k + 8 * powers + 200
@@ -393,9 +393,9 @@ class _Known:
 
 
 @lru_cache(maxsize=32)
-def _known(flat: Flat, count: int, powers: int) -> _Known:
+def _moments_of_count(flat: Flat, count: int, powers: int) -> _Known:
     chances = binomial(count, flat.odds)
-    most = likely(chances)
+    most = largest_likely_count(chances)
     single, moments = single_moments(flat.epsilon / 2, powers), [np.eye(1, powers)[0]]
     for _ in range(most):
         moments.append(np.convolve(moments[-1], single)[:powers])

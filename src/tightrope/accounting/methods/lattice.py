@@ -180,10 +180,10 @@ class LatticePart:
         most = min(len(self.offsets) // OUTLINE, math.floor(min(STEEP_BLOCK / rate, 2.0**62)))
         block = 1 << (max(most, 1).bit_length() - 1)
         if block not in self._outlines:
-            self._outlines[block] = self._gathered(block)
+            self._outlines[block] = self._sum_blocks(block)
         return self._outlines[block]
 
-    def _gathered(self, block: int) -> LatticePart:
+    def _sum_blocks(self, block: int) -> LatticePart:
         """Blocks of so many points at their beginnings."""
         starts = np.arange(0, len(self.offsets), block)
         return LatticePart(self.offsets[starts], np.add.reduceat(self.masses, starts), self.count, self.missing)

@@ -213,7 +213,7 @@ def on_lattice(total: Composition) -> Engine | None:
         return None
     if not _farthest(laws, total.counts) <= EXACT_POINTS * step:
         return None
-    placed = [_placed(law, step) for law in laws]
+    placed = [_round_to_lattice(law, step) for law in laws]
     counts = total.counts
     slack = total.slack + math.fsum(n * moved for (*_, moved, _), n in zip(placed, counts, strict=True))
     stray = math.fsum(n * off for (*_, off), n in zip(placed, counts, strict=True))
@@ -243,7 +243,7 @@ def _farthest(laws: list[Atoms], counts: tuple[int, ...]) -> float:
     return math.fsum(n * end for n, end in zip(counts, ends, strict=True))
 
 
-def _placed(law: Atoms, step: float) -> tuple[Indices, Floats, float, float]:
+def _round_to_lattice(law: Atoms, step: float) -> tuple[Indices, Floats, float, float]:
     """Lattice points and masses, the furthest that an atom was moved, and the mass of what is off the lattice."""
     nearest = np.rint(law.losses / step)
     off = np.abs(law.losses - nearest * step)

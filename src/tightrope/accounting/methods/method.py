@@ -94,7 +94,7 @@ class Engine(ABC):
         del epsilon
         return 1.0
 
-    def beside(self, epsilon: float, size: float) -> Interval:
+    def delta_to_precision(self, epsilon: float, size: float) -> Interval:
         """An interval that holds δ(ε), as narrow as matters where δ is added to a number of this size."""
         most = self.ceiling(epsilon)
         return (0.0, most) if most <= LOST_PART * size else self.delta(epsilon)

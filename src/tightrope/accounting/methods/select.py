@@ -83,17 +83,17 @@ class ClosedForm(Engine):
         negative = epsilons < 0
         back = self._side(ahead=False) if negative.any() else None
         if back is None:
-            low, high = self._known.deltas(epsilons)
+            low, high = self._one_side.deltas(epsilons)
             return np.minimum(low, 1.0), np.minimum(high, 1.0)  # raised masses add up to more than one
         below = closed_form_mirrored(np.minimum(epsilons, 0.0), back.deltas(np.maximum(-epsilons, 0.0)))
         if negative.all():
             return below
-        above = self._known.deltas(np.maximum(epsilons, 0.0))
+        above = self._one_side.deltas(np.maximum(epsilons, 0.0))
         low, high = (np.where(negative, less, more) for less, more in zip(below, above, strict=True))
         return low, high
 
     @property
-    def _known(self) -> Side:
+    def _one_side(self) -> Side:
         return self._side(ahead=True) or Side.of(self.law)
 
     def _side(self, *, ahead: bool) -> Side | None:

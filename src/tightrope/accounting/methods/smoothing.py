@@ -54,11 +54,11 @@ class Apart:
         """Σ p (1 − e^{ε−l})₊ and its relative error."""
         return float(np.dot(self.sums.masses, -np.expm1(np.minimum(epsilon - self.sums.losses, 0.0)))), self.error
 
-    def kept(self, epsilon: float) -> tuple[float, float]:
+    def smoothed_delta(self, epsilon: float) -> tuple[float, float]:
         """Σ p min(1, e^{ε−l}) and its relative error."""
         return float(np.dot(self.sums.masses, np.exp(np.minimum(epsilon - self.sums.losses, 0.0)))), self.error
 
-    def part(self, c: float, cumulant: float) -> Part:
+    def line_part(self, c: float, cumulant: float) -> Part:
         """On the line through c, relative to e^{K(c)}."""
         laws = [FiniteOnLine.of(law, c) for law in self.laws]
         own = math.fsum(n * law.cumulant for law, n in zip(laws, self.counts, strict=True))
@@ -181,10 +181,10 @@ class Chernoff:
         if not rest > 0:
             return None
         places = [(False, index) for index in range(-FARTHEST_PLACE // 4, FARTHEST_PLACE + 1, LINES_A_UNIT)]
-        best = min(places, key=lambda place: self._least(place, rest))
+        best = min(places, key=lambda place: self._chernoff_excess(place, rest))
         near = [(False, best[1] + i) for i in range(1 - LINES_A_UNIT, LINES_A_UNIT)]
-        best = min(near, key=lambda place: self._least(place, rest))
-        found = self._least(best, rest)
+        best = min(near, key=lambda place: self._chernoff_excess(place, rest))
+        found = self._chernoff_excess(best, rest)
         if not 0 < found < math.inf:
             return None
         self.latest.setdefault(False, best[1])
@@ -196,7 +196,7 @@ class Chernoff:
         room = -math.log1p(-part) if part < 1 else math.inf
         return Guess(self.total.largest - room, 1 / room) if 0 < room < self.total.largest else None
 
-    def _least(self, place: Place, target: float) -> float:
+    def _chernoff_excess(self, place: Place, target: float) -> float:
         c = at(place)
         return (self.cumulant(place) + c * math.log(c) - (1 + c) * math.log1p(c) - math.log(target)) / c
 
@@ -325,22 +325,22 @@ class Smoothed(Engine):
         return Smoothed(reverse, self.instead, Chernoff(reverse))
 
     def delta(self, epsilon: float) -> Interval:
-        return self._asked(epsilon, 0.0)
+        return self._narrowest_interval(epsilon, 0.0)
 
-    def beside(self, epsilon: float, size: float) -> Interval:
-        return self._asked(epsilon, size)
+    def delta_to_precision(self, epsilon: float, size: float) -> Interval:
+        return self._narrowest_interval(epsilon, size)
 
-    def _asked(self, epsilon: float, size: float) -> Interval:
+    def _narrowest_interval(self, epsilon: float, size: float) -> Interval:
         """Of few steps the other engine knows most, and lines are what takes long."""
         known = self._always(epsilon)
         ways = (self.instead.delta, self._within)
         for way in ways if self._few else ways[::-1]:
-            if known[1] - known[0] <= WIDE_SUM * size or self._settled(epsilon, *known):
+            if known[1] - known[0] <= WIDE_SUM * size or self._is_narrow_enough(epsilon, *known):
                 break
             known = _nearer(known, way, epsilon)
         return known
 
-    def _settled(self, epsilon: float, low: float, high: float) -> bool:
+    def _is_narrow_enough(self, epsilon: float, low: float, high: float) -> bool:
         return (
             high - low <= WIDE_ALONE * high
             or high - self.total.infinite_mass <= SUBNORMAL
@@ -350,7 +350,9 @@ class Smoothed(Engine):
     def _alone(self, epsilon: float) -> Interval:
         """Without the other engine."""
         low, high = self._always(epsilon)
-        return (low, high) if self._settled(epsilon, low, high) else _nearer((low, high), self._within, epsilon)
+        return (
+            (low, high) if self._is_narrow_enough(epsilon, low, high) else _nearer((low, high), self._within, epsilon)
+        )
 
     def _always(self, epsilon: float) -> Interval:
         """Bounds that always hold."""
@@ -428,7 +430,7 @@ class Smoothed(Engine):
         low, high = low * (1 - min(error, 1.0)), high * math.exp(min(error, 600.0))
         if self.apart is None:
             return low, high
-        exact, error = self.apart.kept(epsilon) if between else self.apart.delta(epsilon)
+        exact, error = self.apart.smoothed_delta(epsilon) if between else self.apart.delta(epsilon)
         return low + exact * (1 - error), high + exact * (1 + error)
 
     def _line(self, epsilon: float, *, between: bool) -> Line:
@@ -439,10 +441,10 @@ class Smoothed(Engine):
             return known
         if len(self.lines) >= MOST_KEPT:
             self.lines.clear()
-        self.lines[place] = self._made(place, epsilon)
+        self.lines[place] = self._affordable_line(place, epsilon)
         return self.lines[place]
 
-    def _made(self, place: Place, epsilon: float) -> Line:
+    def _affordable_line(self, place: Place, epsilon: float) -> Line:
         """Smoothed as little as can be paid for."""
         c = at(place)
         laws = [on_line(law, c) for law in self.total.laws]
@@ -450,13 +452,13 @@ class Smoothed(Engine):
         error = math.fsum(n * law.error for law, n in zip(laws, self.total.counts, strict=True))
         deviation = math.sqrt(math.fsum(n * law.variance for law, n in zip(laws, self.total.counts, strict=True)))
         step = self.bounds.step(place, epsilon, deviation)
-        apart = None if self.apart is None else self.apart.part(c, cumulant)
+        apart = None if self.apart is None else self.apart.line_part(c, cumulant)
         parts = Part(laws, self.total.counts, 0.0), apart
         relative = max(FINEST, abs(c) * (1 + c) * (REACH * self._farthest / MOST_ANGLE) ** 2)
         while relative <= COARSEST:
             try:
                 smooth = math.sqrt(relative / (abs(c) * (1 + c)))
-                sums = smooth_line(c, parts, step, smooth, self._most(relative))
+                sums = smooth_line(c, parts, step, smooth, self._affordable_nodes(relative))
                 return Line(place, cumulant, error, deviation, step, smooth, sums)
             except PrecisionError as caught:  # nodes grow no faster than 1/μ
                 relative *= max(4.0, caught.ratio**2) if isinstance(caught, TooManyError) else 4.0
@@ -468,7 +470,7 @@ class Smoothed(Engine):
         finite = [float(np.max(np.abs(law.losses), initial=0.0)) for law in self.total.laws if isinstance(law, Atoms)]
         return max(finite, default=0.0)
 
-    def _most(self, relative: float) -> int:
+    def _affordable_nodes(self, relative: float) -> int:
         """Nodes that can be paid for."""
         price = sum(40 + self._price(law) for law in self.total.laws)
         return min(MOST_NODES, DEAREST // price) * (MORE_NODES if relative > COARSE else 1)

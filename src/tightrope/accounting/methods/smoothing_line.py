@@ -155,16 +155,16 @@ class AnyOnLine(OnLine):
     @classmethod
     def of(cls, law: LossLaw, c: float) -> AnyOnLine:
         """``PrecisionError`` where K is not known."""
-        (cumulant,), (error,) = _known(law, np.array([complex(c)]))
+        (cumulant,), (error,) = _log_moment_values(law, np.array([complex(c)]))
         return cls(law, c, float(cumulant.real), float(error), _variance(law, c, float(cumulant.real)))
 
     def logs(self, starts: Floats, along: Floats) -> tuple[Complexes, Floats]:
         z = np.asarray(self.c + 1j * (starts[:, None] + along), dtype=np.complex128)
-        moments, errors = _known(self.law, z.ravel())
+        moments, errors = _log_moment_values(self.law, z.ravel())
         return (moments - self.cumulant).reshape(z.shape), (errors + self.error).reshape(z.shape)
 
 
-def _known(law: LossLaw, z: Complexes) -> tuple[Complexes, Floats]:
+def _log_moment_values(law: LossLaw, z: Complexes) -> tuple[Complexes, Floats]:
     known = law.enclosed(z)
     if known is None:
         raise PrecisionError(f"{law!r} has no moment function")
@@ -176,7 +176,7 @@ def _variance(law: LossLaw, c: float, at_c: float) -> float:
     s = min(abs(c), abs(1 + c)) / 2
     for _ in range(MOST_HALVINGS):
         try:
-            moments, errors = _known(law, np.array([c + s + 0j, c - s + 0j]))
+            moments, errors = _log_moment_values(law, np.array([c + s + 0j, c - s + 0j]))
         except PrecisionError:
             moments, errors = np.full(2, np.inf + 0j), np.zeros(2)
         bend = float(np.sum(moments.real + errors)) / 2 - at_c

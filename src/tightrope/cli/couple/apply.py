@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from tightrope.cli.couple.check import read
+from tightrope.cli.couple.check import read_mechanism
 from tightrope.cli.couple.laws import fitting_table
 from tightrope.cli.options import AsJson
 from tightrope.cli.output import new_parquet, print_json, say, working
@@ -62,7 +62,7 @@ def apply(asked: Asked) -> None:
     """
     new_parquet(asked.out, DRAWN_ALREADY)
     with working("Checking the mechanism ..."):
-        saved = read(asked.mechanism)
+        saved = read_mechanism(asked.mechanism)
     # The same points in other columns.
 
     if asked.value is None:

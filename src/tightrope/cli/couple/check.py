@@ -62,7 +62,7 @@ def check(
         if mechanism.suffix == ".csv":
             found = _channel(mechanism, laws, [data, table, samples])
         else:
-            found = _saved(read(mechanism), laws, (data, table), samples)
+            found = _saved(read_mechanism(mechanism), laws, (data, table), samples)
     if as_json:
         print_json(found)
     else:
@@ -74,7 +74,7 @@ def check(
             _show_coupling(found)
 
 
-def read(path: Path) -> SavedCoupling:
+def read_mechanism(path: Path) -> SavedCoupling:
     """The mechanism in a file, checked; raises ``InputError`` where there is none."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -82,7 +82,7 @@ def read(path: Path) -> SavedCoupling:
         raise InputError("mechanism", str(path), "a file that can be read", str(problem.strerror)) from None
     except UnicodeDecodeError:
         raise InputError("mechanism", str(path), "a JSON file in UTF-8") from None
-    return SavedCoupling.read(text)
+    return SavedCoupling.from_json(text)
 
 
 def _saved(

@@ -15,7 +15,7 @@ import typer
 from tightrope.cli.couple.laws import known_laws
 from tightrope.cli.options import AsJson, Force, Page, check_page
 from tightrope.cli.output import print_json, print_table, say, working, writable, write
-from tightrope.documents.document import plain, written
+from tightrope.documents.document import plain, to_json_text
 from tightrope.documents.numbers import UP, percent, significant
 from tightrope.errors import InputError
 from tightrope.reporting import Table, document_html
@@ -123,7 +123,7 @@ def fit(asked: Asked) -> None:
         "origin": plain(saved.origin),
     }
     with _hidden(known.kind == "table"):
-        write(asked.out, written(saved.document()))
+        write(asked.out, to_json_text(saved.document()))
         if asked.plot is not None:
             with working("Drawing ..."):
                 draw(saved, asked.plot)

@@ -57,7 +57,7 @@ def perturb(
         made = _perturbed(asked, data, column, out, table)
     told = asked.guarantee
     facts = {
-        "mechanism": asked.settled.choice,
+        "mechanism": asked.with_mechanism_name.choice,
         "report_bits": asked.mechanism.report_bits,
         "epsilon": told.epsilon,
         "total_variation": told.total_variation,
@@ -66,7 +66,7 @@ def perturb(
     if as_json:
         print_json({"reports": str(out), "count": made, **facts})
         return
-    say(f"{made:,} report{'' if made == 1 else 's'} by {asked.settled.choice}: {out}")
+    say(f"{made:,} report{'' if made == 1 else 's'} by {asked.with_mechanism_name.choice}: {out}")
     # What a report says about a person: whoever runs a study that others wrote sees what it asks for.
 
     success = percent(told.attack_success, UP)

@@ -145,7 +145,7 @@ def _names(asked: Asked) -> tuple[str | int, ...] | None:
         return None
     if asked.categories is not None and asked.categories_from is not None:
         raise InputError("categories", asked.categories, "given once", ONCE)
-    listed = _read(asked.categories_from) if asked.categories is None else asked.categories.split(",")
+    listed = _read_lines(asked.categories_from) if asked.categories is None else asked.categories.split(",")
     names = [name.strip() for name in listed if asked.categories is not None or name.strip()]
     if not all(names):
         raise InputError("categories", asked.categories, "names between commas", "write '' into the study for no text")
@@ -162,7 +162,7 @@ def _is_whole(name: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(name)) == name
 
 
-def _read(path: Path | None) -> list[str]:
+def _read_lines(path: Path | None) -> list[str]:
 
     try:
         return [] if path is None else path.read_text(encoding="utf-8").split("\n")

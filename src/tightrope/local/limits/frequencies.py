@@ -55,7 +55,7 @@ class Spikes:
     def risk(self, people: int) -> float:
         """The best over L and θ."""
         blocks = np.unique(np.geomspace(1, self.k // 2, BLOCKS).astype(int)).astype(np.float64)[:, None]
-        of_all = told(self.guarantee, self.k)
+        of_all = report_information(self.guarantee, self.k)
         if not self.interactive and self.guarantee.delta == 0:
             of_all = np.minimum(of_all, apart(self.guarantee.epsilon, self.k) / blocks)
         sizes = np.floor(self.k / blocks)
@@ -77,7 +77,7 @@ def surest(epsilon: float, people: int, blocks: Floats, sizes: Floats) -> Floats
 
 
 @lru_cache(maxsize=256)
-def told(guarantee: Guarantee, k: int) -> Floats:
+def report_information(guarantee: Guarantee, k: int) -> Floats:
     """What one report says of all L places, nats: KL to the report of uniform shares, at total variation θ or less."""
     return np.array([suprema.kl(guarantee, height * (1 - 1 / k)) for height in HEIGHTS.tolist()]) * QUADRATURE_ROUNDING
 

@@ -58,7 +58,7 @@ class Packing:
         return cls(math.log(len(rows)), shared, capacity, distance, rows)
 
     @classmethod
-    def known(cls, *, log_count: float, information: float, distance: float) -> Packing:
+    def from_numbers(cls, *, log_count: float, information: float, distance: float) -> Packing:
         """From numbers: ``information`` bounds KL(P_v‖R) for every v, so the capacity too."""
         shown = non_negative("information", information)
         return cls(non_negative("log_count", log_count), shown, shown, probability("distance", distance))
@@ -227,7 +227,7 @@ class BallLimit(Limit):
     def _fano(self, k: int, share: float, omega: float, people: int) -> float:
         distance = max(1, math.floor(share * k))
         shown = float(rel_entr(1 + omega, 1.0) + rel_entr(1 - omega, 1.0)) / 2
-        packing = Packing.known(log_count=log_packing(k, distance), information=shown, distance=omega / 2)
+        packing = Packing.from_numbers(log_count=log_packing(k, distance), information=shown, distance=omega / 2)
         separation = 2 * omega * self.radius / k * math.sqrt(distance)
         return Fano(AnyMechanism(self.guarantee), packing, separation, COSTS["squared"], interactive=True).risk(people)
 

@@ -46,7 +46,10 @@ class ProportionLimit(Limit):
 
     def risk(self, people: int) -> float:
         count = whole("people", people)
-        near = falls_to(self.width**2 * best_concentration(lambda a: 1 / (count * self._told(a) + _known(a))))
+        near = falls_to(
+            self.width**2
+            * best_concentration(lambda a: 1 / (count * self._expected_information(a) + _beta_information(a)))
+        )
         return max(near, self._ends().risk(count)) if count <= FEW_PEOPLE else near
 
     def people(self, risk: float) -> int:
@@ -55,7 +58,9 @@ class ProportionLimit(Limit):
             return 0
         if self.guarantee.total_variation == 0:
             return fewest_people(self.risk, risk)
-        least = people_beyond(best_concentration(lambda a: (1 / target - _known(a)) / self._told(a)), risk)
+        least = people_beyond(
+            best_concentration(lambda a: (1 / target - _beta_information(a)) / self._expected_information(a)), risk
+        )
         return least if least > FEW_PEOPLE else max(least, fewest_people(self._ends().risk, risk))
 
     def _ends(self) -> LeCam:
@@ -63,12 +68,12 @@ class ProportionLimit(Limit):
         far = AnyMechanism(self.guarantee).reported(Hypotheses(1.0, hellinger=2.0))
         return LeCam(far, self.width, COSTS["squared"])
 
-    def _told(self, a: float) -> float:
+    def _expected_information(self, a: float) -> float:
         """E J(θ), from above."""
         return mean_information(self.guarantee, a)
 
 
-def _known(a: float) -> float:
+def _beta_information(a: float) -> float:
     """The information of Beta(a, a) about θ: along the direction (1, −1)/√2 it is half of that."""
     return 2 * prior_information(2, a)
 

@@ -105,20 +105,20 @@ def with_others(epsilon: float, k: int, digits: Digits) -> UnaryEncoding:
     return UnaryEncoding(epsilon, k, favoured(epsilon, 1 / digits.chance - 1), digits)
 
 
-def _wanted(epsilon: float, optimised: bool) -> float:
+def _flip_probability(epsilon: float, optimised: bool) -> float:
     built = min(epsilon, LARGEST_STEP)
     return 1 / (math.exp(built if optimised else built / 2) + 1)
 
 
 def _rounded(epsilon: float, k: int, length: int, optimised: bool) -> UnaryEncoding | None:
     """With q rounded to ``length`` digits; None where nothing, or the shorter number again, is left."""
-    numerator = round(_wanted(epsilon, optimised) * (1 << length))
+    numerator = round(_flip_probability(epsilon, optimised) * (1 << length))
     return with_others(epsilon, k, Digits(numerator, length)) if numerator % 2 else None
 
 
 def _is_close(mechanism: UnaryEncoding, optimised: bool) -> bool:
     if not optimised:
-        return abs(float(mechanism.other) / _wanted(mechanism.epsilon, optimised) - 1) < 2**-12
+        return abs(float(mechanism.other) / _flip_probability(mechanism.epsilon, optimised) - 1) < 2**-12
     least = 1 / math.sinh(min(mechanism.epsilon, LARGEST_STEP) / 2) ** 2
     return float(mechanism.variances[0]) <= (1 + VARIANCE_EXCESS) * least
 

@@ -153,7 +153,7 @@ def facts(study: Study) -> MechanismFacts:
     """The mechanism by name, with the probabilities that are sampled as exact fractions."""
     mechanism = study.mechanism
     return MechanismFacts(
-        name=study.settled.choice,
+        name=study.with_mechanism_name.choice,
         report_bits=mechanism.report_bits,
         probabilities=tuple(_chance(meaning, exact) for meaning, exact in _chances(study).items()),
     )

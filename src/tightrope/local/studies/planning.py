@@ -258,7 +258,7 @@ def plan(
     asked, wanted = sides
     parts = whole("k", k, 2) if question == "distribution" else 1
     alone, in_turn = _limits(question, epsilon, k, dimension, total_variation)
-    least, later = _least(alone, parts, asked, wanted), _least(in_turn, parts, asked, wanted)
+    least, later = _least_people(alone, parts, asked, wanted), _least_people(in_turn, parts, asked, wanted)
     guess = math.sqrt(alone.guess / parts)
     return Plan(question, option, asked, wanted, least.people, least.error, later, guess)
 
@@ -293,7 +293,7 @@ def chosen(
         options = compare(question, epsilon=options_epsilon, k=k)
     else:
         options = options_within(question, options_epsilon, total_variation, k)
-    return min((_drawn(one, question, k) for one in options), key=lambda one: (one.variance, one.bits))
+    return min((_with_sampling_variance(one, question, k) for one in options), key=lambda one: (one.variance, one.bits))
 
 
 def _limits(
@@ -312,7 +312,7 @@ def _limits(
     return limit, limit
 
 
-def _least(limit: Limit, parts: int, asked: int, wanted: float) -> Least:
+def _least_people(limit: Limit, parts: int, asked: int, wanted: float) -> Least:
     return Least(limit.people(parts * wanted**2), math.sqrt(limit.risk(asked) / parts))
 
 
@@ -321,7 +321,7 @@ def _checked_cap(total_variation: float) -> None:
         raise InputError("total_variation", total_variation, "between 0 and 1, both excluded", "leave it out for none")
 
 
-def _drawn(option: Option, question: str, k: int | None) -> Option:
+def _with_sampling_variance(option: Option, question: str, k: int | None) -> Option:
     """With the variance of drawing the person: from a uniform population, or from one around 0.
 
     These are the worst: Σ r (1 − r) is concave in the rates of reports, and E V(X) + X² is largest at 0 or at an end.

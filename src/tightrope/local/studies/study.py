@@ -108,14 +108,14 @@ class Study:
         return 1.0 if self.between is None else (self.between[1] - self.between[0]) / 2
 
     @property
-    def settled(self) -> Study:
+    def with_mechanism_name(self) -> Study:
         """The same study with the best mechanism by its name: to be shared, since a later version may know a better."""
         return self if self.choice != BEST else replace(self, choice=_best(self))
 
     @property
     def mechanism(self) -> Oracle:
         """What each person runs, and what the collector reads reports with."""
-        return _built(self.settled)
+        return _built(self.with_mechanism_name)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -147,11 +147,11 @@ def _built(study: Study) -> Oracle:
         return response_with_erasure(study.epsilon, eta, len(study.categories))
     if study.choice == ONE_BIT and study.between is not None:
         return duchi(study.epsilon, between=study.between, total_variation=eta)
-    make = partial(_made, study)
+    make = partial(_make_oracle, study)
     return make(study.epsilon) if eta is None else capped(make, study.epsilon, eta)
 
 
-def _made(study: Study, epsilon: float) -> Oracle:
+def _make_oracle(study: Study, epsilon: float) -> Oracle:
     if study.between is not None:
         return MEAN[study.choice](epsilon, between=study.between)
     return DISTRIBUTION[study.choice](epsilon, len(study.categories))
@@ -173,7 +173,7 @@ def load_study(path: str | Path) -> Study:
     repeated categories, an ε that is 0, infinite or no number.
     """
     place = Path(path)
-    return study_of(read_study(_read(place), toml=place.suffix != ".json"))
+    return study_of(read_study(_read_text(place), toml=place.suffix != ".json"))
 
 
 def study_of(document: StudyDocument) -> Study:
@@ -194,7 +194,7 @@ def study_of(document: StudyDocument) -> Study:
 
 def study_document(study: Study) -> StudyDocument:
     """The study as a document, its mechanism by name."""
-    settled = study.settled
+    settled = study.with_mechanism_name
     return StudyDocument(
         document="study",
         version=1,
@@ -218,7 +218,7 @@ def study_text(study: Study) -> str:
     return STUDY_HEAD + "".join(f"{key} = {toml_value(value)}\n" for key, value in entries if value not in (None, ""))
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

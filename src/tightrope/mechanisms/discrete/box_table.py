@@ -199,7 +199,7 @@ class BoxTable:
         return PrivacyLoss.of(atoms, reverse=atoms)
 
     @cached_property
-    def _beyond(self) -> tuple[list[int], list[int]]:
+    def _tail_sums(self) -> tuple[list[int], list[int]]:
         """Σ over r > x of P(R = r) r/(2r+1), rounded up, and of P(R = r)/(2r+1), down; x = 0, 1, …; out of 2²⁵⁶."""
         lift = BOX_PRECISION - 128
         up = [-((-weight * r << lift) // (2 * r + 1)) for r, weight in enumerate(self._widths)]
@@ -210,12 +210,12 @@ class BoxTable:
         """P(X_i > x) for x ≥ 0, at most 2⁻²⁰⁰ above it: Σ over r > x of P(R = r) (r − x)/(2r + 1)."""
         if x >= len(self._widths):
             return Fraction(0)
-        up, down = self._beyond
+        up, down = self._tail_sums
         return Fraction(up[x] - x * down[x], 1 << BOX_PRECISION)
 
     def listed(self) -> Floats:
         """P(X_i = 1), P(X_i = 2), … in floats."""
-        _, down = self._beyond
+        _, down = self._tail_sums
         return np.array([weight / (1 << BOX_PRECISION) for weight in down[:-1]])
 
     def half_widths(self) -> Floats:

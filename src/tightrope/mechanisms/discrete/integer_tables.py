@@ -211,13 +211,13 @@ def _fewest_cells(epsilon: float, delta: float) -> float:
 def _tails(lines: list[Line], last: Line | None) -> list[int]:
     """G_1, G_2, … until they reach 0, or until ``last`` has decided and decides for ever."""
     tails = [max(line.fixed_point for line in lines)]
-    settled = _settled(lines, last) if last else 0
+    settled = _last_crossing(lines, last) if last else 0
     while tails[-1] > settled:
         tails.append(max(0, *(line.at(tails[-1]) for line in lines)))
     return tails if last else tails[:-1]
 
 
-def _settled(lines: list[Line], last: Line) -> int:
+def _last_crossing(lines: list[Line], last: Line) -> int:
     """Below this G no line is above ``last``: a (G − δ) ≤ b G ⇔ G ≤ aδ / (a − b)."""
     bounds = [a.decay * a.delta // (a.decay - last.decay) for a in lines if a.decay > last.decay]
     return min(bounds, default=ONE)

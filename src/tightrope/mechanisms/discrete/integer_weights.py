@@ -43,7 +43,7 @@ class Tail:
         if not sum(self.block) + self.escape == TOTAL:
             raise InputError("tail", self, "block and escape weights that add up to 2^128")
 
-    def beyond(self, cells: int) -> Fraction:
+    def tail_probability(self, cells: int) -> Fraction:
         """P(X > N + cells) as a fraction of 1."""
         periods, rest = divmod(cells, len(self.block))
         left = TOTAL - sum(self.block[:rest])
@@ -102,15 +102,15 @@ def first_at_most(survival: Callable[[int], Fraction], target: Fraction, *, stri
     ``strict``: instead the smallest x ≥ 0 with survival(x) > target, for a non-decreasing function.
     """
 
-    def reached(x: int) -> bool:
+    def has_passed_target(x: int) -> bool:
         return survival(x) > target if strict else survival(x) <= target
 
     low, high = -1, 0
-    while not reached(high):
+    while not has_passed_target(high):
         low, high = high, 2 * high + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
+        low, high = (low, middle) if has_passed_target(middle) else (middle, high)
     return high
 
 

@@ -145,7 +145,7 @@ class NoiseTable:
             object.__setattr__(self, "half", self.half[:trimmed_size])
         if not min(self.half, default=0) >= 0 or not self.centre >= 0:
             raise InputError("half", min(self.half, default=self.centre), "weights >= 0")
-        whole_weight = self.centre + 2 * sum(self.half) + 2 * self._beyond
+        whole_weight = self.centre + 2 * sum(self.half) + 2 * self._tail_mass
         if not whole_weight == TOTAL:
             raise InputError(
                 "centre", self.centre, "2^128 minus all other weights", "use NoiseTable.from_probabilities"
@@ -166,7 +166,7 @@ class NoiseTable:
         return cls(*weighed_floats(half, tail_ratio, tail_width, steps))
 
     @property
-    def _beyond(self) -> int:
+    def _tail_mass(self) -> int:
         return self.tail.escape_in if self.tail else 0
 
     @cached_property
@@ -255,13 +255,13 @@ class NoiseTable:
 
     @cached_property
     def _suffixes(self) -> tuple[int, ...]:
-        return suffix_sums(self.half, self._beyond)
+        return suffix_sums(self.half, self._tail_mass)
 
     def survival(self, x: int) -> Fraction:
         """P(X > x) for x ≥ 0, exactly."""
         if x <= len(self.half):
             return Fraction(self._suffixes[x], TOTAL)
-        return self.tail.beyond(x - len(self.half)) if self.tail else Fraction(0)
+        return self.tail.tail_probability(x - len(self.half)) if self.tail else Fraction(0)
 
     def quantile(self, p: float) -> int:
         """The smallest x with P(X ≤ x) ≥ p; 1e−30 ≤ p < 1."""

@@ -81,8 +81,8 @@ class CountedTails:
         if delta == 0:  # all k answers at once
             return far.rate <= near.rate * math.exp(-epsilon / self.count) * (1 - 16 * ROUND_OFF)
         gamma, allowed = math.exp(epsilon) * (1 + 8 * ROUND_OFF), delta * (1 + 8 * ROUND_OFF)
-        many = near.least(near.at_least) - gamma * far.most(far.at_least)
-        few = far.least(far.at_most) - gamma * near.most(near.at_most)
+        many = near.lower_bounds(near.at_least) - gamma * far.upper_bounds(far.at_least)
+        few = far.lower_bounds(far.at_most) - gamma * near.upper_bounds(near.at_most)
         return max(float(many.max()), float(few.max())) >= allowed
 
     def _followed(self, first: float) -> list[float]:
@@ -114,11 +114,11 @@ class _Counts:
     def error(self) -> float:
         return (16 * len(self.at_most) + 64) * ROUND_OFF
 
-    def least(self, tails: Floats) -> Floats:
+    def lower_bounds(self, tails: Floats) -> Floats:
         """No more than the tails are."""
         return np.asarray(tails * (1 - self.error) - UNDERFLOWN, dtype=np.float64)
 
-    def most(self, tails: Floats) -> Floats:
+    def upper_bounds(self, tails: Floats) -> Floats:
         """No less than the tails are."""
         return np.asarray(tails * (1 + self.error) + UNDERFLOWN, dtype=np.float64)
 

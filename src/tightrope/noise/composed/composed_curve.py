@@ -48,7 +48,7 @@ class Released:
         p, q = shifted(half, shift)
         both = (p > 0) & (q > 0)
         offsets, masses = split(np.log(p[both]) - np.log(q[both]), p[both], step)
-        return cls(step, *_gathered(offsets, masses), math.fsum(p[~both]))
+        return cls(step, *_distinct_offsets(offsets, masses), math.fsum(p[~both]))
 
     @classmethod
     def of_heights(cls, heights: Indices, shift: int, step: float) -> Self:
@@ -58,7 +58,7 @@ class Released:
         reach = len(heights) - 1
         outcomes = np.arange(-reach + shift, reach + 1)
         offsets = heights[np.abs(outcomes - shift)] - heights[np.abs(outcomes)]
-        return cls(step, *_gathered(offsets, p[shift : 2 * reach + 1]), float(np.sum(p[:shift])))
+        return cls(step, *_distinct_offsets(offsets, p[shift : 2 * reach + 1]), float(np.sum(p[:shift])))
 
     @property
     def losses(self) -> Floats:
@@ -70,7 +70,7 @@ class Released:
         return self.step * float(np.max(self.offsets[self.masses > 0], initial=0))
 
 
-def _gathered(offsets: Indices, masses: Floats) -> tuple[Indices, Floats]:
+def _distinct_offsets(offsets: Indices, masses: Floats) -> tuple[Indices, Floats]:
     """Distinct offsets and their masses."""
     distinct, places = np.unique(offsets, return_inverse=True)
     return distinct, np.bincount(places, weights=masses, minlength=len(distinct)).astype(np.float64)

@@ -90,7 +90,7 @@ class LatticeLaw:
         while margin < LAST_MARGIN:
             step = self.step * (1 - margin)
             table = type(self)(self.heights, _short(step) if short else step).table()
-            lacking = beyond(table, question)
+            lacking = relative_excess(table, question)
             if lacking <= 0:
                 return table
             margin = max(2 * margin, margin + LESS * lacking)
@@ -114,18 +114,18 @@ class LatticeLaw:
 
 def keeps(table: NoiseTable, question: Question) -> bool:
     """Whether the exact accountant proves every point for the integer weights, rounding included."""
-    return beyond(table, question) <= 0
+    return relative_excess(table, question) <= 0
 
 
-def beyond(table: NoiseTable, question: Question) -> float:
+def relative_excess(table: NoiseTable, question: Question) -> float:
     """The largest δ(ε_i)/δ_i − 1 that the exact accountant proves; positive for a law without a proof."""
     if not (question.shift == 1 or table.is_unimodal):
         return math.inf
     total = question.releases * table.loss(question.shift)
-    return max(_beyond(total.delta(epsilon), delta) for epsilon, delta in question.points)
+    return max(_excess_ratio(total.delta(epsilon), delta) for epsilon, delta in question.points)
 
 
-def _beyond(found: float, allowed: float) -> float:
+def _excess_ratio(found: float, allowed: float) -> float:
     """With the sign of found − allowed, whatever the rounding."""
     if found <= allowed:
         return min(0.0, found - allowed)

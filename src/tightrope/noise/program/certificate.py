@@ -189,7 +189,7 @@ def certified(
     releases: int = 1,
 ) -> NoiseCertificate:
     """The certificate of a table for one or more releases of what ``bound`` asks; ``proven`` is its lower bound."""
-    guarantee, realised = kept(releases * table.loss(bound.sensitivity), bound.promise)
+    guarantee, realised = realized_guarantee(releases * table.loss(bound.sensitivity), bound.promise)
     return NoiseCertificate(
         lower=min(proven[0], upper),
         upper=upper,
@@ -213,7 +213,7 @@ def written_table(table: NoiseTable) -> TablePart:
     return NOISES.data(table.to_data(), TablePart)
 
 
-def kept(loss: PrivacyLoss, promise: Promise) -> tuple[Guarantee, tuple[tuple[float, float, float], ...]]:
+def realized_guarantee(loss: PrivacyLoss, promise: Promise) -> tuple[Guarantee, tuple[tuple[float, float, float], ...]]:
     """The triple that a loss realises at the promised ε, and (ε, δ promised, δ realised) for every point."""
     realised = tuple((epsilon, delta, float(loss.delta(epsilon))) for epsilon, delta in promise.points)
     epsilon = promise.main[0]

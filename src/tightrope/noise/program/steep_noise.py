@@ -63,7 +63,7 @@ class Steep:
             for epsilon, delta in points
             if epsilon >= STEEP and sensitivity * MOST_STAIRS <= MOST_STEEP_CELLS
             for high in sorted({1, first})
-            for table in _kept(min(epsilon, LARGEST_STEP), delta, points, sensitivity, high)
+            for table in _tables_within_budget(min(epsilon, LARGEST_STEP), delta, points, sensitivity, high)
         ]
         if not tables:
             return cls(None, math.inf, bound)
@@ -94,7 +94,9 @@ def steep_bound(points: Points, sensitivity: int, costs: Costs) -> float:
     return rounded_down(found)
 
 
-def _kept(epsilon: float, delta: float, points: Points, sensitivity: int, high: int) -> Iterator[NoiseTable]:
+def _tables_within_budget(
+    epsilon: float, delta: float, points: Points, sensitivity: int, high: int
+) -> Iterator[NoiseTable]:
     """Laws of one point, endless and ended, that keep all points; their first plateau has ``high`` cells a side."""
     endless = staircase_table(epsilon, sensitivity, high)
     if keeps_everywhere(endless, points, sensitivity):

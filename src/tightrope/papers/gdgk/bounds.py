@@ -356,7 +356,7 @@ def ratios(epsilons: tuple[float, ...], deltas: tuple[float, ...], cost: str) ->
     return [[ratio(epsilon, delta, cost) for epsilon in epsilons] for delta in deltas]
 
 
-def asked(effort: Effort) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def program_settings(effort: Effort) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The values of ε and of δ for which the program is solved."""
     return (COARSE_EPSILONS, COARSE_DELTAS) if effort.coarse else (PROGRAM_EPSILONS, PROGRAM_DELTAS)
 
@@ -364,7 +364,7 @@ def asked(effort: Effort) -> tuple[tuple[float, ...], tuple[float, ...]]:
 @lru_cache(maxsize=8)
 def optima(effort: Effort, cost: str) -> Table:
     """The least cost of any noise, from above, over that of the least Gaussian."""
-    epsilons, deltas = asked(effort)
+    epsilons, deltas = program_settings(effort)
     prices = gaussian_price(epsilon=list(epsilons), delta=list(deltas), cost=cost)
     return [[1 / price.lower for price in row] for row in prices]
 
@@ -380,7 +380,7 @@ def draw(effort: Effort, cost: str) -> list[Drawing]:
 def draw_optimum(effort: Effort, cost: str) -> list[Drawing]:
     """The plane of the true optimum."""
     title = f"Noise {NAMES[cost]}: the true optimum / optimal Gaussian"
-    return [Plane(title, "ε", "δ", *asked(effort), optima(effort, cost))]
+    return [Plane(title, "ε", "δ", *program_settings(effort), optima(effort, cost))]
 
 
 def _item(cost: str) -> Item:
@@ -405,7 +405,7 @@ def _optimum(cost: str) -> Item:
         f"the least {name} of any noise over that of the optimal Gaussian, beside the ratio of truncated Laplace",
         f"noise_limits, design.gaussian_price(cost='{cost}')",
         lambda effort: list(np.ravel(optima(effort, cost))),
-        lambda effort: list(np.ravel(ratios(*asked(effort), cost))),
+        lambda effort: list(np.ravel(ratios(*program_settings(effort), cost))),
         sharper(),
         partial(draw_optimum, cost=cost),
     )

@@ -35,10 +35,10 @@ class Tried:
 @lru_cache(maxsize=2)
 def tried(effort: Effort) -> list[Tried]:
     """Random pairs, every other one its own mirror image, each with a random one of its Neyman–Pearson tests."""
-    return [_one() for _ in range(effort.some(0.5))]
+    return [_compare_bounds() for _ in range(effort.some(0.5))]
 
 
-def _one() -> Tried:
+def _compare_bounds() -> Tried:
     first, second = instances.laws(2, instances.whole(2, 5))
     p, q = first.tolist(), (first[::-1] if instances.whole(0, 1) else second).tolist()
     order = sorted(range(len(p)), key=lambda i: q[i] / p[i], reverse=True)

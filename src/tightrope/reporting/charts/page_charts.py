@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tightrope.documents.numbers import HUNDRED, PER_LINE, Guesses, fixed, percent, power_of_ten, significant
-from tightrope.reporting.wording.answers import Answer, Row, shown
+from tightrope.reporting.wording.answers import Answer, Row, rounded_row
 from tightrope.reporting.wording.document import Json, as_number, number
 from tightrope.reporting.wording.promise import Point, catches, curve, profile
 
@@ -46,7 +46,7 @@ class Scale:
         step = round_step((self.high - self.low) / count)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-        return [Tick(self.at(i * step), _written(i * step, decimals)) for i in range(first, last + 1)]
+        return [Tick(self.at(i * step), _axis_number(i * step, decimals)) for i in range(first, last + 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _from_zero(scale: Scale, numbers: Sequence[float]) -> Scale:
     return Scale(0.0, scale.high) if min(numbers) >= 0 else Scale(scale.low, max(scale.high, 0.0))
 
 
-def _written(value: float, decimals: int) -> str:
+def _axis_number(value: float, decimals: int) -> str:
     return fixed(value, decimals) if decimals <= 6 and abs(value) < 1e7 else significant(value, 3)
 
 
@@ -188,7 +188,7 @@ def axis_chart(answer: Answer) -> AxisChart | None:
     scale = scale_of(numbers)
     keys = Scale(scale.low, scale.high + 0.1 * (scale.high - scale.low)) if with_no_key else scale
     decimals = answer.decimals
-    dots = [placed for row in answer.rows if (placed := _placed(row, keys, values, decimals)) is not None]
+    dots = [placed for row in answer.rows if (placed := _dot_position(row, keys, values, decimals)) is not None]
     return AxisChart(
         key_name=answer.by[0],
         key_ticks=_key_ticks(numbers, keys),
@@ -207,13 +207,13 @@ def _key_ticks(numbers: Sequence[float], scale: Scale) -> list[Tick]:
     return [Tick(tick.at, tick.label.replace(",", "") if plain else tick.label) for tick in inside]
 
 
-def _placed(row: Row, keys: Scale, values: Scale, decimals: int) -> PlacedDot | None:
+def _dot_position(row: Row, keys: Scale, values: Scale, decimals: int) -> PlacedDot | None:
     dot = dot_of(row, values)
     if dot is None:
         return None
     key = as_number(row.keys[0])
     along = NO_KEY_AT if key is None else keys.at(key)
-    said = shown(row, decimals)  # as in the table
+    said = rounded_row(row, decimals)  # as in the table
     return PlacedDot(along, dot, f"{row.labels[0]}: {said.value} ({said.lower} to {said.upper})", key is None)
 
 

@@ -297,7 +297,7 @@ def coupling_picture(saved: SavedCoupling) -> Figure:
 def _panels(saved: SavedCoupling, draw: Callable[[Axes, Any], None], size: tuple[float, float]) -> Figure:
     """One panel a group, side by side, on common axes."""
     figure, axes = _figure(saved, 1, size)
-    for panel, name in zip(axes[0], _shown(saved), strict=True):
+    for panel, name in zip(axes[0], _drawn_groups(saved), strict=True):
         draw(panel, name)
         panel.set_title(_title(saved, name), fontsize=10, color=INK)
         panel.spines[["top", "right"]].set_visible(False)
@@ -310,10 +310,10 @@ def _maps(saved: SavedCoupling, cells: Cells) -> Figure:
     """Above, each group as it is; below, what all of them become, and the heaviest ways there."""
     from matplotlib.colors import PowerNorm
 
-    broad = 4.6 if len(_shown(saved)) <= 3 else 3.4
+    broad = 4.6 if len(_drawn_groups(saved)) <= 3 else 3.4
     figure, axes = _figure(saved, 2, (broad, broad * min(max(_proportion(cells), 0.3), 2.0) * 0.95 + 0.1))
     target = saved.mechanism.target.floats
-    laws = {name: saved.mechanism.groups[name].floats for name in _shown(saved)}
+    laws = {name: saved.mechanism.groups[name].floats for name in _drawn_groups(saved)}
     scale = PowerNorm(0.5, 0, max(float(target.max()), *(float(law.max()) for law in laws.values())))
     for (name, law), above, below in zip(laws.items(), *axes, strict=True):
         image = _map(above, cells, law, scale)
@@ -393,14 +393,14 @@ def _figure(saved: SavedCoupling, rows: int, size: tuple[float, float]) -> tuple
         from matplotlib.figure import Figure
     except ImportError as missing:
         raise MissingExtraError("matplotlib", "release") from missing
-    columns, groups = len(_shown(saved)), len(saved.mechanism.groups)
+    columns, groups = len(_drawn_groups(saved)), len(saved.mechanism.groups)
     figure = Figure(figsize=(size[0] * columns + 1.0, size[1] * rows + 0.4), layout="constrained")
     if columns < groups:
         figure.suptitle(f"the first {columns} of {groups} groups", fontsize=9, color=QUIET)
     return figure, figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
 
 
-def _shown(saved: SavedCoupling) -> list[Any]:
+def _drawn_groups(saved: SavedCoupling) -> list[Any]:
     return list(saved.mechanism.groups)[:MOST_PANELS]
 
 

@@ -110,7 +110,7 @@ def account_view(document: Account, points: Points, tables: Sequence[Table]) -> 
         kind="Privacy account",
         title="What one step costs" if runs == 1 else f"What {runs:,} steps cost together",
         explained=document.explained,
-        cards=_cards(document.stated, document, first[0] if first else None),
+        cards=_cards(document.first_guarantee, document, first[0] if first else None),
         sections=(
             Section("steps", "The steps", tables=(steps,)),
             Section(
@@ -120,7 +120,7 @@ def account_view(document: Account, points: Points, tables: Sequence[Table]) -> 
                 _facts(document),
                 tuple(table for table in found if table.rows),
             ),
-            _attack(document, document.stated, points),
+            _attack(document, document.first_guarantee, points),
             *([Section("further", "Beside it", tables=tuple(tables))] if tables else []),
         ),
         method=method.Method.of([method.INPUTS, method.PROFILE, method.ATTACKER, method.STEPS]),
@@ -147,7 +147,7 @@ def training_view(document: TrainingAccount, points: Points, tables: Sequence[Ta
         kind="Training account",
         title=f"DP-SGD, {document.steps:,} step{'' if document.steps == 1 else 's'}",
         explained=document.explained,
-        cards=_cards(document.stated, document, document.delta),
+        cards=_cards(document.first_guarantee, document, document.delta),
         sections=(
             Section(
                 "run",
@@ -166,7 +166,7 @@ def training_view(document: TrainingAccount, points: Points, tables: Sequence[Ta
                     *_facts(document),
                 ),
             ),
-            _attack(document, document.stated, points),
+            _attack(document, document.first_guarantee, points),
             *(
                 [Section("ways", "The same steps, accounted for otherwise", tables=(ways,))]
                 if document.comparison

@@ -16,7 +16,7 @@ from tightrope.documents.release import RELEASES, ReleaseCertificate, ReleaseRes
 from tightrope.documents.wording import Explained
 from tightrope.errors import InputError
 from tightrope.reporting.charts.page_charts import Curve, Dots, hundred
-from tightrope.reporting.wording.document import Json, part
+from tightrope.reporting.wording.document import Json, object_at
 from tightrope.reporting.wording.method import Method
 
 # Files inside the page: the results as CSV and the certificate as JSON, each behind a link that saves it.
@@ -42,7 +42,7 @@ def attached(document: Json) -> list[Attached]:
     result = _whole(lambda: RELEASES.data(dict(document), ReleaseResult))
     found = (
         None if result is None else file_of("results.csv", "all results, every digit", CSV, results_csv(result)),
-        _certificate(part(document, "certificate")),
+        _certificate(object_at(document, "certificate")),
     )
     return [one for one in found if one is not None]
 
@@ -98,14 +98,14 @@ class Table:
     """A bar a line, in percent of the longest; none where nothing is drawn."""
 
     @property
-    def shown(self) -> Sequence[Sequence[str]]:
+    def visible_rows(self) -> Sequence[Sequence[str]]:
         """As many lines as anybody reads."""
         return self.rows[:MOST_LINES]
 
     @property
     def hidden(self) -> int:
         """How many lines are left out."""
-        return len(self.rows) - len(self.shown)
+        return len(self.rows) - len(self.visible_rows)
 
     @property
     def scrolls(self) -> bool:

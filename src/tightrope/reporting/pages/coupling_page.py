@@ -126,12 +126,12 @@ def _laws(document: CouplingDocument) -> tuple[Table, ...]:
         or len(document.groups) > MOST_GROUPS
     ):
         return ()
-    columns = [_parts(group.law) for group in document.groups] + [_parts(document.target)]
+    columns = [_percentages(group.law) for group in document.groups] + [_percentages(document.target)]
     rows = [[printable(name), *parts] for name, *parts in zip(support.names, *columns, strict=True)]
     heads = (printable(support.column), *map(printable, document.group.names), "After")
     return (Table("Shares of each group before, and of all after", heads, rows),)
 
 
-def _parts(masses: Sequence[str]) -> list[str]:
+def _percentages(masses: Sequence[str]) -> list[str]:
     wholes = [int(mass, 16) for mass in masses]
     return [percent(mass / sum(wholes)) for mass in wholes]

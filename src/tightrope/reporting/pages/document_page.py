@@ -126,7 +126,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_seen,
+        finalize=_printable_fields,
     )
     environment.filters["at"] = _at
     environment.globals |= _inside()
@@ -142,7 +142,7 @@ def _inside() -> dict[str, str]:
     return {**shown, "policy": policy(style, script)}
 
 
-def _seen(value: object) -> object:
+def _printable_fields(value: object) -> object:
     """What a template places: texts without letters that nobody sees, for a name of a column may turn a line around."""
     return printable_lines(value) if type(value) is str else value
 
@@ -213,14 +213,14 @@ def _card(one: Mapping[str, Any], drawn: Sequence[str]) -> Card:
 
     word = one["verdict"].replace(":", " ").split()[0]
     shapes = tuple(Markup(picture) for picture in drawn)  # noqa: S704 - drawn by us, all text in it as paths
-    ours, printed = written(one["ours"]), written(one["printed"])
+    ours, printed = number_text(one["ours"]), number_text(one["printed"])
     return Card(one["item"], one["statement"], word, one["verdict"], ours, printed, one["call"], shapes)
 
 
-def written(values: float | Sequence[float]) -> str:
+def number_text(values: float | Sequence[float]) -> str:
     """One number, or the first few of many.
 
-    >>> written(0.46211715726), written([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    >>> number_text(0.46211715726), number_text([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     ('0.4621171573', '1, 2, 3, 4, … (6 values)')
     """
     if isinstance(values, (int, float)):

@@ -24,8 +24,8 @@ from tightrope.reporting.charts.page_charts import (
 )
 from tightrope.reporting.pages.blocks import Attached, attached
 from tightrope.reporting.wording import promise, sentences
-from tightrope.reporting.wording.answers import Answer, Row, Shown, further, read_answers, shown
-from tightrope.reporting.wording.document import Json, items, number, part, parts, text, texts
+from tightrope.reporting.wording.answers import Answer, Row, Shown, further, read_answers, rounded_row
+from tightrope.reporting.wording.document import Json, items, number, object_at, objects_at, text, texts
 from tightrope.reporting.wording.method import Method, of_release
 from tightrope.reporting.wording.promise import Promise
 from tightrope.reporting.wording.promise import promise as page_model_promise
@@ -63,7 +63,7 @@ def narrower_than_dots(dots: Sequence[Dot | None]) -> bool:
 def _line(row: Row, decimals: int, dot: Dot | None, besides: tuple[bool, tuple[str, ...]]) -> Line:
     return Line(
         keys=row.labels,
-        shown=shown(row, decimals),
+        shown=rounded_row(row, decimals),
         dot=dot,
         withheld=row.value is None,
         first=besides[0],
@@ -148,13 +148,13 @@ class Page:
 
 def page_view(document: Json) -> Page:
     """Everything the page shows of a document."""
-    certificate = part(document, "certificate")
+    certificate = object_at(document, "certificate")
     read = read_answers(document)
     answers = [answer_view(answer, place) for answer, place in zip(read, places([a.name for a in read]), strict=True)]
     left_out, privacy = sentences.left_out(document), privacy_view(certificate)
     said = page_model_promise(certificate)
     guesses = hundred(said.guesses) if said.guesses else []
-    about_said = part(document, "about")
+    about_said = object_at(document, "about")
     title, about, files = (
         printable(text(document, "title")),
         [(words, printable(text(about_said, name))) for name, words in ABOUT.items() if text(about_said, name)],
@@ -204,7 +204,7 @@ def answer_view(answer: Answer, place: str) -> AnswerView:
         place=f"answer-{place}",
         description=printable(answer.description),
         heading=sentences.heading(answer),
-        asked=sentences.asked(answer),
+        asked=sentences.question_sentence(answer),
         by=tuple(map(printable, answer.by)),
         groups=groups,
         lines=lines(answer, listed.dots if listed else ()),
@@ -224,13 +224,13 @@ def answer_view(answer: Answer, place: str) -> AnswerView:
 
 def privacy_view(certificate: Json) -> PrivacyView:
     """The section on how the privacy was computed."""
-    computed, versions = part(certificate, "computed"), part(certificate, "versions")
+    computed, versions = object_at(certificate, "computed"), object_at(certificate, "versions")
     return PrivacyView(
         tradeoff=page_charts.tradeoff(certificate),
         profile=page_charts.privacy_profile(certificate),
         catches=[catch_line(catch) for catch in promise.catches(certificate)],
         alternatives=_alternatives(certificate),
-        mechanisms=[_mechanism(source) for source in parts(certificate, "mechanisms")],
+        mechanisms=[_mechanism(source) for source in objects_at(certificate, "mechanisms")],
         exact=_exact(certificate),
         argument=text(computed, "argument"),
         versions=[(str(name), text(versions, name)) for name in sorted(versions, key=str) if text(versions, name)],
@@ -249,7 +249,7 @@ def catch_line(catch: promise.Catch) -> dict[str, str]:
 
 def _alternatives(certificate: Json) -> list[dict[str, str | float]]:
     """Families from the best to the worst, with the length of their bars in percent."""
-    found = [(text(item, "family"), number(item, "relative_error")) for item in parts(certificate, "alternatives")]
+    found = [(text(item, "family"), number(item, "relative_error")) for item in objects_at(certificate, "alternatives")]
     known = sorted((error, family) for family, error in found if family and error is not None and error > 0)
     if not known:
         return []
@@ -312,14 +312,14 @@ def _promised(budget: Json) -> str:
 
 def _exact(certificate: Json) -> list[tuple[str, str]]:
     """The numbers of the guarantee as the certificate writes them."""
-    budget = part(certificate, "budget")
+    budget = object_at(certificate, "budget")
     named = [
         ("ε, exact", text(certificate, "epsilon_exact")),
         ("δ, exact", text(certificate, "delta_exact")),
         ("Total variation", significant(number(certificate, "total_variation"), 4, UP)),
         ("Budget", _promised(budget)),
         ("Certain failure at most", text(budget, "delta")),
-        ("Neighbours", text(part(certificate, "neighbours"), "relation")),
-        ("Engine", text(part(certificate, "computed"), "engine")),
+        ("Neighbours", text(object_at(certificate, "neighbours"), "relation")),
+        ("Engine", text(object_at(certificate, "computed"), "engine")),
     ]
     return [(name, value) for name, value in named if value and value != "–"]

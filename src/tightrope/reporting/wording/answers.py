@@ -10,7 +10,7 @@ from statistics import median
 from tightrope.documents.escaping import part_named, printable
 from tightrope.documents.numbers import DOWN, MISSING, UP, decimals_for, fixed, plain, rounded
 from tightrope.documents.release import MEASURES, PAID
-from tightrope.reporting.wording.document import Json, as_number, items, number, part, parts, text, texts
+from tightrope.reporting.wording.document import Json, as_number, items, number, object_at, objects_at, text, texts
 
 FEWEST_ON_AN_AXIS = 5  # a numeric axis with fewer groups is mostly empty: a list reads better
 _MEASURES = frozenset((*MEASURES, *PAID))
@@ -120,12 +120,12 @@ def label(key: object) -> str:
 
 def read_answers(document: Json) -> list[Answer]:
     """Every answer of a document, in its order."""
-    return [read_answer(source) for source in parts(document, "answers")]
+    return [read_answer(source) for source in objects_at(document, "answers")]
 
 
 def read_answer(source: Json) -> Answer:
     """One answer; where ``by`` does not say what the keys are, every column that is not a number of ours is one."""
-    records = parts(source, "rows")
+    records = objects_at(source, "rows")
     by = tuple(name for name in items(source, "by") if isinstance(name, str))  # as rows have it: blanks belong to it
     if not by and len(records) > 1:
         by = tuple(dict.fromkeys(name for record in records for name in record if name not in _MEASURES))
@@ -141,8 +141,8 @@ def read_answer(source: Json) -> Answer:
         by=by,
         discovered=keys == "discovered" if keys or items(source, "keys") else None,
         rows=rows if ranked else tuple(sorted(rows, key=_order)),
-        error=part(source, "error"),
-        noise=tuple(parts(source, "noise")),
+        error=object_at(source, "error"),
+        noise=tuple(objects_at(source, "noise")),
         notes=tuple(texts(source, "notes")),
         title=text(source, "title"),
         description=text(source, "description"),
@@ -232,12 +232,12 @@ class Shown:
         return self.off if alone else f"± {self.off}"
 
 
-def shown(row: Row, decimals: int) -> Shown:
+def rounded_row(row: Row, decimals: int) -> Shown:
     """The value rounded, the ends rounded outwards; sides that are nearly even become the longer one.
 
-    >>> shown(Row((), 3.1416, 3.0967, 3.1865), 3)
+    >>> rounded_row(Row((), 3.1416, 3.0967, 3.1865), 3)
     Shown(value='3.142', off='0.046', lower='3.096', upper='3.188')
-    >>> shown(Row((), 0.2, 0.0, 0.5), 1).off
+    >>> rounded_row(Row((), 0.2, 0.0, 0.5), 1).off
     '+0.3 −0.2'
     """
     lower, upper = fixed(row.lower, decimals, DOWN), fixed(row.upper, decimals, UP)

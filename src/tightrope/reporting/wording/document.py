@@ -43,7 +43,7 @@ def text(source: Json, key: str) -> str:
     return "" if as_number(value) is None else str(value)
 
 
-def part(source: Json, key: str) -> Json:
+def object_at(source: Json, key: str) -> Json:
     """The object in a field; empty where there is none."""
     value = source.get(key)
     return value if isinstance(value, Mapping) else {}
@@ -55,7 +55,7 @@ def items(source: Json, key: str) -> list[object]:
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else []
 
 
-def parts(source: Json, key: str) -> list[Json]:
+def objects_at(source: Json, key: str) -> list[Json]:
     """The objects of the list in a field, others dropped."""
     return [item for item in items(source, key) if isinstance(item, Mapping)]
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from tightrope.documents.escaping import A_PERSON, printable
 from tightrope.documents.numbers import UP, Guesses, one_in, significant, times
 from tightrope.documents.wording import Attack, Protected, everybody
-from tightrope.reporting.wording.document import Json, number, pairs, part, text
+from tightrope.reporting.wording.document import Json, number, object_at, pairs, text
 
 # What an attacker can gain, as bounds from the points (ε, δ) of a certificate. Neighbours in either order.
 #
@@ -44,7 +44,9 @@ def guarantee_points(certificate: Json) -> list[Point]:
     ]
     known = [(epsilon, delta) for epsilon, delta in stated if epsilon is not None and delta is not None]
     return [
-        (e, d) for e, d in [*known, *pairs(part(certificate, "profile"), "epsilon", "delta")] if e >= 0 and 0 <= d <= 1
+        (e, d)
+        for e, d in [*known, *pairs(object_at(certificate, "profile"), "epsilon", "delta")]
+        if e >= 0 and 0 <= d <= 1
     ]
 
 
@@ -79,7 +81,7 @@ def attack_success(certificate: Json) -> float | None:
 def catches(certificate: Json) -> list[Catch]:
     """The table of true-positive rates at 0.1, 1, 5 and 10 % false positives; empty without any guarantee."""
     # The points of the trade-off that the certificate holds.
-    stated_found = pairs(part(certificate, "tradeoff"), "false_positive_rate", "true_positive_rate")
+    stated_found = pairs(object_at(certificate, "tradeoff"), "false_positive_rate", "true_positive_rate")
     points, stated = (
         guarantee_points(certificate),
         [Catch(false, true) for false, true in stated_found if 0 < false <= 1 and 0 <= true <= 1],
@@ -102,7 +104,7 @@ def profile(certificate: Json) -> list[Point]:
 
     δ(ε) is convex in e^ε, so the chord in e^ε lies above it: every point returned is a guarantee.
     """
-    stated = pairs(part(certificate, "profile"), "epsilon", "delta")
+    stated = pairs(object_at(certificate, "profile"), "epsilon", "delta")
     known = sorted((epsilon, delta) for epsilon, delta in stated if 0 <= epsilon <= 700 and 0 < delta <= 1)
     return [point for left, right in pairwise(known) for point in _chord(left, right)] + known[-1:]
 
@@ -141,7 +143,7 @@ def promise(certificate: Json) -> Promise:
     """The promise of a certificate; what it does not state is empty."""
     success = attack_success(certificate)
     epsilon, delta = number(certificate, "epsilon"), number(certificate, "delta")
-    neighbours = part(certificate, "neighbours")
+    neighbours = object_at(certificate, "neighbours")
     # Who is protected; limits are those of a person with a column of their own.
     column, means = text(neighbours, "person"), text(neighbours, "means") or A_PERSON
     limits = (number(neighbours, name) for name in ("rows_per_person", "groups_per_person", "rows_per_group"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tightrope.documents.escaping import printable
 from tightrope.documents.numbers import MISSING, UP, percent, significant
 from tightrope.reporting.wording.answers import Answer
-from tightrope.reporting.wording.document import Json, number, parts, text, texts
+from tightrope.reporting.wording.document import Json, number, objects_at, text, texts
 
 NOTHING_SHOWN = "No group is large enough to be shown."
 LEAST_CHANCE, LEAST_MORE = 1e-6, 1e-3
@@ -27,7 +27,7 @@ class Cost:
 def left_out(document: Json) -> list[tuple[str, str]]:
     """What bounding and clamping cost, one sentence each, said once, and the answers that it is about."""
     said: dict[str, list[str]] = {}
-    for cost in parts(document, "costs"):
+    for cost in objects_at(document, "costs"):
         said.setdefault(text(cost, "statement"), []).extend(texts(cost, "answers"))
     return [
         (printable(statement[:1].upper() + statement[1:]) + ".", ", ".join(dict.fromkeys(names)))
@@ -47,7 +47,7 @@ def heading(answer: Answer) -> str:
     return shown[0].upper() + shown[1:]
 
 
-def asked(answer: Answer) -> str:
+def question_sentence(answer: Answer) -> str:
     """One plain sentence or two: what the numbers are, for which groups, and how these were found."""
     groups = " and ".join(f"“{printable(name)}”" for name in answer.by)
     each = f", for each {groups}" if groups else ""
@@ -61,7 +61,7 @@ def costs(answer: Answer) -> list[Cost]:
     error = answer.error
     if number(error, "half_width_95") is not None and not answer.discovered:
         return []
-    return [_cost(source) for source in parts(error, "by_group_size") if number(source, "rows") is not None]
+    return [_cost(source) for source in objects_at(error, "by_group_size") if number(source, "rows") is not None]
 
 
 def typical_error(error: Json) -> str:

@@ -38,7 +38,7 @@ def lines(document: FindingsDocument) -> list[Written]:
     """Every estimate in as many digits as its interval leaves meaning, the ends rounded outwards."""
     found = estimates(document)
     decimals = decimals_for([_half_width(one) for one in found])
-    return [_written(one, decimals, " %" if document.shares else "") for one in found]
+    return [_estimate_text(one, decimals, " %" if document.shares else "") for one in found]
 
 
 def _in_percent(one: Estimate) -> Estimate:
@@ -51,7 +51,7 @@ def _half_width(one: Estimate) -> float:
     return max(one.upper - one.value, one.value - one.lower, 0.0)
 
 
-def _written(one: Estimate, decimals: int, unit: str) -> Written:
+def _estimate_text(one: Estimate, decimals: int, unit: str) -> Written:
     return Written(
         name="" if one.category is None else label(one.category),
         value=fixed(one.value, decimals) + unit,

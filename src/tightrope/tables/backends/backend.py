@@ -30,7 +30,7 @@ def write(rows: Stream, job: Writing, destination: Path, progress: Progress) -> 
         kept = [reader.schema.field(name) for name in job.keep]
         schema = load("pyarrow").schema([*job.schema, *kept])
         with whole_file(destination, schema, job.rows) as groups:
-            return sum(_written(groups, batch, job, schema) for batch in _watched(reader, job.rows, progress))
+            return sum(_write_batch(groups, batch, job, schema) for batch in _watched(reader, job.rows, progress))
 
 
 def fold(rows: Stream, job: Folding, progress: Progress) -> Totals:
@@ -49,8 +49,8 @@ def _watched(reader: Any, size: int, progress: Progress) -> Iterator[Any]:
             progress(done)
 
 
-def _written(groups: RowGroups, batch: Any, job: Writing, schema: Any) -> int:
-    columns = job.done(batch)
+def _write_batch(groups: RowGroups, batch: Any, job: Writing, schema: Any) -> int:
+    columns = job.output_columns(batch)
     guarded("write a batch of rows", lambda: groups.add(record_batch(columns, schema)))
     return len(batch)
 

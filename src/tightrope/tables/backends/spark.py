@@ -55,7 +55,7 @@ def cached(step: str, backend: Any, rows: ir.Table) -> Iterator[ir.Table]:
 
 
 @contextmanager
-def held(backend: Any, rows: ir.Table, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
+def snapshot_session(backend: Any, rows: ir.Table, longest: int | None = None) -> Iterator[tuple[Any, ir.Table]]:
     """The rows as they are now, and a session of ours in which no function or setting of the user's has a place.
 
     They are computed once and their origin is forgotten (a local checkpoint): rows that are lost with a worker are an
@@ -215,7 +215,7 @@ def _writer(job: Writing) -> Any:
     def worker(batches: Iterator[Any]) -> Iterator[Any]:
         arrow = load("pyarrow")
         for batch in portions(batches, job.rows):
-            columns, names = job.done(batch), [*job.schema.names, *job.keep]
+            columns, names = job.output_columns(batch), [*job.schema.names, *job.keep]
             forms = [arrow.type_for_alias(_form(field.type)[1]) for field in job.schema]
             cast = [column.cast(form) for column, form in zip(columns, forms, strict=False)]
             yield arrow.RecordBatch.from_arrays([*cast, *columns[len(cast) :]], names=names)
@@ -241,7 +241,7 @@ SPARK = Backend(
     wide_sums=False,
     fetched=fetched,
     materialised=cached,
-    snapshot=held,
+    snapshot=snapshot_session,
     writer=write,
     folder=fold,
 )

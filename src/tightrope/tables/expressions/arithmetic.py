@@ -38,7 +38,7 @@ class Arithmetic(Tree):
     right: Tree
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """Both sides."""
         return self.left, self.right
 
@@ -52,7 +52,7 @@ class Arithmetic(Tree):
 
     def facts(self, schema: Schema) -> Facts:
         """The range: operations on doubles are monotone, rounding included, so the ends decide."""
-        kind = numeric(self.parts, schema)
+        kind = numeric(self.operands, schema)
         left, right = self.left.facts(schema), self.right.facts(schema)
         if self.operation == "/":
             return Facts("number", *_quotients(left, right))
@@ -60,10 +60,10 @@ class Arithmetic(Tree):
 
     def compiled(self, rows: Rows) -> ir.Column:
         """In doubles, NaN and what is too large to be whole missing."""
-        kind = numeric(self.parts, rows.schema)
+        kind = numeric(self.operands, rows.schema)
         whole = kind == "integer" and self.operation != "/"
         left, right = (
-            exact(part.compiled(rows)) if whole else part.compiled(rows).cast("float64") for part in self.parts
+            exact(part.compiled(rows)) if whole else part.compiled(rows).cast("float64") for part in self.operands
         )
         right = right.nullif(double(0.0)) if self.operation == "/" else right
         found = OPERATIONS[self.operation][1](left, right)
@@ -78,7 +78,7 @@ class Absolute(Tree):
     part: Tree
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The number."""
         return (self.part,)
 
@@ -87,14 +87,14 @@ class Absolute(Tree):
 
     def facts(self, schema: Schema) -> Facts:
         """From zero, where the range has zero in it."""
-        kind, own = numeric(self.parts, schema), self.part.facts(schema)
+        kind, own = numeric(self.operands, schema), self.part.facts(schema)
         ends = abs(own.lower), abs(own.upper)
         return _limited(kind, 0.0 if own.lower <= 0 <= own.upper else min(ends), max(ends))
 
     def compiled(self, rows: Rows) -> ir.Column:
         """Exact where it is whole."""
         own = self.part.compiled(rows)
-        whole = numeric(self.parts, rows.schema) == "integer"
+        whole = numeric(self.operands, rows.schema) == "integer"
         return exact(own).abs().cast("int64") if whole else own.abs()
 
 
@@ -108,7 +108,7 @@ class Extreme(Tree):
     mentions = 2
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The numbers."""
         return self.choices
 
@@ -148,7 +148,7 @@ class Clip(Tree):
         super().__post_init__()
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The number and its ends."""
         return self.part, self.lower, self.upper
 
@@ -157,14 +157,14 @@ class Clip(Tree):
 
     def facts(self, schema: Schema) -> Facts:
         """The range, and that of the part within it."""
-        kind, own = numeric(self.parts, schema), self.part.facts(schema)
+        kind, own = numeric(self.operands, schema), self.part.facts(schema)
         low, high = float(self.lower.value), float(self.upper.value)
         return Facts(kind, min(max(own.lower, low), high), min(max(own.upper, low), high))
 
     def compiled(self, rows: Rows) -> ir.Column:
         """Missing where the part is."""
-        ibis, kind = load("ibis"), numeric(self.parts, rows.schema)
-        own, low, high = (in_kind(part, kind, rows) for part in self.parts)
+        ibis, kind = load("ibis"), numeric(self.operands, rows.schema)
+        own, low, high = (in_kind(part, kind, rows) for part in self.operands)
         return ibis.ifelse(own.notnull(), ibis.least(ibis.greatest(own, low), high), ibis.null(own.type()))
 
 

@@ -47,7 +47,7 @@ class Compare(Tree):
     binding = COMPARED
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """Both sides."""
         return self.left, self.right
 
@@ -56,14 +56,14 @@ class Compare(Tree):
 
     def facts(self, schema: Schema) -> Facts:
         """A condition; truth values have no order."""
-        if common(self.parts, schema) == "boolean" and self.comparison not in ("==", "!="):
+        if common(self.operands, schema) == "boolean" and self.comparison not in ("==", "!="):
             raise InputError("expression", str(self), "a comparison of numbers, texts, days or instants")
-        return truth(sure=all(part.facts(schema).sure for part in self.parts))
+        return truth(sure=all(part.facts(schema).sure for part in self.operands))
 
     def compiled(self, rows: Rows) -> ir.Column:
         """By the engine, in the common kind."""
-        kind = common(self.parts, rows.schema)
-        return COMPARISONS[self.comparison](*(in_kind(part, kind, rows) for part in self.parts))
+        kind = common(self.operands, rows.schema)
+        return COMPARISONS[self.comparison](*(in_kind(part, kind, rows) for part in self.operands))
 
 
 @final
@@ -81,26 +81,26 @@ class Member(Tree):
         super().__post_init__()
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The value and the list."""
         return self.part, *self.listed
 
     def __str__(self) -> str:
-        return self.said("in")
+        return self.membership_text("in")
 
-    def said(self, how: str) -> str:
+    def membership_text(self, how: str) -> str:
         """With ``in`` or ``not in``."""
         return f"{inside(self.part, ADDED)} {how} [{', '.join(map(str, self.listed))}]"
 
     def facts(self, schema: Schema) -> Facts:
         """A condition."""
-        common(self.parts, schema)
+        common(self.operands, schema)
         return truth(sure=self.part.facts(schema).sure)
 
     def compiled(self, rows: Rows) -> ir.Column:
         """By the engine, in the common kind."""
-        kind = common(self.parts, rows.schema)
-        own, *listed = (in_kind(part, kind, rows) for part in self.parts)
+        kind = common(self.operands, rows.schema)
+        own, *listed = (in_kind(part, kind, rows) for part in self.operands)
         return _closed(own.isin(listed))
 
 
@@ -113,7 +113,7 @@ class Missing(Tree):
     binding = COMPARED
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The value."""
         return (self.part,)
 
@@ -139,13 +139,13 @@ class Not(Tree):
     binding = NOT
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The condition."""
         return (self.part,)
 
     def __str__(self) -> str:
         if isinstance(self.part, Member):
-            return self.part.said("not in")
+            return self.part.membership_text("not in")
         if isinstance(self.part, Missing):
             return f"{inside(self.part.part, ADDED)} is not None"
         return f"not {inside(self.part, NOT)}"
@@ -173,7 +173,7 @@ class Logic(Tree):
         return BOTH if self.word == "and" else EITHER
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The conditions."""
         return self.conditions
 
@@ -236,7 +236,7 @@ class Cut(Tree):
         super().__post_init__()
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """What is cut, and the edges."""
         return self.part, *self.edges
 
@@ -255,9 +255,9 @@ class Cut(Tree):
 
     def facts(self, schema: Schema) -> Facts:
         """The edges."""
-        if common(self.parts, schema) == "date":
+        if common(self.operands, schema) == "date":
             return Facts("date", values=tuple(self._days()))
-        numeric(self.parts, schema)
+        numeric(self.operands, schema)
         return Facts(
             self.edges[0].kind,
             float(self.edges[0].value),
@@ -267,8 +267,8 @@ class Cut(Tree):
 
     def compiled(self, rows: Rows) -> ir.Column:
         """By halves: the logarithm of the number of edges in comparisons a row."""
-        ibis, kind = load("ibis"), common(self.parts, rows.schema)
-        x, *edges = (in_kind(part, kind, rows) for part in self.parts)
+        ibis, kind = load("ibis"), common(self.operands, rows.schema)
+        x, *edges = (in_kind(part, kind, rows) for part in self.operands)
         out = edges if kind == "date" else [edge.compiled(rows) for edge in self.edges]
         return ibis.ifelse(x >= edges[0], _halved(x, edges, out), ibis.null(out[0].type()))
 
@@ -308,18 +308,18 @@ class Case(Tree):
         super().__post_init__()
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """Conditions and values."""
-        return *self.conditions, *self._known
+        return *self.conditions, *self._given_choices
 
     @property
-    def _known(self) -> tuple[Tree, ...]:
+    def _given_choices(self) -> tuple[Tree, ...]:
         return tuple(choice for choice in self.choices if choice is not None)
 
     @property
     def longest(self) -> int:
         """That of its longest choice."""
-        return max(choice.longest for choice in self._known)
+        return max(choice.longest for choice in self._given_choices)
 
     def __str__(self) -> str:
         pairs = zip(self.conditions, self.choices, strict=False)
@@ -329,15 +329,15 @@ class Case(Tree):
         """All values of the choices, where those are known."""
         for test in self.conditions:
             condition(test, schema)
-        kind, every = common(self._known, schema), [choice.facts(schema) for choice in self._known]
-        found = None if any(own.values is None for own in every) else _sorted(kind, self._known, every)
-        sure = len(self._known) == len(self.choices) and all(own.sure for own in every)
+        kind, every = common(self._given_choices, schema), [choice.facts(schema) for choice in self._given_choices]
+        found = None if any(own.values is None for own in every) else _sorted(kind, self._given_choices, every)
+        sure = len(self._given_choices) == len(self.choices) and all(own.sure for own in every)
         return Facts(kind, min(own.lower for own in every), max(own.upper for own in every), found, sure)
 
     def compiled(self, rows: Rows) -> ir.Column:
         """By the engine, which takes a missing condition for one that is not true."""
-        ibis, kind = load("ibis"), common(self._known, rows.schema)
-        nothing = ibis.null(in_kind(self._known[0], kind, rows).type())
+        ibis, kind = load("ibis"), common(self._given_choices, rows.schema)
+        nothing = ibis.null(in_kind(self._given_choices[0], kind, rows).type())
         choices = [nothing if choice is None else in_kind(choice, kind, rows) for choice in self.choices]
         tests = [test.compiled(rows) for test in self.conditions]
         return ibis.cases(*zip(tests, choices, strict=False), else_=choices[-1])
@@ -362,7 +362,7 @@ class Calendar(Tree):
     part: Tree
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The day or instant."""
         return (self.part,)
 

@@ -70,13 +70,13 @@ ELSEWHERE_SAID = {
 """What other languages say, as it stands outside of texts, and what is said here."""
 
 
-def read(text: str) -> Tree:
+def parse_expression(text: str) -> Tree:
     """The tree of a text; raises ``InputError`` that says what cannot be read and what can.
 
-    >>> read("month(departed) in [6, 7] and not 0 < distance <= 500")
+    >>> parse_expression("month(departed) in [6, 7] and not 0 < distance <= 500")
     ... # doctest: +ELLIPSIS
     Logic(word='and', conditions=(Member(...), Not(...)))
-    >>> print(read("(a + b) * 2 > c and (x is not None or y)"))
+    >>> print(parse_expression("(a + b) * 2 > c and (x is not None or y)"))
     (a + b) * 2 > c and (x is not None or y)
     """
     if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
@@ -392,7 +392,7 @@ def expression(text: str) -> Expression:
     >>> expression("0 < distance <= 500")
     <expression 0 < distance and distance <= 500>
     """
-    return Expression(read(text))
+    return Expression(parse_expression(text))
 
 
 def case(*arguments: Expression | Literal | None) -> Expression:
@@ -423,7 +423,7 @@ def term_of(given: str | Expression | Tree, schema: Schema) -> Term:
     """
     if isinstance(given, str) and given in schema.names:
         return given
-    tree = given.tree if isinstance(given, Expression) else read(given) if isinstance(given, str) else given
+    tree = given.tree if isinstance(given, Expression) else parse_expression(given) if isinstance(given, str) else given
     if not isinstance(tree, Tree):
         raise InputError("expression", type(given).__name__, "a column's name or an expression")
     tree.facts(schema)

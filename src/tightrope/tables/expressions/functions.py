@@ -37,7 +37,7 @@ class Lower(Tree):
     part: Tree
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The text."""
         return (self.part,)
 
@@ -80,7 +80,7 @@ class Prefix(Tree):
         super().__post_init__()
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The text and the number."""
         return self.part, self.letters
 
@@ -150,7 +150,7 @@ class Local(Tree):
         super().__post_init__()
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The instant and the zone."""
         return self.part, self.zone
 
@@ -258,7 +258,7 @@ class Cell(Tree):
         return (float(self.upper.value) - float(self.lower.value)) / self.parts_of
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """The number, its range, and how many parts that has."""
         return self.part, self.lower, self.upper, self.cells
 

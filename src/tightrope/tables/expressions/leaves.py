@@ -36,7 +36,7 @@ class Column(Tree):
     name: str
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.name, str) and self.name) or not _written(self.name):
+        if not (isinstance(self.name, str) and self.name) or not _is_storable_text(self.name):
             raise InputError("column", self.name, "the name of a column, as text")
         super().__post_init__()
 
@@ -119,10 +119,10 @@ def literal(value: object) -> Value:
         return Value(int(found), "integer")
     if isinstance(found, float) and math.isfinite(found):
         return Value(float(found) + 0.0, "number")
-    if isinstance(found, str) and _written(found):
+    if isinstance(found, str) and _is_storable_text(found):
         return Value(str(found), "text")
     expected = "a finite number of 64 bits, a text, true or false"
-    raise InputError("literal", _shown(found), expected, "x is None asks whether x is missing" * (found is None))
+    raise InputError("literal", _short_value(found), expected, "x is None asks whether x is missing" * (found is None))
 
 
 def double(number: float) -> ir.Scalar:
@@ -183,11 +183,11 @@ def _cast(kinds: set[Kind]) -> str:
     return "a column of a CSV file is text until its type is declared" if "text" in kinds else "compare like with like"
 
 
-def _written(text: str) -> bool:
+def _is_storable_text(text: str) -> bool:
     """Whether every engine can hold the text: UTF-8, without a null."""
     return "\x00" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _shown(value: object) -> object:
+def _short_value(value: object) -> object:
     small = isinstance(value, int) and value.bit_length() <= SHOWN_BITS
     return value if small or isinstance(value, (str, float, type(None))) else type(value).__name__

@@ -87,7 +87,7 @@ class Tree(ABC):
             raise InputError("expression", size, expected, "compute the column before")
 
     @property
-    def parts(self) -> tuple[Tree, ...]:
+    def operands(self) -> tuple[Tree, ...]:
         """What it is made of."""
         return ()
 
@@ -99,12 +99,12 @@ class Tree(ABC):
     @cached_property
     def depth(self) -> int:
         """Levels of nodes."""
-        return 1 + max((part.depth for part in self.parts), default=0)
+        return 1 + max((part.depth for part in self.operands), default=0)
 
     @cached_property
     def weight(self) -> int:
         """How long the engine's query is, about."""
-        return 1 + self.mentions * sum(part.weight for part in self.parts)
+        return 1 + self.mentions * sum(part.weight for part in self.operands)
 
     @property
     def longest(self) -> int:
@@ -120,7 +120,7 @@ class Tree(ABC):
     def memory(self) -> int:
         """Bytes that the engine takes at most to compute it for one row: the new values of all nodes together."""
         own = self.longest if self.made_anew else 0
-        return FIXED_SIZE_BYTES + own + self.mentions * sum(part.memory for part in self.parts)
+        return FIXED_SIZE_BYTES + own + self.mentions * sum(part.memory for part in self.operands)
 
     @abstractmethod
     def __str__(self) -> str:
@@ -147,5 +147,5 @@ def columns_of(tree: Tree) -> tuple[str, ...]:
 
 def _columns(tree: Tree) -> Iterator[str]:
     yield from tree.reads
-    for part in tree.parts:
+    for part in tree.operands:
         yield from _columns(part)

@@ -40,7 +40,7 @@ def open_duckdb(path: Path, name: str | None) -> Table:
     relation = Relation(MAIN, name) if Relation(MAIN, name) in found else Relation.of(name, MAIN)
     if relation not in found:
         raise SchemaError("table", name, f"one of {listed(names)}", nearest(name, names))
-    table = guarded("read the table's schema", lambda: _found(backend, relation))
+    table = guarded("read the table's schema", lambda: _catalog_table(backend, relation))
     check_names(table.columns)
 
     def loaded(_: Sequence[str]) -> Any:
@@ -99,7 +99,7 @@ def _narrowed(column: Any, wanted: Any) -> Any:
     return compute.if_else(held, column, load("pyarrow").scalar(None, column.type)).cast(wanted)
 
 
-def _found(backend: Any, relation: Relation) -> Any:
+def _catalog_table(backend: Any, relation: Relation) -> Any:
     return backend.table(relation.name, database=(backend.current_catalog, relation.schema))
 
 
@@ -179,11 +179,11 @@ def _batch(block: bytes, count: int, forms: Mapping[str, Form]) -> Any:
     table = guarded("read the rows", lambda: reader.read_csv(arrow.BufferReader(block), read, parse, convert))
     if len(table) != count:
         raise EngineError("PostgreSQL's rows were read as another number of rows than came; nothing was answered")
-    columns = [_settled(table[place].combine_chunks(), form) for place, form in places.items()]
+    columns = [_normalized_column(table[place].combine_chunks(), form) for place, form in places.items()]
     return arrow.RecordBatch.from_arrays(columns, schema=_schema(forms))
 
 
-def _settled(column: Any, form: Form) -> Any:
+def _normalized_column(column: Any, form: Form) -> Any:
     rule = form.rule
     if rule is None:
         return column

@@ -19,7 +19,7 @@ from tightrope.tables.engine_calls import guarded, load
 from tightrope.tables.files import ROWS
 from tightrope.tables.materialize import Rows
 from tightrope.tables.schema import Kind
-from tightrope.tables.sources.parquet_folders import MARKERS, Names, said
+from tightrope.tables.sources.parquet_folders import MARKERS, Names, folder_value
 from tightrope.tables.table import Table, check_names, streamed
 
 # Columns of Python objects: each value fits the declared kind or is missing, whatever the other values are.
@@ -58,11 +58,11 @@ def column(column: Any, wanted: Any, kind: str | None) -> Any:
     arrow = load("pyarrow")
     if kind is not None:
         return guarded("read the frame's columns", lambda: arrow.array([fitted(one, kind) for one in column], wanted))
-    made = guarded("read the frame's columns", lambda: _made(column))
+    made = guarded("read the frame's columns", lambda: _valid_text(column))
     return made if made.type == wanted else guarded("read the frame's columns", lambda: made.cast(wanted))
 
 
-def _made(column: Any) -> Any:
+def _valid_text(column: Any) -> Any:
     """Text in which some letter is no character (a lone half of a pair) is missing, not an error."""
     made_of = load("pyarrow").Array.from_pandas
     try:
@@ -277,7 +277,7 @@ def _files_of_spark(session: Any, place: str) -> Iterator[Names]:
 
 def _refuse_twice(session: Any, place: str, found: Sequence[Names]) -> None:
     """``SchemaError`` where a column stands in the files and in the folders' names: Spark takes the folders' value."""
-    named = {said(folder)[0].casefold() for names in found for folder in names[:-1] if "=" in folder}
+    named = {folder_value(folder)[0].casefold() for names in found for folder in names[:-1] if "=" in folder}
     if not named:
         return
     alone = session.read.option("recursiveFileLookup", "true")  # folders then name no columns

@@ -28,7 +28,7 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     parts and for files that are none, ``SchemaError`` where two differ in a name or a type: one of them would have to
     give way.
     """
-    parts, markers = _parts(path)
+    parts, markers = _files_of(path)
     paths = [part.path for part in parts]
     stamped = Stamped.now(path, *paths)
     _refuse_others(path, paths)
@@ -55,7 +55,7 @@ def open_parquet(path: Path, types: Mapping[str, str]) -> Table:
     return replace(streamed("parquet", whole, stream, lambda _: stamped.check()), markers=markers)
 
 
-def _parts(path: Path) -> tuple[tuple[Part, ...], int]:
+def _files_of(path: Path) -> tuple[tuple[Part, ...], int]:
     if is_pattern(path):
         return fitting(path), 0
     return in_folder(path) if path.is_dir() else ((Part(path),), 0)

@@ -192,13 +192,13 @@ def _agreed(asked: Path, root: Path, found: Sequence[Names]) -> tuple[Part, ...]
         raise InputError("source", str(asked), "a folder of .parquet parts that were all written", "write it again")
     if not all(_NAMED.fullmatch(folder) for names in found for folder in names[:-1]):
         raise SchemaError("source", str(asked), "a path below which each folder is called column=value", _ALIKE)
-    parts = tuple(Part(root.joinpath(*names), tuple(map(said, names[:-1]))) for names in found)
+    parts = tuple(Part(root.joinpath(*names), tuple(map(folder_value, names[:-1]))) for names in found)
     if any(part.names != parts[0].names for part in parts):
         raise SchemaError("source", str(asked), "parts in folders that name the same columns", _ALIKE)
     return parts
 
 
-def said(folder: str) -> tuple[str, str | None]:
+def folder_value(folder: str) -> tuple[str, str | None]:
     """The column and the value that a folder's name says."""
     name, _, value = folder.partition("=")
     return unquote(name), None if value == MISSING else unquote(value, errors="surrogateescape")

@@ -96,7 +96,7 @@ def attached(private: Table, lookups: Lookup | Iterable[Lookup]) -> Table:
             taken.add(name.casefold())
         added = Schema(tuple(Column(name, given.table.schema.column(own).kind) for name, own in chosen))
         public = PublicTable(given.name, given.on, kinds, added, None)
-        public = replace(public, rows=_read(given, public))
+        public = replace(public, rows=_read_public_rows(given, public))
         private = replace(
             private, schema=Schema((*private.schema.columns, *added.columns)), public=(*private.public, public)
         )
@@ -123,11 +123,15 @@ def _usable(given: Lookup) -> tuple[tuple[str, str], ...]:
     return tuple((c.name, c.name) for c in given.table.schema.columns if c.name not in keys and c.kind != "other")
 
 
-def _read(given: Lookup, public: PublicTable) -> Any:
+def _read_public_rows(given: Lookup, public: PublicTable) -> Any:
     """The Arrow table of ``PublicTable.rows``."""
     chosen = given.columns if given.columns is not None else _usable(given)
     own = [own for _, own in given.on]
-    with given.table.held(tuple(dict.fromkeys((*own, *(name for _, name in chosen))))) as (_, backend, rows):
+    with given.table.snapshot_columns(tuple(dict.fromkeys((*own, *(name for _, name in chosen))))) as (
+        _,
+        backend,
+        rows,
+    ):
         source = Source(rows, given.table.schema)
         keys = dict(zip(public.keys, key_columns(source, own, public.kinds), strict=True))
         values = {f"value{place}": Read(name).compiled(source) for place, (_, name) in enumerate(chosen)}

@@ -47,7 +47,7 @@ class Cost(ABC):
         """Whether a source is elsewhere than a target, whatever floats make of the cost."""
         return np.asarray(self.pairs(rows, columns) > 0)
 
-    def least(self) -> float:
+    def least_exact(self) -> float:
         """Smaller positive costs may have lost digits, or all of them."""
         return float(np.finfo(float).tiny)
 

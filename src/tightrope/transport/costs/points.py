@@ -132,7 +132,7 @@ class Points(Cost):
     def differ(self, rows: Integers, columns: Integers) -> Marks:
         return np.asarray((self.x[rows] != self.y[columns]).any(axis=1))
 
-    def least(self) -> float:
+    def least_exact(self) -> float:
         """Squares of steps lose their digits first."""
         steps = SQUARED.get(self.metric, float(np.finfo(float).tiny))
         return max(float(np.finfo(float).tiny), ceiling_of(steps, self.exponent))

@@ -42,7 +42,7 @@ def codes(group: MembershipGroup, names: Sequence[MembershipGroup], count: int) 
     ([1, 1, 1], [1, 0, 1])
     """
     if not (isinstance(group, list) or getattr(group, "ndim", 0) > 0):
-        return np.broadcast_to(np.int32(_one(group, names)), (count,))
+        return np.broadcast_to(np.int32(_index_of(group, names)), (count,))
     # The names in an array: in one of objects where numpy would change them.
     if isinstance(group, list) and _is_changed(group):
         mixed = np.empty(len(group), dtype=object)
@@ -70,7 +70,7 @@ def codes(group: MembershipGroup, names: Sequence[MembershipGroup], count: int) 
     return found
 
 
-def _one(group: MembershipGroup, names: Sequence[MembershipGroup]) -> int:
+def _index_of(group: MembershipGroup, names: Sequence[MembershipGroup]) -> int:
     try:
         return {name: number for number, name in enumerate(names)}[group]
     except (KeyError, TypeError):

@@ -216,7 +216,7 @@ def _largest(allowed: Allowed, source: Law, target: Law, plan: Any) -> tuple[Ent
     for pair in list(entries):
         pour(entries, pair, rows, columns)
     goals = [np.flatnonzero(row).tolist() for row in allowed]
-    while way := _way(goals, entries, rows, columns):
+    while way := _shortest_path(goals, entries, rows, columns):
         # As much along the way as its ends and the pairs that give some allow.
         (first, _), (_, last) = way[0], way[-1]
         amount = min(rows[first], columns[last], *(entries[send_pair] for send_pair in way[1::2]))
@@ -227,7 +227,7 @@ def _largest(allowed: Allowed, source: Law, target: Law, plan: Any) -> tuple[Ent
     return entries, rows, columns
 
 
-def _way(goals: list[list[int]], entries: Entries, rows: list[int], columns: list[int]) -> Way:
+def _shortest_path(goals: list[list[int]], entries: Entries, rows: list[int], columns: list[int]) -> Way:
     """A shortest way from a row that has mass left to a column that lacks some; empty where there is none."""
     # For each column the rows that send mass to it.
     users: dict[int, set[int]] = {}

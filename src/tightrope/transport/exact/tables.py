@@ -84,7 +84,9 @@ class RowTables:
             np.concatenate([columns.edges.low for _, columns in tables]),
         )
         layout_outcomes = [np.array(named, dtype=np.int32) for named, _ in tables]
-        layout_own = [_own(named, columns) for named, (_, columns) in zip(layout_outcomes, tables, strict=True)]
+        layout_own = [
+            _own_outcomes(named, columns) for named, (_, columns) in zip(layout_outcomes, tables, strict=True)
+        ]
         layout_other = [named[columns.other] for named, (_, columns) in zip(layout_outcomes, tables, strict=True)]
         layout_shifts = (64 - layout_bits).astype(np.uint64)
         return cls(
@@ -155,7 +157,7 @@ def quantised(row: Mapping[int, int]) -> dict[int, int]:
     return {outcome: weight for outcome, weight in weights.items() if weight}
 
 
-def _own(named: NDArray[np.int32], columns: Columns) -> NDArray[np.int32]:
+def _own_outcomes(named: NDArray[np.int32], columns: Columns) -> NDArray[np.int32]:
     """The outcome of each column below its edge; columns beyond the outcomes have nothing there."""
     numbers = np.arange(1 << columns.bits)
     return np.where(numbers < len(named), named[np.minimum(numbers, len(named) - 1)], named[columns.other])

@@ -150,7 +150,7 @@ class Named:
         """The points of Arrow columns, shape [n]; −1 for strays."""
         return self.names.sources.numbers(columns[0])
 
-    def written(self, drawn: Integers) -> list[Any]:
+    def arrow_columns(self, drawn: Integers) -> list[Any]:
         """Target points as Arrow columns."""
         return [self.names.targets.named(drawn)]
 
@@ -179,7 +179,7 @@ class Celled:
     def numbers(self, columns: Sequence[Any]) -> Integers:
         return self.cells.numbers([_floats(column) for column in columns])
 
-    def written(self, drawn: Integers) -> list[Any]:
+    def arrow_columns(self, drawn: Integers) -> list[Any]:
         import pyarrow
 
         return [pyarrow.array(centres) for centres in self.cells.centres(drawn)]
@@ -213,7 +213,7 @@ class Drawing:
         """The Arrow schema of the draws."""
         import pyarrow
 
-        example = self.points.written(np.zeros(1, dtype=np.int64))
+        example = self.points.arrow_columns(np.zeros(1, dtype=np.int64))
         return pyarrow.schema([(name, part.type) for name, part in zip(self.points.columns, example, strict=True)])
 
     def __call__(self, batch: Any) -> Any:
@@ -222,7 +222,7 @@ class Drawing:
         values, groups = self.numbers(batch)
         self.refuse(_strays(values, groups))
         drawn = self.mechanism.tables.draw(groups, values)
-        return pyarrow.RecordBatch.from_arrays(self.points.written(drawn), schema=self.schema)
+        return pyarrow.RecordBatch.from_arrays(self.points.arrow_columns(drawn), schema=self.schema)
 
     def numbers(self, batch: Any) -> tuple[Integers, Integers]:
         """Numbers of points and of groups, shape [n] each; −1 for strays."""

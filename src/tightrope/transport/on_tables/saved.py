@@ -71,7 +71,7 @@ class SavedCoupling:
         return CouplingDocument(
             document="coupling",
             version=1,
-            support=self.support.part(self.metric),
+            support=self.support.document_part(self.metric),
             group=GroupColumn(column=self.group, names=tuple(fitted.groups)),
             objective=fitted.objective,
             target=_texts(fitted.target.masses),
@@ -102,7 +102,7 @@ class SavedCoupling:
         return cls(mechanism, support, document.group.column, metric, document.origin)
 
     @classmethod
-    def read(cls, text: str) -> Self:
+    def from_json(cls, text: str) -> Self:
         """``of`` the document in a JSON text; raises ``InputError`` for what is none, too."""
         return cls.of(read_coupling(text))
 

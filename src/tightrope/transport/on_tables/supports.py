@@ -72,7 +72,7 @@ class Categories:
             raise InputError("metric", chosen, known, "texts have no distances")
         return line([float(name) for name in self.names])
 
-    def part(self, metric: str) -> CategoriesPart:
+    def document_part(self, metric: str) -> CategoriesPart:
         """As part of a document."""
         return CategoriesPart(column=self.column, names=self.names, metric=metric)
 
@@ -144,7 +144,7 @@ class Cells:
         places = np.unravel_index(numbers, self.shape)
         return [axis.centres[place] for axis, place in zip(self.axes, places, strict=True)]
 
-    def part(self, metric: str) -> CellsPart:
+    def document_part(self, metric: str) -> CellsPart:
         """As part of a document."""
         axes = (AxisPart(column=a.column, lower=a.lower, upper=a.upper, cells=a.cells) for a in self.axes)
         return CellsPart(axes=tuple(axes), metric=metric)

@@ -95,7 +95,7 @@ def monotone(cost: Line, source: Floats, target: Floats) -> Coupling:
         return raised
 
     u, v, doubt = potentials(stairs, long_costs)
-    proof = dual(_placed(u - doubt, rows), _placed(v, columns), source, target)
+    proof = dual(_in_given_order(u - doubt, rows), _in_given_order(v, columns), source, target)
     spent = line_cost(cost, stairs, rows, columns)
     plan = plan_of(rows[stairs.rows], columns[stairs.columns], stairs.masses, cost.shape)
     return Coupling(plan, spent, proof, 1.0, "monotone rearrangement")
@@ -108,7 +108,7 @@ def line_cost(cost: Cost, stairs: Staircase, rows: Integers, columns: Integers) 
     return float((stairs.masses[moved] * each).sum())
 
 
-def _placed(values: Floats, order: Integers) -> Floats:
+def _in_given_order(values: Floats, order: Integers) -> Floats:
     """``values`` of the sorted places, in the order in which the places came."""
     found = np.empty_like(values)
     found[order] = values

@@ -77,14 +77,15 @@ def coupling(source: ArrayLike, target: ArrayLike, cost: CostLike, *, p: Real = 
 
 def _require_digits(cost: Cost, raised: Cost, found: Coupling) -> None:
     """``PrecisionError`` where costs that are paid fell below the floats that have all digits, and matter."""
-    if raised.least() <= PROOF_TOLERANCE * found.cost:  # all of the mass could not matter
+    if raised.least_exact() <= PROOF_TOLERANCE * found.cost:  # all of the mass could not matter
         return
     entries = coo_array(found.plan)
     pairs = indices(entries)
-    lost = cost.differ(*pairs) & (raised.pairs(*pairs) < raised.least())
-    if float(entries.data[lost].sum()) * raised.least() > PROOF_TOLERANCE * found.cost:
+    lost = cost.differ(*pairs) & (raised.pairs(*pairs) < raised.least_exact())
+    if float(entries.data[lost].sum()) * raised.least_exact() > PROOF_TOLERANCE * found.cost:
         raise PrecisionError(
-            f"costs that are paid are below {raised.least():.3g} and have lost their digits; give them in a larger unit"
+            f"costs that are paid are below {raised.least_exact():.3g} and have lost their digits; "
+            "give them in a larger unit"
         )
 
 
