@@ -11,7 +11,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 NAMES = re.compile(r"^\{names of ([\w.]+)(?: in ([\w, ]+))?\}$", re.MULTILINE)
-PARAMETERS = "\n    options:\n      members: false\n      show_bases: false\n      merge_init_into_class: true"
+PARAMETERS = "\n    options:\n      members: false\n      show_bases: false"
 """A question is a class that users call: its page shows the parameters, and not how the question is answered."""
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((\.\./[^)]+)\)")
 
