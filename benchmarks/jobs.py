@@ -114,7 +114,7 @@ def ours(name: str, folder: Path, releases: int) -> Found:
     answers = [draw(exact)[0] for _ in range(releases)]
     held, asked, measured = 0, 0, []
     for answer in answers:
-        rows = {" ".join(str(row[by]) for by in answer.question.by): row for row in answer.rows}
+        rows = {" ".join(str(row[by]) for by in answer.question.columns): row for row in answer.rows}
         known = [inside(row, truth[key]) for key, row in rows.items() if key in truth]
         held, asked = held + sum(known), asked + len(known)
         values = {key: row["value"] for key, row in rows.items()}

@@ -11,6 +11,8 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 NAMES = re.compile(r"^\{names of ([\w.]+)(?: in ([\w, ]+))?\}$", re.MULTILINE)
+PARAMETERS = "\n    options:\n      members: false\n      show_bases: false"
+"""A question is a class that users call: its page shows the parameters, and not how the question is answered."""
 OUTSIDE = re.compile(r"\[([^\]]+)\]\((\.\./[^)]+)\)")
 
 
@@ -40,4 +42,6 @@ def _documented(package: str, rooms: str | None) -> str:
     lines = ast.parse(stub.read_text(encoding="utf-8")).body
     imports = [line for line in lines if isinstance(line, ast.ImportFrom) and line.module is not None]
     wanted = [line for line in imports if rooms is None or str(line.module).partition(".")[0] in rooms.split(", ")]
-    return "\n\n".join(f"::: {package}.{line.module}.{line.names[0].name}" for line in wanted)
+    names = [(line.module, line.names[0].name) for line in wanted]
+    asked = {name for room, name in names if room == "release" and name.islower()}
+    return "\n\n".join(f"::: {package}.{room}.{name}{PARAMETERS if name in asked else ''}" for room, name in names)

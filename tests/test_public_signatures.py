@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 import tightrope as tr
 from tightrope.local import limits
+from tightrope.queries.options import QueryOptions
+from tightrope.queries.query import Question
 
 MODULES = (tr, tr.audit, tr.local, limits, tr.transport, tr.channels, tr.noise, tr.tables)
 ORDER = ("epsilon", "delta", "total_variation", "sensitivity", "scale")
@@ -107,6 +110,38 @@ def test_public_names_are_sorted_unique_and_documented(module: ModuleType) -> No
     assert list(module.__all__) == sorted(set(module.__all__))
     things = [getattr(module, name) for name in module.__all__]
     assert all(one.__doc__ for one in things if inspect.isclass(one) or inspect.isroutine(one) or inspect.ismodule(one))
+
+
+OPTIONS = {field.name for field in dataclasses.fields(QueryOptions)}
+QUESTIONS = {
+    name: made
+    for name in tr.__all__
+    if (inspect.isclass(made := getattr(tr, name)) and issubclass(made, Question)) or name in ("median", "quantiles")
+}
+
+
+def test_all_questions_are_looked_at() -> None:
+    assert len(QUESTIONS) == 17
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_has_every_option_as_a_keyword(name: str) -> None:
+    shown = inspect.signature(QUESTIONS[name]).parameters
+    assert set(shown) >= OPTIONS
+    assert {shown[option].kind for option in OPTIONS} == {inspect.Parameter.KEYWORD_ONLY}
+    assert all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in shown.values())
+    assert not hasattr(QUESTIONS[name], "__signature__")
+
+
+def test_the_reference_shows_the_parameters_of_every_question() -> None:
+    """They are read from the source, without importing it, as the documentation site does."""
+    griffe = pytest.importorskip("griffe")
+    source = Path(tr.__file__).parents[1]
+    package = griffe.load("tightrope", submodules=True, search_paths=[source], allow_inspection=False)
+    for name, made in QUESTIONS.items():
+        read = package[f"{made.__module__}.{name}".removeprefix("tightrope.")].parameters
+        assert [one.name for one in read if one.name != "self"] == list(inspect.signature(made).parameters)
+        assert all(one.annotation is not None for one in read if one.name != "self")
 
 
 def test_the_checks_can_fail() -> None:

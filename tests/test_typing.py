@@ -20,7 +20,11 @@ assert_type(loss.total_variation(), float)
 assert_type(loss.total_variation_bounds(), tr.Bounds)
 session = tr.Session("visits.parquet", person="user", rows_per_person=3, budget=budget)
 plan = session.plan([tr.count(by="city"), tr.mean("minutes", between=(0, 90))], share="0.5")
+assert_type(tr.median("minutes", between=(0, 90), by="city", weight=4), tr.quantile)
 tr.gaussian(scale="wide")  # wrong
+tr.mean("minutes", between=(0, 90), wieght=4)  # wrong
+tr.count(by="city", weight="4")  # wrong
+tr.regression("minutes", on="age", between=(0, 90))  # wrong
 tr.Session("visits.parquet", budget=budget)  # wrong
 session.plan(tr.count(), share="0.5", sahre=1)  # wrong
 tr.local.k_randomized_response(1.0, 4).estimate([1, 2, 3])

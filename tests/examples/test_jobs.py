@@ -101,7 +101,7 @@ def covered(task: Task, draft: Draft, folder: Path, public: list[Lookup]) -> tup
 
 def key_of(answer: Answer, row: dict[str, Any]) -> str:
     """The group of a row, as ``tasks`` names it."""
-    return " ".join(str(row[name]) for name in answer.question.by)
+    return " ".join(str(row[name]) for name in answer.question.columns)
 
 
 def inside(row: dict[str, Any], truth: float) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, Unpack, final
+from typing import final
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,6 @@ from typer.testing import CliRunner
 import tightrope as tr
 from tightrope.cli.main import app
 from tightrope.errors import InputError
-from tightrope.queries.options import Asked, Asking, asking, spelled_out
 from tightrope.queries.query import Integers, Noises, Question, Record
 from tightrope.queries.query_group import Person, Task, tasks_of
 from tightrope.queries.statistics import Vector, grid, value_sum
@@ -33,7 +31,7 @@ class SumOfAbsoluteValues(Question):
     """Σ |x| with |x| ≤ up_to: the sum of what lies above zero, minus the sum of what lies below it."""
 
     column: str
-    up_to: float
+    up_to: float = field(kw_only=True)
 
     kind = "sum_of_absolute_values"
     meaning = "How far all values are from zero together"
@@ -42,12 +40,11 @@ class SumOfAbsoluteValues(Question):
     notes = ("values beyond the limit are moved to it",)
     entries = ("column", "up_to")
 
+    def __post_init__(self) -> None:
+        self.check_options(self.kind, self.column)
+
     def __str__(self) -> str:
         return f"sum of |{self.column}| up to {self.up_to:g}{self.asked.groups}"
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        return cls(Asked.of(cls.kind, entry["column"], **asking(entry)), entry["column"], entry["up_to"])
 
     def vectors(self) -> tuple[Vector, ...]:
         above, below = grid((0, self.up_to), centred=False), grid((-self.up_to, 0), centred=False)
@@ -65,11 +62,6 @@ class SumOfAbsoluteValues(Question):
             sum(noise.mean_absolute for noise in noises.values()),
             sum(noise.half_width(0.975) for noise in noises.values()),
         )
-
-
-@spelled_out
-def sum_of_absolute_values(column: str, *, up_to: float, **asked: Unpack[Asking]) -> SumOfAbsoluteValues:
-    return SumOfAbsoluteValues(Asked.of(SumOfAbsoluteValues.kind, column, **asked), column, up_to)
 
 
 PLAN = """
@@ -140,7 +132,7 @@ def test_from_a_plan_file_to_certificate_and_page(table, tmp_path: Path):
 def test_its_intervals_hold(table):
     opened = tr.Session(table, person="person", rows_per_person=2, budget=tr.Budget(epsilon=1, delta=1e-6))
     empty = [f"nobody {number}" for number in range(300)]
-    rows = opened.plan([sum_of_absolute_values("x", up_to=10, by="g", keys=empty)]).release()[0].rows
+    rows = opened.plan([SumOfAbsoluteValues("x", up_to=10, by="g", keys=empty)]).release()[0].rows
     errors, width = [abs(row["value"]) for row in rows], rows[0]["upper"] - rows[0]["value"]
     assert sum(error <= width for error in errors) >= 268  # of 300; at 95 % fewer have a probability of 1e-4
     assert sum(error > width / 3 for error in errors) > 20  # a third of it would not do
@@ -162,7 +154,7 @@ def random_tables(draw: np.random.Generator) -> pd.DataFrame:
 
 def planned(frame: pd.DataFrame) -> Task:
     keys = {"number": range(TABLES), "g": list(GROUPS)}
-    question = sum_of_absolute_values("x", up_to=10, by=["number", "g"], keys=keys)
+    question = SumOfAbsoluteValues("x", up_to=10, by=["number", "g"], keys=keys)
     (task,) = tasks_of([question], Person("person", 3, 2, 2), open_source(frame).schema)
     return task
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
 
 from tightrope.documents.escaping import printable
 from tightrope.errors import PlanError
 from tightrope.numerics.checks import finite
-from tightrope.queries.options import Asked, Asking, asking, unwrapped
+from tightrope.queries.options import Given, unwrapped
 from tightrope.queries.query import Question
 from tightrope.tables import Expression
 from tightrope.tables.expressions.expression import Term, facts_of, term_of
@@ -25,18 +24,22 @@ PUBLIC = "say between = (lowest, highest), from what is publicly known and not f
 class OfColumn(Question, ABC):
     """A statistic of the values of ``column``, clamped to ``between``.
 
-    A column's name, or an expression, also as text; ``limits`` None: the range that the expression has by itself.
+    ``between`` may be left out where the column is an expression that has a range by itself.
     """
 
-    column: Term
-    limits: tuple[float, float] | None
+    column: Given = field(compare=False)
+    """The column's name, or an expression, also as text."""
+    between: tuple[float, float] | None = field(default=None, kw_only=True)
+    """The lowest and the highest value, to which values are clamped."""
+    term: Term = field(init=False, repr=False)
+    """The column, checked."""
 
     entries: ClassVar[tuple[str, ...]] = ("column", "between")
 
     def __str__(self) -> str:
-        ends = self.limits
+        ends = self.between
         between = "" if ends is None else f" between {shown_end(ends[0])} and {shown_end(ends[1])}"
-        return f"{self.what} of {printable(str(self.column))}{between}{self.asked.groups}"
+        return f"{self.what} of {printable(str(self.term))}{between}{self.asked.groups}"
 
     @property
     def what(self) -> str:
@@ -44,32 +47,26 @@ class OfColumn(Question, ABC):
         return self.kind
 
     @property
-    def between(self) -> tuple[float, float]:
-        """The range. Raises ``PlanError`` where it is not known yet."""
-        if self.limits is None:
+    def clamp_bounds(self) -> tuple[float, float]:
+        """The range ``between``. Raises ``PlanError`` where it is not known yet."""
+        if self.between is None:
             raise PlanError("between", None, "a pair of numbers", PUBLIC)
-        return self.limits
+        return self.between
 
     @property
     def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
         """The column, clamped to ``between``."""
-        return ((self.column, self.between),)
+        return ((self.term, self.clamp_bounds),)
 
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """The range of an expression is known from its parts."""
-        asked, term = self.asked.settled(schema, where), term_of(self.column, schema)
-        return replace(self, asked=asked, column=term, limits=self.limits or _derived(term, schema))
+        asked, term = self.asked.settled(schema, where), term_of(self.term, schema)
+        return self.changed(asked=asked, term=term, between=self.between or _derived(term, schema))
 
-    @classmethod
-    def of(cls, column: object, between: object, asked: Asking) -> Self:
-        """The question, checked; raises ``PlanError`` naming what is wrong."""
-        term = column_term("column", column)
-        return cls(Asked.of(cls.kind, str(term), **asked), term, declared(term, between))
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """The column and its range, besides what every question has."""
-        return cls.of(entry.get("column"), entry.get("between"), asking(entry))
+    def __post_init__(self) -> None:
+        term = column_term("column", self.column)
+        self.check_options(self.kind, str(term))
+        self._set(term=term, between=declared(term, self.between))
 
 
 def declared(term: Term, between: object) -> tuple[float, float] | None:

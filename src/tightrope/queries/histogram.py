@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Self, Unpack, final
+from typing import Self, final
 
 from tightrope.documents.escaping import printable
 from tightrope.errors import InputError, PlanError
 from tightrope.numerics.checks import positive
 from tightrope.queries.column_query import column_term, value_range
 from tightrope.queries.count import NOT_CLIPPED, RowCounting
-from tightrope.queries.options import Asked, Asking, Given, asking, spelled_out
+from tightrope.queries.options import Given
 from tightrope.tables.expressions.conditions import MOST_EDGES, Cut, cut
 from tightrope.tables.expressions.expression import Term, term_of
 from tightrope.tables.expressions.leaves import Column, Value, instant, literal
@@ -27,11 +27,30 @@ WIDTH = "say width=10, between=(0, 100), from what is publicly known"
 
 @final
 @dataclass(frozen=True, slots=True)
-class Histogram(RowCounting):
-    """The number of rows between one edge and the next: the last of its keys is the edge where a part begins."""
+class histogram(RowCounting):
+    """How many rows lie between one edge and the next: rising ``edges``, or one ``width`` all over ``between``.
 
-    column: Term
-    begin: Edges
+    The key of a part is the edge where it begins; the last part has no end, and missing values and those below the
+    first edge are the group ``None``. Every part is shown, unless ``by`` has groups to be discovered: then its parts
+    are, too. A row is in one part, so that all of them cost what one count costs. The other keywords are those of
+    ``count``. Raises ``PlanError`` naming what is wrong.
+
+    >>> str(histogram("age", width=10, between=(0, 100)))
+    'histogram of age in 11 parts from 0 to 100 and beyond'
+    """
+
+    column: Given = field(compare=False)
+    """The column's name, or an expression, also as text."""
+    edges: Sequence[object] | None = field(default=None, kw_only=True, compare=False)
+    """Where the parts begin, rising."""
+    width: float | None = field(default=None, kw_only=True, compare=False)
+    """The width of every part, in place of ``edges``."""
+    between: tuple[float, float] | None = field(default=None, kw_only=True, compare=False)
+    """The range that parts of one ``width`` cover."""
+    term: Term = field(init=False, repr=False)
+    """The column, checked."""
+    begin: Edges = field(init=False, repr=False)
+    """Where the parts begin, checked or counted off."""
 
     kind = "histogram"
     meaning = "How many records there are"
@@ -45,63 +64,34 @@ class Histogram(RowCounting):
 
     def __str__(self) -> str:
         ends = f"from {self.begin[0]} to {self.begin[-1]} and beyond"
-        others = replace(self.asked, by=self.by[:-1], terms=self.asked.terms[:-1]).groups
-        return f"histogram of {printable(str(self.column))} in {len(self.begin):,} parts {ends}{others}"
+        others = replace(self.asked, by=self.asked.by[:-1], terms=self.asked.terms[:-1]).groups
+        return f"histogram of {printable(str(self.term))} in {len(self.begin):,} parts {ends}{others}"
 
-    @classmethod
-    def of(cls, column: object, edges: Edges, asked: Asking) -> Self:
-        """The question, checked; raises ``PlanError`` naming what is wrong."""
-        term = column_term("column", column)
-        found = Asked.of(cls.kind, str(term), **asked)
+    def __post_init__(self) -> None:
+        begin = edges_of(self.edges, self.width, self.between)
+        term = column_term("column", self.column)
+        found = self.check_options(self.kind, str(term))
         if str(term) in found.by:
             raise PlanError(
                 "by", str(term), "another column than that of the histogram", "its parts are groups already"
             )
-        keys = None if found.keys is None else _with_parts(found.keys, edges)
+        keys = None if found.keys is None else _with_parts(found.keys, begin)
         grouped = replace(found, by=(*found.by, str(term)), terms=(*found.terms, term), keys=keys)
-        return cls(grouped, term, edges)
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """The column and its edges, or the width of parts and the range they cover."""
-        edges = edges_of(entry.get("edges"), entry.get("width"), entry.get("between"))
-        return cls.of(entry.get("column"), edges, asking(entry))
+        self._set(asked=grouped, term=term, begin=begin)
 
     @property
-    def edges(self) -> tuple[bool | int | float | str, ...]:
+    def part_edges(self) -> tuple[bool | int | float | str, ...]:
         """As they were given."""
         return tuple(edge.value for edge in self.begin)
 
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """Grouped by the edge below each value, after all other groups."""
         if isinstance(self.asked.terms[-1], Cut):
-            return replace(self, asked=self.asked.settled(schema, where))
-        term = term_of(self.column, schema)
+            return self.changed(asked=self.asked.settled(schema, where))
+        term = term_of(self.term, schema)
         parts = cut(Column(term) if isinstance(term, str) else term, self.begin)
         asked = replace(self.asked, terms=(*self.asked.terms[:-1], parts))
-        return replace(self, asked=asked.settled(schema, where), column=term)
-
-
-@spelled_out
-def histogram(
-    column: Given,
-    *,
-    edges: Sequence[object] | None = None,
-    width: float | None = None,
-    between: tuple[float, float] | None = None,
-    **asked: Unpack[Asking],
-) -> Histogram:
-    """How many rows lie between one edge and the next: rising ``edges``, or one ``width`` all over ``between``.
-
-    The key of a part is the edge where it begins; the last part has no end, and missing values and those below the
-    first edge are the group ``None``. Every part is shown, unless ``by`` has groups to be discovered: then its parts
-    are, too. A row is in one part, so that all of them cost what one count costs. The other keywords are those of
-    ``count``. Raises ``PlanError`` naming what is wrong.
-
-    >>> str(histogram("age", width=10, between=(0, 100)))
-    'histogram of age in 11 parts from 0 to 100 and beyond'
-    """
-    return Histogram.of(column, edges_of(edges, width, between), asked)
+        return self.changed(asked=asked.settled(schema, where), term=term)
 
 
 def edges_of(edges: object, width: object, between: object) -> Edges:

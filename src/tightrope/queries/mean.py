@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Unpack, final
+from typing import final
 
 from tightrope.queries.column_query import OfColumn
 from tightrope.queries.intervals import Independent, Ratios
-from tightrope.queries.options import Asking, Given, spelled_out
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import Noise, Vector, grid, rounding, value_count, value_sum
 from tightrope.tables.request import FixedPoint
@@ -21,8 +20,15 @@ COUNT_NOISE = 2.0
 
 @final
 @dataclass(frozen=True, slots=True)
-class Mean(OfColumn):
-    """The mean of the clamped values of each group."""
+class mean(OfColumn):
+    """The mean of a column, each value clamped to ``between``; a noisy centred sum over a noisy count, charged jointly.
+
+    ``column`` may be an expression: ``"minutes / 60"``; ``between`` may be left out where it has a range by itself.
+    The other keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
+
+    >>> mean("age", between=(0, 120), by=["city", "sex"]).name
+    'mean_age_by_city_sex'
+    """
 
     kind = "mean"
     meaning = "The average"
@@ -37,30 +43,30 @@ class Mean(OfColumn):
     @property
     def grid(self) -> FixedPoint:
         """Integers counted from the midpoint: half the sensitivity."""
-        return grid(self.between, centred=True)
+        return grid(self.clamp_bounds, centred=True)
 
     def vectors(self) -> tuple[Vector, ...]:
         """The centred sum, and the number of usable values."""
         size = self.asked.size
-        return value_sum(SUM, self.column, self.grid, size), value_count(USABLE, self.column, size * COUNT_NOISE)
+        return value_sum(SUM, self.term, self.grid, size), value_count(USABLE, self.term, size * COUNT_NOISE)
 
     def record(self, integers: Integers, noises: Noises) -> Record:
         """Midpoint + noisy centred sum / noisy count, inside the range; withheld where the noisy count is below 1.
 
         ``usable`` is that noisy count: it was paid for.
         """
-        low, high = self.between
+        low, high = self.clamp_bounds
         middle, total, usable = self.grid.centre * noises[SUM].step, integers[SUM] * noises[SUM].step, integers[USABLE]
         if usable < 1:
             return {"value": None, "lower": low, "upper": high, "usable": usable}
         below, above = centred_interval(integers[SUM], usable, noises)
-        value, off = min(max(middle + total / usable, low), high), rounding(self.between)
+        value, off = min(max(middle + total / usable, low), high), rounding(self.clamp_bounds)
         lower, upper = max(low, min(middle + below - off, value)), min(high, max(middle + above + off, value))
         return {"value": value, "lower": lower, "upper": upper, "usable": usable}
 
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:
         """For values that lie halfway from the middle to an end."""
-        low, high = self.between
+        low, high = self.clamp_bounds
         reach = (high - low) / 2
         expected = (noises[SUM].mean_absolute + noises[USABLE].mean_absolute * reach / 2) / people
         lower, upper = centred_interval(people * reach / 2 / noises[SUM].step, people, noises)
@@ -69,19 +75,6 @@ class Mean(OfColumn):
     def withheld(self, noises: Noises, people: int) -> float:
         """P(the noisy count is below 1)."""
         return noises[USABLE].at_most(-people)
-
-
-@spelled_out
-def mean(column: Given, *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]) -> Mean:
-    """The mean of a column, each value clamped to ``between``; a noisy centred sum over a noisy count, charged jointly.
-
-    ``column`` may be an expression: ``"minutes / 60"``; ``between`` may be left out where it has a range by itself.
-    The other keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
-
-    >>> mean("age", between=(0, 120), by=["city", "sex"]).name
-    'mean_age_by_city_sex'
-    """
-    return Mean.of(column, between, asked)
 
 
 def centred_interval(total: float, usable: int, noises: Noises) -> tuple[float, float]:
@@ -107,8 +100,16 @@ TOTAL = "sum"
 
 @final
 @dataclass(frozen=True, slots=True)
-class Sum(OfColumn):
-    """The sum of the clamped values of each group."""
+class sum(OfColumn):
+    """The sum of a column, each value clamped to ``between``: it bounds what one row can change.
+
+    ``column`` may be an expression: ``"minutes / 60"``; ``between`` may be left out where it has a range by itself.
+
+    The other keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
+
+    >>> str(sum("income", between=(0, 200_000)))
+    'sum of income between 0 and 200000'
+    """
 
     kind = "sum"
     meaning = "The total"
@@ -119,7 +120,7 @@ class Sum(OfColumn):
 
     def vectors(self) -> tuple[Vector, ...]:
         """One, on a grid that is finer than its noise."""
-        return (value_sum(TOTAL, self.column, grid(self.between, centred=False), self.asked.size),)
+        return (value_sum(TOTAL, self.term, grid(self.clamp_bounds, centred=False), self.asked.size),)
 
     def record(self, integers: Integers, noises: Noises) -> Record:
         """Noisy integer · step; the ends are rounded outwards."""
@@ -135,17 +136,3 @@ class Sum(OfColumn):
     def worst(self, noises: Noises) -> float:
         """That of the noise."""
         return noises[TOTAL].worst
-
-
-@spelled_out
-def sum(column: Given, *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]) -> Sum:
-    """The sum of a column, each value clamped to ``between``: it bounds what one row can change.
-
-    ``column`` may be an expression: ``"minutes / 60"``; ``between`` may be left out where it has a range by itself.
-
-    The other keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
-
-    >>> str(sum("income", between=(0, 200_000)))
-    'sum of income between 0 and 200000'
-    """
-    return Sum.of(column, between, asked)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, Unpack, final
+from dataclasses import dataclass, field
+from typing import ClassVar, Self, final
 
 from tightrope.documents.escaping import printable
 from tightrope.errors import PlanError
@@ -44,7 +43,7 @@ from tightrope.queries.moment_estimates import (
     variance_span,
     withheld_below,
 )
-from tightrope.queries.options import Asked, Asking, Given, asking, spelled_out
+from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Question, Record
 from tightrope.queries.statistics import Vector
 from tightrope.tables.expressions.expression import Term, term_of
@@ -71,16 +70,16 @@ class Spread(OfColumn, ABC):
 
     def vectors(self) -> tuple[Vector, ...]:
         """The number of values, their centred sum and that of their squares."""
-        size, of = self.asked.size, factor("between", self.between)
+        size, of = self.asked.size, factor("between", self.clamp_bounds)
         return (
-            squares(XX, self.column, of, None, size),
-            total(X, self.column, of, None, size),
-            usable_rows(USABLE, self.column, None, size),
+            squares(XX, self.term, of, None, size),
+            total(X, self.term, of, None, size),
+            usable_rows(USABLE, self.term, None, size),
         )
 
     def record(self, integers: Integers, noises: Noises) -> Record:
         """S/N − (S/N)², within what can be; ``usable`` is the noisy number of values."""
-        usable, most = integers[USABLE], reach(factor("between", self.between)) ** 2
+        usable, most = integers[USABLE], reach(factor("between", self.clamp_bounds)) ** 2
         if usable < 1:
             return {"value": None, "lower": 0.0, "upper": self._of(most), "usable": usable}
         sample = Sample.of(integers, noises)
@@ -102,8 +101,15 @@ class Spread(OfColumn, ABC):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Variance(Spread):
-    """The variance of the clamped values of each group."""
+class variance(Spread):
+    """The variance of a column, each value clamped to ``between``: of the rows that are used, divided by their number.
+
+    Noisy sums of centred values and of their squares and a noisy count, charged jointly. The other keywords are those
+    of ``count``. Raises ``PlanError`` naming what is wrong.
+
+    >>> variance("income", between=(0, 200_000)).name
+    'variance_income'
+    """
 
     kind = "variance"
     meaning = "The variance"
@@ -115,43 +121,22 @@ class Variance(Spread):
 
 @final
 @dataclass(frozen=True, slots=True)
-class StandardDeviation(Spread):
-    """The standard deviation of the clamped values of each group."""
-
-    kind = "standard_deviation"
-    meaning = "The standard deviation"
-
-    def __str__(self) -> str:
-        return super(StandardDeviation, self).__str__().replace("_", " ", 1)
-
-    @staticmethod
-    def _of(variance: float) -> float:
-        return math.sqrt(max(variance, 0.0))
-
-
-@spelled_out
-def variance(column: Given, *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]) -> Variance:
-    """The variance of a column, each value clamped to ``between``: of the rows that are used, divided by their number.
-
-    Noisy sums of centred values and of their squares and a noisy count, charged jointly. The other keywords are those
-    of ``count``. Raises ``PlanError`` naming what is wrong.
-
-    >>> variance("income", between=(0, 200_000)).name
-    'variance_income'
-    """
-    return Variance.of(column, between, asked)
-
-
-@spelled_out
-def standard_deviation(
-    column: Given, *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]
-) -> StandardDeviation:
+class standard_deviation(Spread):
     """The square root of ``variance``, at the same cost.
 
     >>> str(standard_deviation("age", between=(0, 120), by="city"))
     'standard deviation of age between 0 and 120 by city'
     """
-    return StandardDeviation.of(column, between, asked)
+
+    kind = "standard_deviation"
+    meaning = "The standard deviation"
+
+    def __str__(self) -> str:
+        return super(standard_deviation, self).__str__().replace("_", " ", 1)
+
+    @staticmethod
+    def _of(variance: float) -> float:
+        return math.sqrt(max(variance, 0.0))
 
 
 # Questions about two columns of the same rows, each clamped to a range of its own.
@@ -163,12 +148,19 @@ LIGHTER = 2.0
 
 @dataclass(frozen=True, slots=True)
 class OfPair(Question, ABC):
-    """A statistic of ``column``, clamped to ``between``, and ``other``, clamped to ``of``, in rows that have both."""
+    """A statistic of two columns, one clamped to ``between`` and the other to ``of``, in rows that have both.
 
-    column: Term
-    other: Term
-    between: Range
-    of: Range
+    A kind declares both columns as its fields, under the names of ``given``, and passes them to ``check_pair``.
+    """
+
+    between: tuple[float, float] = field(kw_only=True)
+    """The lowest and the highest value of the first column, to which its values are clamped."""
+    of: tuple[float, float] = field(kw_only=True)
+    """The same of the second column."""
+    first: Term = field(init=False, repr=False)
+    """The first column, checked."""
+    second: Term = field(init=False, repr=False)
+    """The second column, checked."""
 
     given: ClassVar[tuple[str, str]] = ("column", "other")
     """What the two columns are called where the question is asked."""
@@ -179,38 +171,32 @@ class OfPair(Question, ABC):
 
     def __str__(self) -> str:
         ends = [f"between {shown_end(low)} and {shown_end(high)}" for low, high in (self.between, self.of)]
-        first, second = f"{printable(str(self.column))} {ends[0]}", f"{printable(str(self.other))} {ends[1]}"
+        first, second = f"{printable(str(self.first))} {ends[0]}", f"{printable(str(self.second))} {ends[1]}"
         return f"{self.kind} of {first} {self.joined} {second}{self.asked.groups}"
 
-    @classmethod
-    def asked_of(cls, columns: tuple[object, object], ranges: tuple[object, object], asked: Asking) -> Self:
-        """The question, checked; raises ``PlanError`` naming what is wrong."""
-        first, second = (column_term(name, column) for name, column in zip(cls.given, columns, strict=True))
+    def check_pair(self, *columns: Given) -> None:
+        """Check both columns, both ranges and the options; raises ``PlanError`` naming what is wrong."""
+        first, second = (column_term(name, column) for name, column in zip(self.given, columns, strict=True))
         if first == second:
-            raise PlanError(cls.given[1], str(second), f"another column than {str(first)!r}")
-        between, of = value_range("between", ranges[0]), value_range("of", ranges[1])
-        return cls(Asked.of(cls.kind, str(first), str(second), **asked), first, second, between, of)
+            raise PlanError(self.given[1], str(second), f"another column than {str(first)!r}")
+        between, of = value_range("between", self.between), value_range("of", self.of)
+        self.check_options(self.kind, str(first), str(second))
+        self._set(first=first, second=second, between=between, of=of)
 
     @property
     def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
         """Both columns, each clamped to its own range."""
-        return (self.column, self.between), (self.other, self.of)
+        return (self.first, self.between), (self.second, self.of)
 
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """With both columns read."""
-        first, second = term_of(self.column, schema), term_of(self.other, schema)
-        return replace(self, asked=self.asked.settled(schema, where), column=first, other=second)
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Both columns and their ranges, besides what every question has."""
-        first, second = (entry.get(name) for name in cls.given)
-        return cls.asked_of((first, second), (entry.get("between"), entry.get("of")), asking(entry))
+        first, second = term_of(self.first, schema), term_of(self.second, schema)
+        return self.changed(asked=self.asked.settled(schema, where), first=first, second=second)
 
 
 @dataclass(frozen=True, slots=True)
 class OfMoments(OfPair, ABC):
-    """A statistic of the moments of two columns: x is ``column`` and y is ``other``, each counted from its middle."""
+    """A statistic of the moments of two columns: x is the first and y the second, each counted from its middle."""
 
     varies: ClassVar[tuple[str, ...]] = ()
     """The columns that must be seen to vary: else it is withheld."""
@@ -223,7 +209,7 @@ class OfMoments(OfPair, ABC):
     def moments(self, *wanted: str) -> tuple[Vector, ...]:
         """The sum of products, both sums, the number of rows, and those sums of squares that are wanted."""
         (x, y), size = self.factors, self.asked.size
-        first, second, light = self.column, self.other, size * LIGHTER
+        first, second, light = self.first, self.second, size * LIGHTER
         every = {
             XY: products(XY, (first, second), (x, y), size),
             XX: squares(XX, first, x, second, light),
@@ -260,8 +246,20 @@ class OfMoments(OfPair, ABC):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Covariance(OfMoments):
-    """The covariance of the clamped values of each group, divided by the number of rows."""
+class covariance(OfMoments):
+    """The covariance of two columns in the rows that have both, ``column`` clamped to ``between``, ``other`` to ``of``.
+
+    Noisy sums of products and of centred values and a noisy count, charged jointly. The other keywords are those of
+    ``count``. Raises ``PlanError`` naming what is wrong.
+
+    >>> covariance("height", "weight", between=(1, 2.5), of=(20, 200)).name
+    'covariance_height_weight'
+    """
+
+    column: Given = field(compare=False)
+    """The first column, or an expression."""
+    other: Given = field(compare=False)
+    """The second column, or an expression."""
 
     kind = "covariance"
     meaning = "The covariance"
@@ -271,6 +269,9 @@ class Covariance(OfMoments):
         "where the noisy count is below 1 it is withheld and the interval is all that can be",
         EVEN,
     )
+
+    def __post_init__(self) -> None:
+        self.check_pair(self.column, self.other)
 
     def vectors(self) -> tuple[Vector, ...]:
         """The sum of products, both sums, and the number of rows."""
@@ -292,21 +293,6 @@ class Covariance(OfMoments):
         return expected(self.record(self.typical(noises, people), noises))
 
 
-@spelled_out
-def covariance(
-    column: Given, other: Given, *, between: tuple[float, float], of: tuple[float, float], **asked: Unpack[Asking]
-) -> Covariance:
-    """The covariance of two columns in the rows that have both, ``column`` clamped to ``between``, ``other`` to ``of``.
-
-    Noisy sums of products and of centred values and a noisy count, charged jointly. The other keywords are those of
-    ``count``. Raises ``PlanError`` naming what is wrong.
-
-    >>> covariance("height", "weight", between=(1, 2.5), of=(20, 200)).name
-    'covariance_height_weight'
-    """
-    return Covariance.asked_of((column, other), (between, of), asked)
-
-
 # The correlation of two columns, from the noisy moments of both.
 
 ANY = Span(-1.0, 1.0)
@@ -314,8 +300,20 @@ ANY = Span(-1.0, 1.0)
 
 @final
 @dataclass(frozen=True, slots=True)
-class Correlation(OfMoments):
-    """The correlation of the clamped values of each group."""
+class correlation(OfMoments):
+    """The correlation of two columns in rows that have both, ``column`` clamped to ``between``, ``other`` to ``of``.
+
+    Six noisy vectors, charged jointly: sums of products, squares and values, and a count. The other keywords are those
+    of ``count``. Raises ``PlanError`` naming what is wrong.
+
+    >>> str(correlation("height", "weight", between=(1, 2.5), of=(20, 200)))
+    'correlation of height between 1 and 2.5 and weight between 20 and 200'
+    """
+
+    column: Given = field(compare=False)
+    """The first column, or an expression."""
+    other: Given = field(compare=False)
+    """The second column, or an expression."""
 
     kind = "correlation"
     meaning = "The correlation"
@@ -326,6 +324,9 @@ class Correlation(OfMoments):
     )
 
     varies = (X, Y)
+
+    def __post_init__(self) -> None:
+        self.check_pair(self.column, self.other)
 
     def vectors(self) -> tuple[Vector, ...]:
         """The sums of products and squares, both sums, and the number of rows."""
@@ -382,18 +383,3 @@ def _noise(sample: Sample, means: tuple[Mean, Mean], ratio: Span, found: Span) -
         Y: found * other * y - x,
         USABLE: x * y - found * (first + second) * 0.5,
     }
-
-
-@spelled_out
-def correlation(
-    column: Given, other: Given, *, between: tuple[float, float], of: tuple[float, float], **asked: Unpack[Asking]
-) -> Correlation:
-    """The correlation of two columns in rows that have both, ``column`` clamped to ``between``, ``other`` to ``of``.
-
-    Six noisy vectors, charged jointly: sums of products, squares and values, and a count. The other keywords are those
-    of ``count``. Raises ``PlanError`` naming what is wrong.
-
-    >>> str(correlation("height", "weight", between=(1, 2.5), of=(20, 200)))
-    'correlation of height between 1 and 2.5 and weight between 20 and 200'
-    """
-    return Correlation.asked_of((column, other), (between, of), asked)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
+from typing import Any, Self
 
 from tightrope.documents.budget import decimal
 from tightrope.documents.escaping import printable
@@ -92,9 +91,9 @@ TEXTS = ("title", "description", "unit", "means")
 LONGEST_TEXT = 2_000
 
 
-def texts(asking: Mapping[str, Any]) -> dict[str, str]:
-    """Those that were given; raises ``PlanError`` for what is no text."""
-    found = {name: asking[name] for name in TEXTS if asking.get(name) is not None}
+def texts(options: QueryOptions) -> dict[str, str]:
+    """The texts that were given; raises ``PlanError`` for a value that is not a text."""
+    found = {name: getattr(options, name) for name in TEXTS if getattr(options, name) is not None}
     for name, text in found.items():
         if not (isinstance(text, str) and text.strip() and len(text) <= LONGEST_TEXT):
             shown = text[:50] if isinstance(text, str) else type(text).__name__
@@ -141,46 +140,60 @@ class Within:
 
 Given = str | Expression
 """A column's name, or an expression, also as text: which of them a text is, the table's own names tell."""
-Maker = TypeVar("Maker", bound=Callable[..., Any])
 MOST_KNOWN = 10_000
 """So many groups are listed without being asked for at most; more are discovered."""
 RESERVED = (*MEASURES, *PAID)
 """Names of the columns of an answer: no key may be called so."""
-ENTRIES = ("where", "by", "keys", "weight", "name", "rows_per_group", "groups", "within", *TEXTS)
-"""The keys of a plan file that every question has."""
-RENAMED = {"groups_per_person": "groups"}
-"""The keywords that are called otherwise there."""
 
 
-class Asking(TypedDict, total=False):
-    """The keywords that every question takes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryOptions:
+    """The keywords that every question takes, as they were given. Each kind of question inherits them as its fields.
 
-    ``where``: a condition; only rows for which it is true count, and others take nothing from a person's allowance.
-    ``by``: columns to group by, or expressions, also as ``{name: expression}``. ``keys`` lists the groups (values of
-    one column, tuples of several, or column → values for every combination); left out, they are discovered, or listed
-    where the expressions have few values (months, parts of a range). ``weight=4`` asks for half the noise of weight 1,
-    to the nearest size that is used. ``rows_per_group`` and ``groups_per_person`` override the session's bounds.
-    ``within=50`` asks for the least budget with which 95 % of answers are within ± 50 (``Session.plan``). ``title``,
-    ``description``, ``unit`` and ``means`` (what a value is, in place of the kind's own words) are shown to readers.
+    >>> QueryOptions(by="city", weight=4).by
+    'city'
     """
 
-    where: Given | None
-    by: Given | Mapping[str, Given] | Sequence[Given | Mapping[str, Given]]
-    keys: object
-    weight: float
-    name: str | None
-    rows_per_group: int | None
-    groups_per_person: int | None
-    within: float | str | None
-    title: str | None
-    description: str | None
-    unit: str | None
-    means: str | None
+    where: Given | None = field(default=None, compare=False)
+    """A condition. Only rows for which it is true count; other rows take nothing from a person's allowance."""
+    by: Given | Mapping[str, Given] | Sequence[Given | Mapping[str, Given]] = field(default=(), compare=False)
+    """Columns to group by, or expressions, also as ``{name: expression}``."""
+    keys: object = field(default=None, compare=False)
+    """The groups: values of one column, tuples of several, or column → values for every combination.
+
+    Left out, they are discovered, or listed where the expressions have few values (months, parts of a range).
+    """
+    weight: float = field(default=1.0, compare=False)
+    """Importance: 4 asks for half the noise of weight 1, to the nearest size that is used."""
+    name: str | None = field(default=None, compare=False)
+    """The question's name among those of a plan; by default made of its kind, its columns and its groups."""
+    rows_per_group: int | None = field(default=None, compare=False)
+    """A bound on the rows of a person in one group; by default the session's."""
+    groups_per_person: int | None = field(default=None, compare=False)
+    """A bound on the groups that a person is counted in; by default the session's."""
+    within: float | str | None = field(default=None, compare=False)
+    """The half-width of 95 % intervals to plan the least budget for (``Session.plan``): 50, or "5%" of the rows."""
+    title: str | None = field(default=None, compare=False)
+    """A heading for readers."""
+    description: str | None = field(default=None, compare=False)
+    """A paragraph for readers."""
+    unit: str | None = field(default=None, compare=False)
+    """The unit of the values, for readers."""
+    means: str | None = field(default=None, compare=False)
+    """What a value is, for readers, in place of the words of the kind."""
+
+
+RENAMED = {"groups_per_person": "groups"}
+"""The keywords that a plan file calls otherwise."""
+KEYS_BY_OPTION = {option.name: RENAMED.get(option.name, option.name) for option in fields(QueryOptions)}
+"""The key in a plan file of each keyword of ``QueryOptions``."""
+ENTRIES = tuple(KEYS_BY_OPTION.values())
+"""The keys of a plan file that every question has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The same, checked. ``keys=None`` with ``by``: the groups are discovered, or known from the expressions.
+    """``QueryOptions``, checked. ``keys=None`` with ``by``: the groups are discovered, or known from the expressions.
 
     ``by`` are the names of the keys, ``terms`` what each is computed from; ``where`` all conditions that must be true.
     """
@@ -200,31 +213,28 @@ class Asked:
     """Those of ``TEXTS`` that were given."""
 
     @classmethod
-    def of(cls, *what: str, **asking: Unpack[Asking]) -> Self:
-        """The keywords checked; ``what`` makes the usual name. Raises ``PlanError`` naming what is wrong.
+    def of(cls, options: QueryOptions, *words: str) -> Self:
+        """The options, checked; ``words`` make the default name. Raises ``PlanError`` naming what is wrong.
 
-        >>> Asked.of("mean", "age", by=["city", "sex"]).name
+        >>> Asked.of(QueryOptions(by=["city", "sex"]), "mean", "age").name
         'mean_age_by_city_sex'
         """
-        for key in asking:
-            if key not in Asking.__annotations__:
-                raise TypeError(f"a question takes {', '.join(Asking.__annotations__)}, not {key}")
-        named = _named(asking.get("by", ()))
-        by, where = tuple(named), asking.get("where")
+        named = _named(options.by)
+        by, where = tuple(named), options.where
         if not (where is None or (isinstance(where, (str, Expression)) and str(where).strip())):
             raise PlanError("where", type(where).__name__, "a condition", 'such as where="distance > 500"')
-        rows, groups = asking.get("rows_per_group"), asking.get("groups_per_person")
+        rows, groups = options.rows_per_group, options.groups_per_person
         return cls(
             by=by,
-            keys=listed_keys(asking.get("keys"), by),
-            weight=positive("weight", asking.get("weight", 1.0), "1 is the usual weight, 4 asks for half the noise"),
-            name=_name(asking.get("name"), [*what, *(["by", *by] if by else [])]),
+            keys=listed_keys(options.keys, by),
+            weight=positive("weight", options.weight, "1 is the usual weight, 4 asks for half the noise"),
+            name=_name(options.name, [*words, *(["by", *by] if by else [])]),
             rows_per_group=None if rows is None else whole("rows_per_group", rows),
             groups_per_person=None if groups is None else whole("groups_per_person", groups),
             terms=tuple(named.values()),
             where=() if where is None else (unwrapped(where),),
-            within=None if asking.get("within") is None else Within.of(asking["within"]),
-            said=texts(asking),
+            within=None if options.within is None else Within.of(options.within),
+            said=texts(options),
         )
 
     @property
@@ -235,8 +245,12 @@ class Asked:
     @property
     def groups(self) -> str:
         """The groups, and which rows count, in words; nothing where there are none and all do."""
-        by = f" by {', '.join(map(_said, self.by, self.terms))}" if self.by else ""
-        return by + (f" where {printable(str(self.condition))}" if self.where else "")
+        return (f" by {', '.join(map(_said, self.by, self.terms))}" if self.by else "") + self.rows_that_count
+
+    @property
+    def rows_that_count(self) -> str:
+        """The condition in words; empty where all rows count."""
+        return f" where {printable(str(self.condition))}" if self.where else ""
 
     @property
     def condition(self) -> Term | None:
@@ -257,26 +271,6 @@ class Asked:
         both = () if not where else (where[0],) if len(where) == 1 else (logic("and", *joined),)
         keys = _known(terms, schema) if self.keys is None else None
         return replace(self, terms=terms, where=both, keys=keys or self.keys, known=keys is not None)
-
-
-def spelled_out(maker: Maker) -> Maker:
-    """The maker of a question, with the keywords of ``Asking`` one by one in the signature that ``help`` shows."""
-    given = inspect.signature(maker)
-    own = [p for p in given.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    defaults = {"by": (), "weight": 1.0}
-    common = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=annotation)
-        for name, annotation in get_type_hints(Asking).items()
-    ]
-    maker.__signature__ = given.replace(parameters=[*own, *common])  # type: ignore[attr-defined]
-    return maker
-
-
-def asking(entry: Mapping[str, Any]) -> Asking:
-    """The keywords in an entry of a plan file (plain values)."""
-    named = {name: RENAMED.get(name, name) for name in Asking.__annotations__}
-    keywords: Any = {name: entry[key] for name, key in named.items() if key in entry}
-    return cast(Asking, keywords)
 
 
 def unwrapped(given: Given | Tree) -> Term:

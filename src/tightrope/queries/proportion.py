@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Self, Unpack, final
+from typing import Self, final
 
 from tightrope.documents.escaping import printable
 from tightrope.noise.worst_split import Spend, eighths
 from tightrope.queries.column_query import column_term
 from tightrope.queries.intervals import Independent
-from tightrope.queries.options import Asked, Asking, Given, asking, spelled_out
+from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Question, Record
 from tightrope.queries.ratio import Odds
 from tightrope.queries.statistics import Noise, Vector
@@ -27,10 +26,21 @@ ONES = FixedPoint(0.0, 1.0, Decimal(1), 0)
 
 @final
 @dataclass(frozen=True, slots=True)
-class Share(Question):
-    """The share of a column's values that are true, or 1."""
+class share(Question):
+    """The share of rows whose ``column``, or condition (``"delay > 15"``), is true (or 1), of those where it is known.
 
-    column: Term
+    Ones and zeros are counted apart and a row enters one of the counts, so that both cost what one costs: for small
+    and large shares the error is about half that of a mean between 0 and 1. The other keywords are those of ``count``.
+    Raises ``PlanError`` naming what is wrong.
+
+    >>> share("delayed", by="carrier").name
+    'share_delayed_by_carrier'
+    """
+
+    column: Given = field(compare=False)
+    """The column's name, or a condition."""
+    term: Term = field(init=False, repr=False)
+    """The column, checked."""
 
     kind = "share"
     meaning = "The share"
@@ -45,33 +55,27 @@ class Share(Question):
     entries = ("column",)
 
     def __str__(self) -> str:
-        return f"share of {printable(str(self.column))}{self.asked.groups}"
+        return f"share of {printable(str(self.term))}{self.asked.groups}"
 
-    @classmethod
-    def of(cls, column: object, asked: Asking) -> Self:
-        """The question, checked; raises ``PlanError`` naming what is wrong."""
-        name = column_term("column", column)
-        return cls(Asked.of(cls.kind, str(name), **asked), name)
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """The column, besides what every question has."""
-        return cls.of(entry.get("column"), asking(entry))
+    def __post_init__(self) -> None:
+        term = column_term("column", self.column)
+        self.check_options(self.kind, str(term))
+        self._set(term=term)
 
     @property
     def ranges(self) -> tuple[tuple[Term, tuple[float, float] | None], ...]:
         """The column: what is not 1 is taken for 0."""
-        return ((self.column, None),)
+        return ((self.term, None),)
 
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """With the column, or the condition, read."""
-        return replace(self, asked=self.asked.settled(schema, where), column=term_of(self.column, schema))
+        return self.changed(asked=self.asked.settled(schema, where), term=term_of(self.term, schema))
 
     def vectors(self) -> tuple[Vector, ...]:
         """How many ones there are, and how many zeros (as a negative number)."""
         spend = Spend("ones or zeros", eighths(self.asked.size), True)
-        ones = Vector(Measure(TRUE, self.column, ONES), spend, 1, exclusive=str(self.column))
-        return ones, replace(ones, measure=Measure(FALSE, self.column, replace(ONES, centre=1)))
+        ones = Vector(Measure(TRUE, self.term, ONES), spend, 1, exclusive=str(self.term))
+        return ones, replace(ones, measure=Measure(FALSE, self.term, replace(ONES, centre=1)))
 
     def record(self, integers: Integers, noises: Noises) -> Record:
         """Ones over both counts, inside [0, 1]; ``usable`` is how many values there are, with the noise of both."""
@@ -108,17 +112,3 @@ def _share(odds: float, *, below: bool) -> float:
 def _odds(ones: Noise, zeros: Noise) -> Odds:
     """Computed once for all groups."""
     return Odds.of(Independent(ones.tails, zeros.tails))
-
-
-@spelled_out
-def share(column: Given, **asked: Unpack[Asking]) -> Share:
-    """The share of rows whose ``column``, or condition (``"delay > 15"``), is true (or 1), of those where it is known.
-
-    Ones and zeros are counted apart and a row enters one of the counts, so that both cost what one costs: for small
-    and large shares the error is about half that of a mean between 0 and 1. The other keywords are those of ``count``.
-    Raises ``PlanError`` naming what is wrong.
-
-    >>> share("delayed", by="carrier").name
-    'share_delayed_by_carrier'
-    """
-    return Share.of(column, asked)

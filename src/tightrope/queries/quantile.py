@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar, Self, Unpack, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 import scipy
@@ -25,7 +25,7 @@ from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import finite
 from tightrope.queries.column_query import OfColumn, column_term, declared
 from tightrope.queries.intervals import OUTSIDE, ROUNDING, Tails
-from tightrope.queries.options import Asked, Asking, Given, asking, spelled_out
+from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Question, Record
 from tightrope.queries.statistics import WIDEST_VALUE, Noise, Vector, cell_choice
 from tightrope.tables.expressions.expression import Term
@@ -384,11 +384,21 @@ FEW_ROWS = "; where there are few rows or none, an arbitrary value of the range,
 
 @final
 @dataclass(frozen=True, slots=True)
-class Quantile(OfColumn):
-    """The least value that at least a share ``q`` of the clamped values of each group do not exceed."""
+class quantile(OfColumn):
+    """The value that a share ``q`` of a column's values does not exceed, each value clamped to ``between``.
+
+    One quantile of a column, range and groups is chosen from a grid of ``between``, by the exponential mechanism.
+    Several are read from the same noisy counts: any number costs the same, and they never cross. Groups are listed with
+    ``keys``, or follow from expressions. The other keywords are those of ``count``. Raises ``PlanError`` naming what is
+    wrong.
+
+    >>> quantile("income", 0.9, between=(0, 200_000)).name
+    'quantile_0.9_income'
+    """
 
     q: float
-    counted: bool = False
+    """The share of values that do not exceed the answer: 0.5 is the median."""
+    counted: bool = field(default=False, init=False)
     """Whether it is read from counts that others share; else it is chosen."""
 
     kind = "quantile"
@@ -397,6 +407,7 @@ class Quantile(OfColumn):
     uniform = False
     notes = ("of the bounds on a person only that on all rows applies to groups of quantiles",)
     entries = ("column", "between", "q")
+    entry_defaults: ClassVar[Mapping[str, object]] = {"q": MEDIAN}
 
     def meaning_for(self, means: str) -> str:
         """Which share lies below: half of all, or 90 %."""
@@ -409,30 +420,24 @@ class Quantile(OfColumn):
         """Which quantile."""
         return "median" if self.q == MEDIAN else f"{self.q:g} quantile"
 
-    @classmethod
-    def at(cls, column: object, q: object, between: object, asked: Asking) -> Self:
-        """The question, checked; raises ``PlanError`` naming what is wrong."""
+    def __post_init__(self) -> None:
+        q = self.q
         if isinstance(q, list | tuple):
             raise PlanError("q", q, "one number", "write one [[question]] for each; in Python say tr.quantiles")
-        term, share = column_term("column", column), finite("q", q, "0.5 is the median")
+        term, share = column_term("column", self.column), finite("q", q, "0.5 is the median")
         if not 0 < share < 1:
             raise PlanError("q", q, "above 0 and below 1", "0.5 is the median")
         named = ("median",) if share == MEDIAN else ("quantile", f"{share:g}")
-        found = Asked.of(*named, str(term), **asked)
+        found = self.check_options(*named, str(term))
         if found.groups_per_person is not None or (found.by and found.rows_per_group is not None):
             remedy = "rows_per_person bounds all groups of quantiles together"
             raise PlanError("rows_per_group", found.rows_per_group, "left out, as groups_per_person", remedy)
-        return cls(found, term, declared(term, between), share)
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """The column, its range and the share: the median where that is left out."""
-        return cls.at(entry.get("column"), entry.get("q", MEDIAN), entry.get("between"), asking(entry))
+        self._set(term=term, between=declared(term, self.between), q=share)
 
     def settled(self, schema: Schema, where: Term | None = None) -> Self:
         """Raises ``PlanError`` where its groups would have to be discovered."""
         found = OfColumn.settled(self, schema, where)
-        if found.by and found.keys is None:
+        if found.asked.by and found.asked.keys is None:
             remedy = "list the groups with keys=[...]: those of quantiles cannot be discovered"
             raise PlanError("keys", None, "given", remedy)
         return found
@@ -440,11 +445,11 @@ class Quantile(OfColumn):
     @property
     def cell(self) -> Cell:
         """The grid: cells of equal width around round numbers, where many values lie; the last reaches to the end."""
-        return self._grid.cell(self.column)
+        return self._grid.cell(self.term)
 
     def among(self, together: Sequence[Question]) -> Self:
         """Chosen where it is the only one of its column and groups; several are read from counts that serve all."""
-        return replace(self, counted=len(together) > 1 or millionths(self.q) is None)
+        return self.changed(counted=len(together) > 1 or millionths(self.q) is None)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -453,7 +458,7 @@ class Quantile(OfColumn):
 
     @property
     def _grid(self) -> Grid:
-        return Grid(*self.between)
+        return Grid(*self.clamp_bounds)
 
     @property
     def _way(self) -> Counted | Chosen:
@@ -479,44 +484,70 @@ class Quantile(OfColumn):
         return self._way.withheld(noises, people)
 
 
-@spelled_out
-def quantile(
-    column: Given, q: float, *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]
-) -> Quantile:
-    """The value that a share ``q`` of a column's values does not exceed, each value clamped to ``between``.
-
-    One quantile of a column, range and groups is chosen from a grid of ``between``, by the exponential mechanism.
-    Several are read from the same noisy counts: any number costs the same, and they never cross. Groups are listed with
-    ``keys``, or follow from expressions. The other keywords are those of ``count``. Raises ``PlanError`` naming what is
-    wrong.
-
-    >>> quantile("income", 0.9, between=(0, 200_000)).name
-    'quantile_0.9_income'
-    """
-    return Quantile.at(column, q, between, asked)
-
-
-@spelled_out
-def median(column: Given, *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]) -> Quantile:
+def median(
+    column: Given,
+    *,
+    between: tuple[float, float] | None = None,
+    where: Given | None = None,
+    by: Given | Mapping[str, Given] | Sequence[Given | Mapping[str, Given]] = (),
+    keys: object = None,
+    weight: float = 1.0,
+    name: str | None = None,
+    rows_per_group: int | None = None,
+    groups_per_person: int | None = None,
+    within: float | str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    unit: str | None = None,
+    means: str | None = None,
+) -> quantile:
     """The median of a column: ``quantile`` with q = 0.5.
 
     >>> str(median("income", between=(0, 200_000)))
     'median of income between 0 and 200000'
     """
-    return Quantile.at(column, MEDIAN, between, asked)
+    return quantile(
+        column, MEDIAN, between=between, where=where, by=by, keys=keys, weight=weight, name=name,
+        rows_per_group=rows_per_group, groups_per_person=groups_per_person, within=within,
+        title=title, description=description, unit=unit, means=means,
+    )  # fmt: skip
 
 
 def quantiles(
-    column: Given, qs: Sequence[float], *, between: tuple[float, float] | None = None, **asked: Unpack[Asking]
-) -> list[Quantile]:
+    column: Given,
+    qs: Sequence[float],
+    *,
+    between: tuple[float, float] | None = None,
+    where: Given | None = None,
+    by: Given | Mapping[str, Given] | Sequence[Given | Mapping[str, Given]] = (),
+    keys: object = None,
+    weight: float = 1.0,
+    name: None = None,
+    rows_per_group: int | None = None,
+    groups_per_person: int | None = None,
+    within: float | str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    unit: str | None = None,
+    means: str | None = None,
+) -> list[quantile]:
     """A question for each of several quantiles, any number at one cost: ``session.plan([*tr.quantiles(...), ...])``.
+
+    Each has a name of its own. The other keywords are those of ``quantile``. Raises ``PlanError`` naming what is wrong.
 
     >>> [str(one) for one in quantiles("age", [0.25, 0.75], between=(0, 100))]
     ['0.25 quantile of age between 0 and 100', '0.75 quantile of age between 0 and 100']
     """
-    if asked.get("name") is not None:
-        raise PlanError("name", asked.get("name"), "left out", "each quantile has a name of its own")
+    if name is not None:
+        raise PlanError("name", name, "left out", "each quantile has a name of its own")
     shares = list(qs) if isinstance(qs, Iterable) else []
     if not shares:
         raise PlanError("qs", qs, "a list of at least one number", "say [0.25, 0.5, 0.75]")
-    return [Quantile.at(column, q, between, asked) for q in shares]
+    return [
+        quantile(
+            column, q, between=between, where=where, by=by, keys=keys, weight=weight,
+            rows_per_group=rows_per_group, groups_per_person=groups_per_person, within=within,
+            title=title, description=description, unit=unit, means=means,
+        )
+        for q in shares
+    ]  # fmt: skip

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from copy import copy
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
 
-from tightrope.queries.options import Asked, Keys
+from tightrope.queries.options import Asked, QueryOptions
 from tightrope.queries.statistics import Noise, Vector
 from tightrope.tables.expressions.expression import Term
 from tightrope.tables.expressions.functions import Cell
@@ -23,10 +24,15 @@ Record = dict[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Question(ABC):
-    """What can be asked of a table. A kind is a final class that declares the facts below; the rest follows."""
+class Question(QueryOptions, ABC):
+    """A question about a table. A kind is a final class that declares its fields and the facts below.
 
-    asked: Asked
+    The fields of a kind are the parameters that users pass, so its constructor is what users call: ``tr.count(...)``.
+    ``__post_init__`` checks them (``check_options``) and sets the fields that follow from them (``init=False``).
+    """
+
+    asked: Asked = field(init=False, repr=False)
+    """The options, checked; once the question is ``settled``, as they are for one table."""
 
     kind: ClassVar[str]
     """Its name in plans and answers."""
@@ -45,32 +51,36 @@ class Question(ABC):
     notes: ClassVar[tuple[str, ...]] = ()
     """Rules that a reader of its answers must know."""
     entries: ClassVar[tuple[str, ...]] = ()
-    """The keys of a plan file that are its own."""
+    """The keys of a plan file that are its own: they are called as its fields."""
+    entry_defaults: ClassVar[Mapping[str, object]] = {}
+    """Values of keys that a plan file may leave out and Python may not."""
 
-    @property
-    def name(self) -> str:
-        """Its name among the questions of a plan."""
-        return self.asked.name
+    def check_options(self, *words: str) -> Asked:
+        """Check the options and keep them in ``asked``; ``words`` make the default name. Raises ``PlanError``."""
+        asked = Asked.of(self, *words)
+        self._set(asked=asked, name=asked.name, keys=asked.keys, weight=asked.weight)
+        return asked
 
-    @property
-    def by(self) -> tuple[str, ...]:
-        """The columns that it groups by."""
-        return self.asked.by
+    def _set(self, **values: object) -> None:
+        """Set fields of a question that is being made."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def changed(self, **values: object) -> Self:
+        """A copy with other values of these fields; ``dataclasses.replace`` would derive them anew from the options."""
+        question = copy(self)
+        question._set(**values)
+        return question
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of its answer that name a group: those that it groups by, unless it is one number."""
-        return self.by
+        return self.asked.by
 
     @property
     def left_over(self) -> bool:
         """Whether it counts, all together, the groups that the others of its task do not show."""
         return False
-
-    @property
-    def keys(self) -> Keys | None:
-        """The groups; None where they are discovered, or where there are none."""
-        return self.asked.keys
 
     @property
     def cell(self) -> Cell | None:
@@ -93,7 +103,7 @@ class Question(ABC):
         return self
 
     @property
-    def edges(self) -> tuple[bool | int | float | str, ...]:
+    def part_edges(self) -> tuple[bool | int | float | str, ...]:
         """Where the parts begin that its last key names; none where its groups are no parts of a range."""
         return ()
 
@@ -117,26 +127,16 @@ class Question(ABC):
 
         Raises ``InputError`` for an expression that cannot be read or is of the wrong kind.
         """
-        return replace(self, asked=self.asked.settled(schema, where))
+        return self.changed(asked=self.asked.settled(schema, where))
 
     @property
     def rows_in_group(self) -> int | None:
         """Its own bound on the rows of a person in one group; None where the session's holds."""
         return self.asked.rows_per_group
 
-    @property
-    def weight(self) -> float:
-        """Its importance: 4 asks for half the noise of 1."""
-        return self.asked.weight
-
     @abstractmethod
     def __str__(self) -> str:
         """The question in words."""
-
-    @classmethod
-    @abstractmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """The question of a plan file's entry, whose keys are known and whose values are plain; ``PlanError``."""
 
     @abstractmethod
     def vectors(self) -> tuple[Vector, ...]:

@@ -64,7 +64,7 @@ class Task:
 
     def answered_by(self, vector: Vector) -> tuple[str, ...]:
         """The questions that a vector enters or is about; a count of keys decides about the groups of all."""
-        served = (q.name for q, own in self.served.items() if vector in (self.key_count, *own.values()))
+        served = (q.asked.name for q, own in self.served.items() if vector in (self.key_count, *own.values()))
         return self.about.get(vector.name) or tuple(served)
 
     @property
@@ -146,11 +146,11 @@ class Person:
             return PersonBounds(self.column, 1, 1, 1)
         per_group = min(question.rows_in_group or self.rows_per_group, self.rows)
         if question.cell is not None:  # any way in which so many rows may fall into cells
-            most = self.rows if question.by else per_group
+            most = self.rows if question.asked.by else per_group
             return PersonBounds(self.column, most, most, most)
-        if not question.by:
+        if not question.asked.by:
             return PersonBounds(self.column, per_group, per_group, 1)
-        listed = self.rows if question.keys is None else len(question.keys)
+        listed = self.rows if question.asked.keys is None else len(question.asked.keys)
         groups = min(question.asked.groups_per_person or self.groups, self.rows, listed)
         return PersonBounds(self.column, min(self.rows, per_group * groups), per_group, groups)
 
@@ -187,7 +187,7 @@ def tasks_of(
     if len(questions) > MOST_QUESTIONS:
         remedy = 'by="city" asks for many groups in one question; or make several plans, each with a share'
         raise PlanError("questions", len(questions), f"at most {MOST_QUESTIONS} of them", remedy)
-    names = [question.name for question in questions]
+    names = [question.asked.name for question in questions]
     for name in names:
         if names.count(name) > 1:
             raise PlanError("name", name, "a different name for each question", "give one of them name='...'")
@@ -213,7 +213,7 @@ def _named(question: Question) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        said = f"{error.name} of {printable(question.name)}"
+        said = f"{error.name} of {printable(question.asked.name)}"
         raise type(error)(said, error.value, error.expected, error.remedy) from None
 
 
@@ -248,8 +248,8 @@ def _check_keys(question: Question, person: Person, schema: Schema) -> None:
     """Listed keys are of their columns' kinds; found ones are never those of one person, for none would be shown."""
     if question.steps:
         return
-    if question.keys is not None:
-        check_kinds(question.keys, question.asked.terms, schema)
+    if question.asked.keys is not None:
+        check_kinds(question.asked.keys, question.asked.terms, schema)
     elif person.column is not None and person.column in _terms(question):
         remedy = "a group of one person is never large enough to be shown; group by something that many have in common"
         raise PlanError("by", person.column, "not the column of the person where groups are discovered", remedy)
@@ -265,16 +265,16 @@ def _check_different(question: Question, person: Person) -> None:
 
 def _check_left_over(question: Question) -> None:
     """Groups that are listed, or follow from the question, are all shown: nothing is left over."""
-    if question.left_over and question.keys is not None:
+    if question.left_over and question.asked.keys is not None:
         remedy = "count the rest by a condition, such as where=\"not (city in ('Oslo', 'Rome'))\""
-        raise PlanError("by", question.by, "groups that are discovered; here all are listed, and shown", remedy)
+        raise PlanError("by", question.asked.by, "groups that are discovered; here all are listed, and shown", remedy)
 
 
 def _check_shown(together: Sequence[Question]) -> None:
     """What is left over is so beside something."""
     if all(question.left_over for question in together):
         remedy = "ask tr.count too, with the same by, where, rows_per_group and groups_per_person"
-        raise PlanError("questions", together[0].name, "a question whose groups are shown, beside it", remedy)
+        raise PlanError("questions", together[0].asked.name, "a question whose groups are shown, beside it", remedy)
 
 
 def _task(asked: Mapping[int, Question], person: Person) -> Task:
@@ -297,7 +297,7 @@ def _terms(question: Question) -> tuple[Term, ...]:
 
 def _keys(question: Question) -> Keys | None:
     """The keys that are counted: each group, or each cell of each group in order."""
-    keys = question.keys if question.by else ((),)
+    keys = question.asked.keys if question.asked.by else ((),)
     if keys is None or question.cell is None:
         return keys
     if (size := len(keys) * question.cell.parts_of) > MOST_KEYS:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Self, Unpack, final
+from typing import Self, final
 
 from tightrope.errors import PlanError
 from tightrope.queries.intervals import OUTSIDE, Ratios, TwoNoises
 from tightrope.queries.moment_estimates import PAIRS, expected, finite
 from tightrope.queries.moments import OfPair, Range
-from tightrope.queries.options import Asking, spelled_out
+from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import Noise, Vector, grid, together, value_sum
 from tightrope.tables.expressions.expression import Term
@@ -74,8 +74,21 @@ OUTWARDS = 1e-14
 
 @final
 @dataclass(frozen=True, slots=True)
-class Ratio(OfPair):
-    """The sum of ``column`` over the sum of ``other``, in rows that have both."""
+class ratio(OfPair):
+    """The sum of one column over the sum of another, in rows that have both: not the mean of the ratios.
+
+    ``between`` is the range of the numerator, ``of`` that of the denominator, which starts at 0 or above. The interval
+    inverts the joint law of both noises. The other keywords are those of ``count``. Raises ``PlanError`` naming what
+    is wrong.
+
+    >>> str(ratio("delay", "distance", between=(-60, 180), of=(0, 3000)))
+    'ratio of delay between -60 and 180 to distance between 0 and 3000'
+    """
+
+    numerator: Given = field(compare=False)
+    """The column that is summed above, or an expression."""
+    denominator: Given = field(compare=False)
+    """The column that is summed below, or an expression."""
 
     kind = "ratio"
     meaning = "The ratio of two sums"
@@ -92,15 +105,16 @@ class Ratio(OfPair):
     )
 
     def __post_init__(self) -> None:
+        self.check_pair(self.numerator, self.denominator)
         if not (self.of[0] >= 0 and self.of[1] > 0):
             remedy = "a sum that may be zero or change its sign divides nothing; move the zero of the column"
             raise PlanError("of", self.of, "a range of numbers from 0 on", remedy)
 
     def vectors(self) -> tuple[Vector, ...]:
         """Both sums."""
-        tops = value_sum(TOP, self.column, grid(self.between, centred=False), self.asked.size)
-        bottoms = value_sum(BOTTOM, self.other, grid(self.of, centred=False), self.asked.size)
-        return _beside(tops, self.other), _beside(bottoms, self.column)
+        tops = value_sum(TOP, self.first, grid(self.between, centred=False), self.asked.size)
+        bottoms = value_sum(BOTTOM, self.second, grid(self.of, centred=False), self.asked.size)
+        return _beside(tops, self.second), _beside(bottoms, self.first)
 
     @property
     def possible(self) -> Range:
@@ -150,19 +164,3 @@ def _beside(vector: Vector, column: Term) -> Vector:
 def _odds(top: Noise, bottom: Noise) -> Odds:
     """Computed once for all groups."""
     return Odds.of(together(top, bottom))
-
-
-@spelled_out
-def ratio(
-    numerator: str, denominator: str, *, between: tuple[float, float], of: tuple[float, float], **asked: Unpack[Asking]
-) -> Ratio:
-    """The sum of one column over the sum of another, in rows that have both: not the mean of the ratios.
-
-    ``between`` is the range of the numerator, ``of`` that of the denominator, which starts at 0 or above. The interval
-    inverts the joint law of both noises. The other keywords are those of ``count``. Raises ``PlanError`` naming what
-    is wrong.
-
-    >>> str(ratio("delay", "distance", between=(-60, 180), of=(0, 3000)))
-    'ratio of delay between -60 and 180 to distance between 0 and 3000'
-    """
-    return Ratio.asked_of((numerator, denominator), (between, of), asked)

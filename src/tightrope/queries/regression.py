@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Self, Unpack, final
+from dataclasses import dataclass, field
+from typing import Self, final
 
 from tightrope.queries.moment_estimates import (
     EVEN,
@@ -31,7 +31,7 @@ from tightrope.queries.moment_estimates import (
     variance_span,
 )
 from tightrope.queries.moments import OfMoments
-from tightrope.queries.options import Asking, Given, spelled_out
+from tightrope.queries.options import Given
 from tightrope.queries.query import Integers, Noises, Record
 from tightrope.queries.statistics import Vector, rounding
 
@@ -152,8 +152,21 @@ class Line:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Regression(OfMoments):
-    """The line of least squares of ``column`` on ``other``, through the clamped values of each group."""
+class regression(OfMoments):
+    """The line of least squares of ``column``, clamped to ``between``, on another column ``on``, clamped to ``of``.
+
+    ``value`` is its slope and ``intercept`` where it is at zero, each with a 95 % interval; rows that have both
+    values count. Five noisy vectors, charged jointly: sums of products, squares and values, and a count. The other
+    keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
+
+    >>> str(regression("delay", on="distance", between=(0, 60), of=(0, 3000)))
+    'regression of delay between 0 and 60 on distance between 0 and 3000'
+    """
+
+    column: Given = field(compare=False)
+    """The column that the line predicts, or an expression."""
+    on: Given = field(compare=False)
+    """The column that the line goes along, or an expression."""
 
     kind = "regression"
     meaning = "The slope of the line of least squares"
@@ -169,6 +182,9 @@ class Regression(OfMoments):
         "that is missing has no limit",
         EVEN,
     )
+
+    def __post_init__(self) -> None:
+        self.check_pair(self.column, self.on)
 
     def vectors(self) -> tuple[Vector, ...]:
         """The sum of products, that of squares of what the line goes along, both sums, and the number of rows."""
@@ -202,19 +218,3 @@ class Regression(OfMoments):
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:
         """Those of the slope, for values around the middle of their range, half alike (``record.TYPICAL``)."""
         return expected(self.record(self.typical(noises, people), noises))
-
-
-@spelled_out
-def regression(
-    column: Given, on: Given, *, between: tuple[float, float], of: tuple[float, float], **asked: Unpack[Asking]
-) -> Regression:
-    """The line of least squares of ``column``, clamped to ``between``, on another column ``on``, clamped to ``of``.
-
-    ``value`` is its slope and ``intercept`` where it is at zero, each with a 95 % interval; rows that have both
-    values count. Five noisy vectors, charged jointly: sums of products, squares and values, and a count. The other
-    keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
-
-    >>> str(regression("delay", on="distance", between=(0, 60), of=(0, 3000)))
-    'regression of delay between 0 and 60 on distance between 0 and 3000'
-    """
-    return Regression.asked_of((column, on), (between, of), asked)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, Unpack, final
+from typing import final
 
 from tightrope.errors import PlanError
 from tightrope.noise.worst_split import Spend, eighths
 from tightrope.numerics.checks import whole
 from tightrope.queries.count import NOT_CLIPPED, ROW_COUNT
 from tightrope.queries.intervals import OUTSIDE
-from tightrope.queries.options import Asked, Asking, asking, spelled_out
 from tightrope.queries.query import Integers, Noises, Question, Record
 from tightrope.queries.statistics import Vector, row_count
 from tightrope.tables.request import Measure
@@ -23,10 +22,20 @@ DISCOVERED = 1_000
 
 @final
 @dataclass(frozen=True, slots=True)
-class Top(Question):
-    """The ``k`` groups with the largest noisy counts, largest first."""
+class top(Question):
+    """The ``k`` largest groups of ``by``, by their number of rows, largest first.
+
+    Nothing but the noisy counts of all groups is used, which are charged as those of ``count``. Each row has the
+    ``value``, an interval that holds for all groups at once, and ``best_rank`` and ``worst_rank``, the places that the
+    group can have. Groups with as many rows as each other come in any order. The other keywords are those of
+    ``count``. Raises ``PlanError`` naming what is wrong.
+
+    >>> str(top(10, by="city"))
+    'the 10 largest groups by city'
+    """
 
     k: int
+    """How many groups are shown."""
 
     kind = "top"
     meaning = "How many records the largest groups have"
@@ -45,18 +54,11 @@ class Top(Question):
     def __str__(self) -> str:
         return f"the {self.k:,} largest groups{self.asked.groups}"
 
-    @classmethod
-    def of(cls, k: object, asked: Asking) -> Self:
-        """The question, checked; raises ``PlanError`` naming what is wrong."""
-        found = Asked.of(cls.kind, **asked)
+    def __post_init__(self) -> None:
+        found = self.check_options(self.kind)
         if not found.by:
             raise PlanError("by", found.by, "a column", "say which groups are compared: by='city'")
-        return cls(found, whole("k", k))
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """How many groups, besides what every question has."""
-        return cls.of(entry.get("k"), asking(entry))
+        self._set(k=whole("k", self.k))
 
     def vectors(self) -> tuple[Vector, ...]:
         """One count, which is that of the keys where they are discovered."""
@@ -82,7 +84,7 @@ class Top(Question):
     def errors(self, noises: Noises, people: int) -> tuple[float, float]:
         """Those of the noise, within which all groups stay at once."""
         del people
-        groups = DISCOVERED if self.keys is None else len(self.keys)
+        groups = DISCOVERED if self.asked.keys is None else len(self.asked.keys)
         return noises[ROW_COUNT].mean_absolute, noises[ROW_COUNT].half_width(1 - OUTSIDE / groups)
 
     def worst(self, noises: Noises) -> float:
@@ -104,21 +106,6 @@ def _placed(value: int, ends: tuple[int, int], lowers: list[int], uppers: list[i
     }
 
 
-@spelled_out
-def top(k: int, **asked: Unpack[Asking]) -> Top:
-    """The ``k`` largest groups of ``by``, by their number of rows, largest first.
-
-    Nothing but the noisy counts of all groups is used, which are charged as those of ``count``. Each row has the
-    ``value``, an interval that holds for all groups at once, and ``best_rank`` and ``worst_rank``, the places that the
-    group can have. Groups with as many rows as each other come in any order. The other keywords are those of
-    ``count``. Raises ``PlanError`` naming what is wrong.
-
-    >>> str(top(10, by="city"))
-    'the 10 largest groups by city'
-    """
-    return Top.of(k, asked)
-
-
 # What is left over: rows in groups that are not shown, as one number.
 
 LEFT_OVER = "left over"
@@ -126,11 +113,17 @@ LEFT_OVER = "left over"
 
 @final
 @dataclass(frozen=True, slots=True)
-class Other(Question):
-    """The number of rows in all groups together that are withheld: with those that are shown, every row that counts.
+class other(Question):
+    """How many rows there are in the groups of ``by`` that are withheld because they are small, all together.
 
-    Which groups these are is decided by noise that is drawn before. Whatever it decides, a person adds at most their
-    rows to the sum, so it is one more noisy number after the others (adaptive composition).
+    Ask it beside a question with the same groups, conditions and bounds, of which some groups are shown: with them it
+    holds every row that counts. Groups are discovered: a plan refuses ``keys``. Everybody's rows count in it up to the
+    bound for all groups, so its noise is as large as that of a total: which groups are withheld is decided by noise
+    that is drawn before, and however it decides, a person adds at most their rows to the sum (adaptive composition).
+    The other keywords are those of ``count``. Raises ``PlanError`` naming what is wrong.
+
+    >>> str(other(by="city"))
+    'number of rows in groups that are not shown by city'
     """
 
     kind = "other"
@@ -153,18 +146,10 @@ class Other(Question):
     def __str__(self) -> str:
         return f"number of rows in groups that are not shown{self.asked.groups}"
 
-    @classmethod
-    def of(cls, asked: Asking) -> Self:
-        """The question, checked; raises ``PlanError`` naming what is wrong."""
-        found = Asked.of(cls.kind, **asked)
+    def __post_init__(self) -> None:
+        found = self.check_options(self.kind)
         if not found.by:
             raise PlanError("by", found.by, "a column", "say which groups: by='city', as in the question beside it")
-        return cls(found)
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Nothing but what every question has."""
-        return cls.of(asking(entry))
 
     def vectors(self) -> tuple[Vector, ...]:
         """One integer over all groups that are withheld."""
@@ -184,18 +169,3 @@ class Other(Question):
     def worst(self, noises: Noises) -> float:
         """That of the noise."""
         return noises[LEFT_OVER].worst
-
-
-@spelled_out
-def other(**asked: Unpack[Asking]) -> Other:
-    """How many rows there are in the groups of ``by`` that are withheld because they are small, all together.
-
-    Ask it beside a question with the same groups, conditions and bounds, of which some groups are shown: with them it
-    holds every row that counts. Groups are discovered: a plan refuses ``keys``. Everybody's rows count in it up to the
-    bound for all groups, so its noise is as large as that of a total. The other keywords are those of ``count``.
-    Raises ``PlanError`` naming what is wrong.
-
-    >>> str(other(by="city"))
-    'number of rows in groups that are not shown by city'
-    """
-    return Other.of(asked)

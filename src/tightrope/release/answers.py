@@ -116,7 +116,7 @@ class Answer:
     @property
     def name(self) -> str:
         """The question's name."""
-        return self.question.name
+        return self.question.asked.name
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -102,7 +102,7 @@ def _each_once(tasks: Sequence[Task], schema: Schema) -> list[Task]:
             # The questions whose answers it says something of: for the values of a column those that read it so.
             pair = (tally.column, tally.limits)
             about.setdefault(place_of(tally, task), []).extend(
-                [question.name for question in task.questions if tally.column is None or pair in question.ranges]
+                [question.asked.name for question in task.questions if tally.column is None or pair in question.ranges]
             )
     left, found = dict(about), []
     for task in tasks:
@@ -145,7 +145,7 @@ def every_row(task: Task) -> Task:
     by, keys, cells = (task.by, task.keys, task.cells) if listed else ((), ((),), None)
     bounds = PersonBounds(task.bounds.person, most, most, most if listed else 1)
     vector = _vector(Tally("all", None, None), most, None)
-    about = {vector.name: tuple(question.name for question in task.questions)}
+    about = {vector.name: tuple(question.asked.name for question in task.questions)}
     return Task(MappingProxyType({}), by, keys, bounds, task.where, cells, None, tallies=(vector,), about=about)
 
 

@@ -169,7 +169,7 @@ def answering(draft: Draft, certificate: ReleaseCertificate) -> Callable[[Sequen
             for one in task.questions:
                 shown = rest if one.left_over else groups
                 found[one] = replace(blank[one], rows=_rows(accuracies[one], shown))
-                if one.name in joined:
+                if one.asked.name in joined:
                     drawn[one] = _integers_by_group(task, one, groups)
             counts.append(_over_all_groups([noise for noise in every if noise.vector in task.tallies], integers))
         for one, rows in _consistent(fitted, drawn):
@@ -260,11 +260,11 @@ def _consistent(
     fitted: Sequence[Fitted], drawn: Mapping[Question, Mapping[Key, int]]
 ) -> Iterator[tuple[Question, list[dict[str, Any]]]]:
     """The records of answers about the same rows after least squares: nothing but arithmetic on what was drawn."""
-    named = {question.name: question for question in drawn}
+    named = {question.asked.name: question for question in drawn}
     for one in fitted:
         records = one.records({name: drawn[named[name]] for name in one.joined.answers})
         for question in map(named.__getitem__, one.joined.answers):
-            keyed = zip(drawn[question], records[question.name], strict=True)
+            keyed = zip(drawn[question], records[question.asked.name], strict=True)
             yield question, [{**dict(zip(question.columns, key, strict=True)), **record} for key, record in keyed]
 
 
@@ -278,7 +278,7 @@ def _rehearse(draft: Draft, requests: Sequence[Request], answer: Callable[[Seque
     zeros = []
     for task, noises, request in zip(draft.tasks, draft.noises(), requests, strict=True):
         given = tuple((step,) for step in request.steps) or request.keys or ((None,) * len(request.by),)
-        every = any(one.name in joined for one in task.questions)
+        every = any(one.asked.name in joined for one in task.questions)
         keys = given if every else given[: task.cells or 1]
         shown = {noise.vector.name: 2 * (noise.threshold or 0) for noise in noises}
         values = {measure.name: (shown.get(measure.name, 0),) * len(keys) for measure in request.measures}

@@ -57,12 +57,12 @@ class Axis:
 
 def axes_of(question: Question, schema: Schema) -> tuple[Axis, ...] | None:
     """An axis a key column of a settled question; None where groups are discovered or are no full grid of values."""
-    if not question.by:
+    if not question.asked.by:
         return ()
-    if question.keys is None or question.cell is not None or question.steps:
+    if question.asked.keys is None or question.cell is not None or question.steps:
         return None
-    columns = [frozenset(column) for column in zip(*question.keys, strict=True)]
-    if math.prod(map(len, columns)) != len(question.keys):
+    columns = [frozenset(column) for column in zip(*question.asked.keys, strict=True)]
+    if math.prod(map(len, columns)) != len(question.asked.keys):
         return None
     condition = question.asked.condition
     return tuple(
@@ -149,7 +149,7 @@ class _Side:
 
     @property
     def name(self) -> str:
-        return self.question.name
+        return self.question.asked.name
 
     @property
     def measured(self) -> object:
@@ -226,9 +226,9 @@ def _nested(total: _Side, parts: _Side) -> bool:
 def _joined(own: list[_Side]) -> Joined:
     answers = tuple(side.name for side in own)
     if not own[0].free:
-        divided = [side for side in own if side.question.keys]
+        divided = [side for side in own if side.question.asked.keys]
         each = tuple((divided.index(side),) if side in divided else () for side in own)
-        return Joined(answers, "total", tuple(tuple(side.question.keys or ()) for side in divided), each)
+        return Joined(answers, "total", tuple(tuple(side.question.asked.keys or ()) for side in divided), each)
     places: dict[Axis, int] = {}
     for axis in (axis for side in own for axis in side.axes or ()):
         places.setdefault(axis, len(places))
@@ -246,7 +246,7 @@ def _apart(sides: Sequence[_Side], joined: Sequence[Joined]) -> dict[str, tuple[
     """Notes on parts whose total is asked for, too, and is left alone."""
     found: dict[str, tuple[str, ...]] = {}
     for one, other in combinations(sides, 2):
-        total, parts = (one, other) if len(one.question.by) < len(other.question.by) else (other, one)
+        total, parts = (one, other) if len(one.question.asked.by) < len(other.question.asked.by) else (other, one)
         nested = set(total.question.asked.terms) < set(parts.question.asked.terms)
         together = any(total.name in own.answers and parts.name in own.answers for own in joined)
         if nested and total.measured == parts.measured and not together:
@@ -256,7 +256,7 @@ def _apart(sides: Sequence[_Side], joined: Sequence[Joined]) -> dict[str, tuple[
 
 
 def _why(total: _Side, parts: _Side) -> str:
-    if any(side.question.by and side.question.keys is None for side in (total, parts)):
+    if any(side.question.asked.by and side.question.asked.keys is None for side in (total, parts)):
         return DISCOVERED
     if total.axes is None or parts.axes is None:
         return "the groups that are listed are not all combinations of their values"
@@ -589,7 +589,7 @@ class FittedNoise:
 
 def fitted(sums: Sums, accuracies: Sequence[Accuracy]) -> list[Fitted]:
     """Least squares for each set of answers about the same rows, whether it helps or not."""
-    noises = {one.question.name: one.noises[0] for one in accuracies}
+    noises = {one.question.asked.name: one.noises[0] for one in accuracies}
     return [Fitted(joined, tuple(noises[name] for name in joined.answers)) for joined in sums.joined]
 
 
@@ -600,5 +600,5 @@ def lessened(sums: Sums, accuracies: Sequence[Accuracy]) -> list[Accuracy]:
     lone = {name: (LONE,) for one in every if not one.helps for name in one.joined.answers}
     return [
         replace(one, lessened=helped.get(name), beside=(*lone.get(name, ()), *sums.apart.get(name, ())))
-        for name, one in zip((one.question.name for one in accuracies), accuracies, strict=True)
+        for name, one in zip((one.question.asked.name for one in accuracies), accuracies, strict=True)
     ]

@@ -95,7 +95,7 @@ def _boxed(task: Task, fitted: Collection[str]) -> Task:
     ours = [
         vector
         for question, own in task.served.items()
-        if question.boxes and question.name not in fitted
+        if question.boxes and question.asked.name not in fitted
         for vector in own.values()
     ]
     sizes = Counter(vector.spend.eighths for vector in ours)
@@ -181,7 +181,7 @@ class Draft:
         return {
             **row,
             "attack_success": attack_success(plan.loss),
-            "answers": {accuracy.question.name: _widths(accuracy, self.sizes) for accuracy in plan.accuracies()},
+            "answers": {accuracy.question.asked.name: _widths(accuracy, self.sizes) for accuracy in plan.accuracies()},
         }
 
     def _under(self, budget: Budget) -> Draft:
@@ -229,16 +229,16 @@ class Draft:
         sizes = [accuracy.at(people) for people in self.sizes]
         uniform = sizes[0] if accuracy.uniform else {}
         return {
-            "name": question.name,
+            "name": question.asked.name,
             "question": question.title_for(self.person.means),
             "kind": question.kind,
             "meaning": question.asked.said.get("means") or question.meaning_for(self.person.means),
             **{name: question.asked.said.get(name) for name in ("title", "description", "unit")},
-            "over": rows_used(bounds, self.person, question.by),
+            "over": rows_used(bounds, self.person, question.asked.by),
             "additive": question.additive,
             "by": list(question.columns),
-            "keys": ("discovered" if question.keys is None else "given") if question.columns else "none",
-            "weight": question.weight,
+            "keys": ("discovered" if question.asked.keys is None else "given") if question.columns else "none",
+            "weight": question.asked.weight,
             "rows_per_person": bounds.rows,
             "rows_per_group": bounds.rows_per_group,
             "groups_per_person": bounds.groups,
@@ -250,8 +250,8 @@ class Draft:
                 "by_group_size": sizes,
                 "statement": STATEMENT,
             },
-            "edges": list(question.edges),
-            "notes": [*accuracy.notes(), *bounded_notes(bounds, self.person, question.by), *self._warnings()],
+            "edges": list(question.part_edges),
+            "notes": [*accuracy.notes(), *bounded_notes(bounds, self.person, question.asked.by), *self._warnings()],
         }
 
     def _warnings(self) -> list[str]:

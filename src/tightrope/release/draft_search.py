@@ -54,9 +54,9 @@ class Wanted:
     def excess(self, draft: Draft) -> float:
         """The largest half-width over what is wanted; at most 1 where every question is as accurate."""
         return max(
-            _half(accuracy.at(self.rows or 1)["half_width_95"]) / self.halves[accuracy.question.name]
+            _half(accuracy.at(self.rows or 1)["half_width_95"]) / self.halves[accuracy.question.asked.name]
             for accuracy in draft.accuracies()
-            if accuracy.question.name in self.halves
+            if accuracy.question.asked.name in self.halves
         )
 
 
@@ -64,7 +64,7 @@ def accuracy_target(
     questions: Sequence[Question], within: Mapping[str, Number | str] | None, rows: int | None
 ) -> Wanted | None:
     """What is asked for, in the questions and beside them; None where nothing is. Raises ``PlanError``."""
-    asked = {question.name: question.asked.within for question in questions}
+    asked = {question.asked.name: question.asked.within for question in questions}
     for name, half in (within or {}).items():
         if name not in asked:
             raise PlanError(
@@ -72,7 +72,7 @@ def accuracy_target(
             )
         asked[name] = Within.of(half)
     for question in questions:
-        _check(question, asked[question.name], rows)
+        _check(question, asked[question.asked.name], rows)
     halves = {name: half.at(rows) for name, half in asked.items() if half is not None}
     return Wanted(halves, rows) if halves else None
 
@@ -153,7 +153,7 @@ def _check(question: Question, half: Within | None, rows: int | None) -> None:
 
 
 def _within(question: Question) -> str:
-    return f"within of {printable(question.name)}"
+    return f"within of {printable(question.asked.name)}"
 
 
 def _tried(draft: DRAFTED, goal: Wanted, size: Decimal, like: Draft | None) -> tuple[Draft, float] | None:

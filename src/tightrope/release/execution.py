@@ -75,7 +75,7 @@ def restored(text: str, draft: Draft) -> Answers:
     found = [
         Answer(
             accuracy.question,
-            [{name: _stored_read(v) for name, v in row.items()} for row in kept[accuracy.question.name]],
+            [{name: _stored_read(v) for name, v in row.items()} for row in kept[accuracy.question.asked.name]],
             draft.answer_data(accuracy),
         )
         for accuracy in draft.accuracies()
@@ -86,7 +86,7 @@ def restored(text: str, draft: Draft) -> Answers:
 
 def _as_gathered(draft: Draft, rows: list[Any]) -> dict[str, Any]:
     """Of ledgers before answers were kept by name: they stand task by task."""
-    names = (question.name for task in draft.tasks for question in task.questions)
+    names = (question.asked.name for task in draft.tasks for question in task.questions)
     return dict(zip(names, rows, strict=True))
 
 
@@ -162,7 +162,7 @@ def _query_group_data(task: Task) -> list[Any]:
         [v.spend.statistic, v.spend.eighths, v.sensitivity, v.exclusive, v.block, *([True] if v.whole else [])]
         for v in task.vectors
     ]
-    questions = [[question.name, question.kind, str(question)] for question in task.questions]
+    questions = [[question.asked.name, question.kind, str(question)] for question in task.questions]
     return [repr(task.request), vectors, questions]
 
 

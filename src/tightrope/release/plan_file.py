@@ -20,17 +20,17 @@ from tightrope.documents.document import Counted, Part
 from tightrope.documents.reader import Names, Reader, hidden, named_keys, tip
 from tightrope.documents.release import About
 from tightrope.errors import InputError, LedgerError, PlanError, listed, nearest
-from tightrope.queries.count import Count, CountDistinct
-from tightrope.queries.histogram import Histogram
-from tightrope.queries.mean import Mean, Sum
-from tightrope.queries.moments import Correlation, Covariance, StandardDeviation, Variance
-from tightrope.queries.options import ENTRIES, RENAMED
-from tightrope.queries.proportion import Share
-from tightrope.queries.quantile import Quantile
+from tightrope.queries.count import count, count_distinct
+from tightrope.queries.histogram import histogram
+from tightrope.queries.mean import mean, sum
+from tightrope.queries.moments import correlation, covariance, standard_deviation, variance
+from tightrope.queries.options import ENTRIES, KEYS_BY_OPTION, RENAMED
+from tightrope.queries.proportion import share
+from tightrope.queries.quantile import quantile
 from tightrope.queries.query import Question
-from tightrope.queries.ratio import Ratio
-from tightrope.queries.regression import Regression
-from tightrope.queries.top_k import Other, Top
+from tightrope.queries.ratio import ratio
+from tightrope.queries.regression import regression
+from tightrope.queries.top_k import other, top
 from tightrope.release.plan import Plan
 from tightrope.release.plan_sections import (
     LEDGER_FILE,
@@ -52,21 +52,21 @@ if TYPE_CHECKING:
 # The kinds of questions that a plan file can name.
 
 KNOWN: tuple[type[Question], ...] = (
-    Count,
-    CountDistinct,
-    Sum,
-    Mean,
-    Histogram,
-    Quantile,
-    Share,
-    Ratio,
-    Variance,
-    StandardDeviation,
-    Covariance,
-    Correlation,
-    Regression,
-    Top,
-    Other,
+    count,
+    count_distinct,
+    sum,
+    mean,
+    histogram,
+    quantile,
+    share,
+    ratio,
+    variance,
+    standard_deviation,
+    covariance,
+    correlation,
+    regression,
+    top,
+    other,
 )
 KINDS: dict[str, type[Question]] = {kind.kind: kind for kind in KNOWN}
 """By name; ``register`` adds to it."""
@@ -130,7 +130,17 @@ def _question(place: str, entry: Mapping[str, Any]) -> Question:
             remedy = OTHER_SHARE if (kind, key) == (MEDIAN, "q") else nearest(key, known)
             raise PlanError(f"key in {place}, a {kind}", key, f"one of {listed(known)}", remedy)
     with named_keys(place, RENAMED):
-        return node.from_entry(entry)
+        return make_question(node, entry)
+
+
+def make_question(kind: type[Question], entry: Mapping[str, Any]) -> Question:
+    """The question of an entry whose keys are known and whose values are plain; raises ``PlanError``.
+
+    A parameter of its own that the entry leaves out is passed as None, so that the kind says what it needs.
+    """
+    own = {key: entry.get(key, kind.entry_defaults.get(key)) for key in kind.entries}
+    common = {option: entry[key] for option, key in KEYS_BY_OPTION.items() if key in entry}
+    return kind(**own, **common)
 
 
 PLAN_FILE = Reader(

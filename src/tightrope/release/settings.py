@@ -214,7 +214,7 @@ def usable_delta(budget: Budget, tasks: Sequence[Task]) -> None:
     if not budget.delta < LARGEST_DELTA:
         remedy = f"delta is the chance that somebody is given away for certain; {TYPICAL}"
         raise InputError("delta", budget.delta, f"below {LARGEST_DELTA} for a release", remedy)
-    discovered = [question.name for task in tasks if task.key_count is not None for question in task.questions]
+    discovered = [question.asked.name for task in tasks if task.key_count is not None for question in task.questions]
     if discovered and not budget.delta > 0:
         remedy = f"list the keys of {discovered[0]} with keys=[...], or say delta=1e-12: it costs next to nothing"
         raise InputError("delta", budget.delta, "above 0 where keys are discovered", remedy)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self, final
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self, final
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from tightrope.errors import PlanError, SchemaError
 from tightrope.numerics.arrays import Floats
 from tightrope.queries.column_query import column_term
 from tightrope.queries.count import NOT_CLIPPED, RowCounting
-from tightrope.queries.histogram import Histogram, histogram
+from tightrope.queries.histogram import histogram
 from tightrope.queries.intervals import sum_widths
-from tightrope.queries.options import Asked, Given, Keys
+from tightrope.queries.options import Given
 from tightrope.queries.query_group import Person
 from tightrope.queries.statistics import Noise
 from tightrope.release.answers import Answers
@@ -68,7 +68,7 @@ def edges() -> tuple[float, ...]:
     return (*(-edge for edge in reversed(positive)), 0.0, *positive)
 
 
-def bounds_question(column: Given, where: Given | None, schema: Schema) -> Histogram:
+def bounds_question(column: Given, where: Given | None, schema: Schema) -> histogram:
     """How the values lie along the whole axis: one vector, at the cost of one count; ``SchemaError`` for a text."""
     term = term_of(column_term("column", column), schema)
     if (kind := facts_of(term, schema).kind) not in NUMBERS:
@@ -76,13 +76,13 @@ def bounds_question(column: Given, where: Given | None, schema: Schema) -> Histo
     return histogram(column, edges=edges(), where=where, name="where the values lie")
 
 
-def suggested_bounds(question: Histogram, answers: Answers, noise: Noise) -> SuggestedBounds:
+def suggested_bounds(question: histogram, answers: Answers, noise: Noise) -> SuggestedBounds:
     """The parts that are certainly not empty, less the outermost ``TAIL_SHARE`` of what lies in them on each side."""
     (answer,) = answers
     counts = [int(row["value"]) for row in answer.rows]
     reach = noise.half_width(1 - TAIL_SHARE / len(counts))
     between, said, beyond = _read(counts, reach, NoiseSums.of(noise))
-    return SuggestedBounds(str(question.column), between, said, answers, beyond)
+    return SuggestedBounds(str(question.term), between, said, answers, beyond)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,28 +226,17 @@ class RowsOfPerson(RowCounting):
     additive = True
     notes = (NOT_CLIPPED,)
 
+    def __post_init__(self) -> None:
+        found = self.check_options("rows of a person")
+        self._set(asked=replace(found, by=("rows",), keys=tuple((step,) for step in STEPS_OF_BOUNDS)))
+
     def __str__(self) -> str:
-        return f"number of persons by how many rows they have{self.asked.groups}"
-
-    @property
-    def by(self) -> tuple[str, ...]:
-        """The number of rows."""
-        return ("rows",)
-
-    @property
-    def keys(self) -> Keys | None:
-        """The steps."""
-        return tuple((step,) for step in STEPS_OF_BOUNDS)
+        return f"number of persons by how many rows they have{self.asked.rows_that_count}"
 
     @property
     def steps(self) -> tuple[int, ...]:
         """A rough scale."""
         return STEPS_OF_BOUNDS
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """It is no question of a plan file: what it suggests is written down there."""
-        raise PlanError("kind", entry.get("kind"), "another kind", "say session.suggest_rows_per_person(share=0.05)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +256,7 @@ class SuggestedRows:
 
 def rows_question(where: Given | None) -> RowsOfPerson:
     """One vector, of which a person is in one place."""
-    return RowsOfPerson(Asked.of("rows of a person", where=where))
+    return RowsOfPerson(where=where)
 
 
 def refuse_each_row(person: Person) -> None:

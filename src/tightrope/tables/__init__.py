@@ -1,7 +1,7 @@
 """Engines: from a table to exact integers per group, bounded per person. The only door to ibis, DuckDB and Spark.
 
-``open_source(...).collect(request)`` is all that a release needs; ``write_columns`` and ``folded`` do jobs on all rows, batch
-by batch. Importing this package loads no engine.
+``open_source(...).collect(request)`` is all that a release needs; ``write_columns`` and ``folded`` do jobs on all rows,
+batch by batch. Importing this package loads no engine.
 """
 
 from tightrope.tables.expressions.expression import Expression, case, column, expression

@@ -225,7 +225,10 @@ class Folding:
     rows: int = ROWS
 
     def total(self, batches: Iterable[Any]) -> Totals:
-        """The sum over all batches, exactly (it must fit in 64 bits, as counts do); raises like ``Writing.output_columns``."""
+        """The sum over all batches, exactly (it must fit in 64 bits, as counts do).
+
+        Raises like ``Writing.output_columns``.
+        """
         total = np.zeros(self.length, dtype=np.int64)
         for batch in portions(batches, self.rows):
             total += self._batch_totals(batch.select(list(self.columns)))

@@ -128,7 +128,8 @@ def written_in_order(
     keep: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> int:
-    """``write_columns``, and the rows of the file sorted by all its columns: it says which rows there are and nothing else.
+    """``write_columns``, and the rows of the file sorted by all its columns, so that it tells which rows there are, but not
+    their order.
 
     A table is often sorted by the very thing that a job hides, and batches come in its order. On Spark the parts are
     written as ``write_columns`` does; sort what is to be published.

@@ -19,7 +19,7 @@ from tightrope.errors import InputError, PlanError
 from tightrope.queries.quantile import ALL_CELLS, Grid, heaped
 from tightrope.queries.query_group import Person, tasks_of
 from tightrope.release.build_answers import answering, certificate_of
-from tightrope.release.plan_file import KINDS
+from tightrope.release.plan_file import make_question
 from tightrope.tables import Column, Schema, open_source
 
 BUDGET = tr.Budget(epsilon=2, delta=1e-9)
@@ -201,7 +201,7 @@ def test_a_plan_file_says_the_same(people: pd.DataFrame, tmp_path: Path) -> None
     assert [part["choice"]["below"] for part in mechanisms] == ["500000"] * 2 + ["900000"] * 2
     assert [part["sensitivity_per_row"] for part in mechanisms] == ["1000000"] * 2 + ["1800000"] * 2
     assert [part["choice"]["target"] is None for part in mechanisms] == [True, False] * 2
-    assert KINDS["quantile"].from_entry({"column": "x", "between": [0, 1]}) == tr.median("x", between=(0, 1))
+    assert make_question(tr.quantile, {"column": "x", "between": [0, 1]}) == tr.median("x", between=(0, 1))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import tightrope as tr
 from tightrope.errors import InputError, SchemaError
 from tightrope.queries.query_group import Person, tasks_of
-from tightrope.release.plan_file import KINDS
+from tightrope.release.plan_file import make_question
 from tightrope.tables import Column, Schema, open_source
 
 BUDGET = tr.Budget(epsilon=20, delta=1e-9)
@@ -88,7 +88,7 @@ def test_a_plan_file_says_the_same() -> None:
         ({"edges": [0, 18, 65]}, tr.histogram("age", edges=[0, 18, 65])),
         ({"width": 10, "between": [0, 100]}, tr.histogram("age", width=10, between=(0, 100))),
     ):
-        assert KINDS["histogram"].from_entry({"kind": "histogram", "column": "age", **entry}) == asked
+        assert make_question(tr.histogram, {"kind": "histogram", "column": "age", **entry}) == asked
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import pytest
 import tightrope as tr
 from tightrope.documents.budget import ASKED_BY
 from tightrope.errors import BudgetRefused, InputError, TightropeError
-from tightrope.queries.options import ENTRIES, RENAMED, Asking
+from tightrope.queries.options import ENTRIES, RENAMED
 from tightrope.release import Session
-from tightrope.release.plan_file import KEYS, PlanDocument, load
+from tightrope.release.plan_file import KEYS, KINDS, PlanDocument, load
 from tightrope.release.plan_sections import BudgetSection
 from tightrope.tables import Dialect, open_source
 
@@ -103,7 +103,9 @@ def test_every_parameter_has_its_key():
     for key in KEYS.values():
         table, _, name = key.rpartition(" ") if " " in key else (key, "", "")
         assert key in sections or _has(sections, table.strip("[]"), name)
-    assert {RENAMED.get(name, name) for name in Asking.__annotations__} == set(ENTRIES)
+    for kind in KINDS.values():
+        options = {RENAMED.get(name, name) for name in inspect.signature(kind).parameters}
+        assert options == {*ENTRIES, *kind.entries}
 
 
 def _fields(kind):
