@@ -22,6 +22,7 @@ from tightrope.ledger.check import check
 from tightrope.ledger.overview import overview
 from tightrope.release.execution import _stored_read, _written, recipe_of
 
+pytestmark = pytest.mark.usefixtures("planned_once")
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
 DAYS = [datetime.date(2026, 1, 1 + day % 3) for day in range(900)]
 
