@@ -44,3 +44,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         room = item.path.relative_to(home).parts[0] if item.path.is_relative_to(home) else ""
         if room in MARKS:
             item.add_marker(MARKS[room])
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
