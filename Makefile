@@ -7,11 +7,15 @@ PIP := -m pip --quiet --disable-pip-version-check
 
 # One thread a process: pytest runs as many processes as there are cores, and threads that wait for each other only spin.
 export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
 
 # The interpreter in which packages are tried: make try-newest TRY=python3.13
 TRY ?= $(PYTHON)
 
-.PHONY: demo test fast check bench fuzz docs package try-package try-oldest try-newest clean constraints
+# What make coverage runs
+COVERED ?= @tests/fast.txt
+
+.PHONY: demo test fast coverage check bench fuzz docs package try-package try-oldest try-newest clean constraints
 
 demo: $(READY)  ## private statistics of two real tables, and report.html beside each plan
 	@test -f examples/census/census2000.parquet -a -f examples/wages/wagepan.parquet || $(BIN)/python examples/make_data.py census wages
@@ -21,10 +25,13 @@ demo: $(READY)  ## private statistics of two real tables, and report.html beside
 	@$(BIN)/tightrope ledger show examples/wages/plan.toml
 
 test: $(SPARK)  ## every test, on both cores; those of Spark need Java 17, and are skipped without
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 fast: $(READY)  ## something of every room and every library, in one process
 	@$(BIN)/python -m pytest @tests/fast.txt
+
+coverage: $(READY)  ## the lines of src that the fast suite does not run (COVERED=tests for the whole suite)
+	@$(BIN)/python -m pytest $(COVERED) --cov=tightrope --cov-report=term:skip-covered
 
 check: $(READY)  ## lint, format, types, architecture, doctests
 	@$(BIN)/ruff check .

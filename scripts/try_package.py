@@ -21,7 +21,8 @@ from environments import Environment, lowest, made
 from package_files import ABOUT, ROOT, about, of_source, of_wheel
 from tried import ACCOUNTED, COMMANDS, PLANNED, WITHOUT_EXTRAS, tables
 
-SUITE = "pytest>=8.2", "pytest-benchmark>=5", "hypothesis>=6.100", "mpmath>=1.3", "polars>=1", "mypy>=1.14"
+PYTEST = "pytest>=8.2", "pytest-benchmark>=5", "pytest-timeout>=2.3"
+SUITE = *PYTEST, "hypothesis>=6.100", "mpmath>=1.3", "polars>=1", "mypy>=1.14"
 READ_BY_TESTS = "tests", "docs", "examples", "scripts", "benchmarks", "pyproject.toml", "README.md"
 EXTRAS = "all", "demo"
 SHOWN = "numpy", "scipy", "typer", "msgspec", "pandas", "pyarrow", "duckdb", "ibis-framework", "sqlalchemy", "numba"

@@ -63,6 +63,7 @@ def check_outputs(made: Channel, triple: Guarantee, p0: np.ndarray, p1: np.ndarr
         assert chi <= suprema.chi_squared(triple, t) * ROUNDING + 1e-15
 
 
+@pytest.mark.slow
 def test_random_channels_stay_below_the_suprema() -> None:
     """Each inside its own triple: at its whole loss range, δ = 0, every third; at an ε within it, δ > 0, the others."""
     rng = np.random.default_rng(20_251)

@@ -54,7 +54,7 @@ class Outcome:
 
 
 @pytest.fixture
-def run() -> Callable[..., Outcome]:
+def run(planned_once: None) -> Callable[..., Outcome]:
     def _run(*words: object) -> Outcome:
         result = CliRunner().invoke(app, [str(word) for word in words])
         return Outcome(result.exit_code, result.stdout, result.stderr)

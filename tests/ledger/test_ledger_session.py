@@ -22,6 +22,7 @@ from tightrope.ledger.check import check
 from tightrope.ledger.overview import overview
 from tightrope.release.execution import _json_form, _stored_read, recipe_of
 
+pytestmark = pytest.mark.usefixtures("planned_once")
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
 DAYS = [datetime.date(2026, 1, 1 + day % 3) for day in range(900)]
 
@@ -294,6 +295,7 @@ def twelve(tmp_path_factory):
     return place, own, plan, answers, asked
 
 
+@pytest.mark.slow
 def test_twelve_releases_by_moments_need_half_the_noise_of_twelve_twelfths(twelve, tmp_path):
     _, _, plan, _, asked = twelve
     basic = tr.Session(TABLE, person="person", rows_per_person=2, budget=BUDGET).plan(asked, share="0.083333")
@@ -343,6 +345,7 @@ def test_a_series_by_moments_takes_its_share_at_once(place):
     assert check(Ledger(place)).problems == ()
 
 
+@pytest.mark.slow
 def test_within_takes_the_least_share_of_moments_that_does(place):
     own = session(place, limits=[BY_MOMENTS])
     asked = [tr.count(by="day", keys=DAYS[:3])]

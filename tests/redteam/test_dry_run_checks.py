@@ -128,6 +128,7 @@ def test_a_range_whose_sums_no_double_holds_is_refused(between):
             opened().plan([question("x", between=between)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.01", 1, 20])
 def test_at_the_ends_of_what_is_allowed_everything_can_be_written(epsilon):
     session = tr.Session(TABLE, person="id", budget=tr.Budget(epsilon=epsilon, delta=1e-12), rows_per_person=2)

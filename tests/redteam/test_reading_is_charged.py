@@ -28,6 +28,8 @@ from tightrope.ledger import Ledger, Limit
 from tightrope.ledger.check import check
 from tightrope.ledger.overview import overview
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 BUDGET = tr.Budget(epsilon=1, delta="1e-6")
 PAID = "charged before it reads, because whether reading fails can depend on the rows"
 

@@ -17,6 +17,8 @@ from tightrope.documents.release import PLANNED, PlannedRelease
 from tightrope.errors import InputError, PlanError
 from tightrope.reporting.wording.answers import Row, rounded_row
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 BUDGET = tr.Budget(epsilon=4, delta=1e-6)
 EVIL = "ci\x1b[31mty\u202e\n"
 

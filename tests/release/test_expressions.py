@@ -23,6 +23,8 @@ from tightrope.queries.query_group import Person, tasks_of
 from tightrope.queries.regression import regression
 from tightrope.tables import Request, open_source
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 BUDGET = tr.Budget(epsilon=20, delta=1e-9)
 MONTHS = pd.date_range("2024-01-01", periods=366, freq="D")
 

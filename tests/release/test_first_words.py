@@ -15,6 +15,8 @@ from tightrope.release.plan_text import costs_lines, shared_notes
 from tightrope.reporting.wording.sentences import left_out
 from tightrope.tables.expressions.expression import parse_expression
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 BUDGET = tr.Budget(epsilon=1, delta=1e-8)
 VISITS = pd.DataFrame({
     "Patient ID": [1.0, 2.0, 3.0],

@@ -16,6 +16,8 @@ from tightrope.errors import PlanError, SchemaError
 from tightrope.release.execution import plan_digest
 from tightrope.release.plan_file import load
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 BUDGET = tr.Budget(epsilon=1, delta=1e-6)
 CITIES = pa.table({"town": ["Oslo", "Rome", "Bergen"], "region": ["north", "south", "north"], "alt": [23, 37, 12]})
 PLAN = """

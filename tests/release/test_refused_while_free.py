@@ -11,6 +11,8 @@ import pytest
 import tightrope as tr
 from tightrope.errors import BudgetRefused, PlanError, SchemaError
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 TABLE = pd.DataFrame({
     "tail": pd.array([f"N{number}" for number in range(200)] * 2, dtype="str"),
     "month": [number % 12 + 1 for number in range(400)],

@@ -13,6 +13,8 @@ import pytest
 import tightrope as tr
 from tightrope.errors import BudgetRefused, InputError, PlanError, SchemaError
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 BUDGET = tr.Budget(epsilon=4, delta=1e-6)
 
 

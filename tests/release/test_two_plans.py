@@ -171,6 +171,7 @@ def seen(source: str, rows: Rows, folder: Path, capfd: Any, patch: Any) -> dict[
 SECONDS: list[tuple[str, int, float]] = []
 
 
+@pytest.mark.usefixtures("planned_once")
 @pytest.mark.parametrize("person", PERSONS if ALL else SOME)
 @pytest.mark.parametrize("source", SOURCES if ALL else CHEAP)
 def test_one_person_more_changes_nothing_but_numbers(source, person, tmp_path_factory, capfd, monkeypatch):

@@ -108,7 +108,7 @@ class Page:
 
 
 @pytest.fixture
-def pages() -> Iterator[Callable[..., Page]]:
+def pages(planned_once: None) -> Iterator[Callable[..., Page]]:
     """Makes pages on a table or a plan, and ends them."""
     made: list[Page] = []
 

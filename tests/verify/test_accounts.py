@@ -61,6 +61,7 @@ def test_steps_from_tables_stairs_and_points_are_confirmed(name):
     assert verdict(claims) == CONFIRMED, [claim for claim in claims if claim.verdict in (OPEN, REFUTED)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LISTED if FULL else ["discrete truncated Laplace"])
 def test_steps_that_are_a_thousandth_too_good_are_refuted(name, monkeypatch):
     monkeypatch.setattr(accounts, "ACCOUNT_STEPS", (13 if FULL else 12,))

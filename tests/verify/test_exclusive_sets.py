@@ -85,6 +85,7 @@ def forgeries(certificate: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
                 yield f"{place}: {name}", changed
 
 
+@pytest.mark.slow
 def test_no_altered_set_is_confirmed(real: dict[str, Any]) -> None:
     found = {name: verdict(checked(json.dumps(forged))) for name, forged in forgeries(real)}
     assert "confirmed" not in found.values(), found

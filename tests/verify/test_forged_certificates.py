@@ -37,6 +37,7 @@ def outcome(text: str) -> str:
         return "bad input"
 
 
+@pytest.mark.slow
 def test_no_forgery_is_confirmed() -> None:
     found = {(one.sort, one.name): outcome(one.made()) for one in (forged.forgeries() if ALL else forged.sample())}
     for sort in dict.fromkeys(sort for sort, _ in found):

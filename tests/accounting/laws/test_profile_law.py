@@ -45,6 +45,7 @@ def test_two_directions_are_kept_apart():
     assert worse.delta(1.0) >= (20 * SAMPLED).delta(1.0) * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_infinite_mass_stays():
     triple = tr.approx_dp(1, delta=1e-3).loss
     loss = 2 * of(triple, infinite_mass=1e-3)

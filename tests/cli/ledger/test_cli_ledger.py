@@ -50,6 +50,7 @@ def test_show_has_a_table_a_picture_and_the_rules(run, released):
     assert len(dataset["timeline"]) == 2
 
 
+@pytest.mark.slow
 def test_show_says_what_planning_ahead_would_have_saved(run, plan):
     """Listed keys need no noise with an end: many small releases compose better than they add up."""
     text = plan.read_text(encoding="utf-8").replace('by = "city"', 'by = "member"\nkeys = [false, true]')
@@ -161,6 +162,7 @@ def by_moments(plan: Path) -> Path:
     return plan
 
 
+@pytest.mark.slow
 def test_a_plan_by_moments_is_planned_and_shown_by_its_rule(run, by_moments):
     planned = run("plan", by_moments)
     assert (planned.code, planned.err) == (0, "")

@@ -228,6 +228,7 @@ def test_a_report_that_fails_loses_no_answer(run, folder, monkeypatch):
     assert not list(folder.glob(".*.part"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_standard_output_says_where_the_answers_are(folder):
     command = [sys.executable, "-m", "tightrope", "release", str(folder / "plan.toml"), "--json"]
@@ -238,6 +239,7 @@ def test_a_full_standard_output_says_where_the_answers_are(folder):
     assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["answers"]
 
 
+@pytest.mark.slow
 def test_a_closed_standard_output_is_no_place_for_a_file(folder):
     command = f"{sys.executable} -m tightrope release {folder / 'plan.toml'} >&-"
     assert subprocess.run(["bash", "-c", command], check=False).returncode == 0

@@ -17,6 +17,8 @@ from tightrope.queries.ratio import Odds
 from tightrope.release.plan_file import KINDS as KNOWN
 from tightrope.release.plan_file import load
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 PEOPLE = 4_000
 
 

@@ -11,6 +11,8 @@ from scipy import stats
 
 from tests.queries.derived.kinds import KINDS, accuracy_of, columns, draws_of, exact, holds, records
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 FALSE_ALARM = 1e-6
 WIDEST = {30: None, 3_000: 1.45, 30_000: 1.3}
 """By the number of people, the half-width over the 95 % quantile of the error that it may have at most."""

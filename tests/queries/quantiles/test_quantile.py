@@ -22,6 +22,8 @@ from tightrope.release.build_answers import answering, certificate_of
 from tightrope.release.plan_file import make_question
 from tightrope.tables import Column, Schema, open_source
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 BUDGET = tr.Budget(epsilon=2, delta=1e-9)
 MANY = (0.1, 0.5, 0.75, 0.9)
 """So many that they are read from counts."""

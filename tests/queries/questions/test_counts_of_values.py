@@ -13,6 +13,8 @@ from tightrope.release.plan_file import load
 from tightrope.verify.check import checked
 from tightrope.verify.claims import CONFIRMED, verdict
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 PEOPLE = 600
 TABLE = pd.DataFrame({
     "who": [place // 2 for place in range(2 * PEOPLE)],

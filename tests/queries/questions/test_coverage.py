@@ -13,7 +13,7 @@ from scipy import stats
 
 import tightrope as tr
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("planned_once")]
 FALSE_ALARM = 1e-6
 RUNS = 20_000
 TABLE = pd.DataFrame({"who": [1, 2], "g": ["a", "b"], "x": [1.0, 2.0]})

@@ -22,6 +22,8 @@ from tightrope.mechanisms.discrete.scaled_noise import Widened
 from tightrope.noise.family_weights import BoxWeights, Weights
 from tightrope.queries.intervals import Independent, InOneBox, Ratios, Tails, shown_interval
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 BOUNDED = [
     optimal_table([(1, 1e-6)]),
     truncated_geometric(scale=8.0, largest=60),

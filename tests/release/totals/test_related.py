@@ -11,6 +11,8 @@ import pytest
 import tightrope as tr
 from tightrope.release.consistency import BOUNDED, DISCOVERED, Fitted
 
+pytestmark = pytest.mark.usefixtures("planned_once")
+
 FLAGS = [True, False, None]
 STATES = ["a", "b", "c"]
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -116,9 +117,17 @@ _VIEWS: dict[type[Any], Callable[[Any, Points, Sequence[Table]], DocumentPage]] 
 def environment() -> Environment:
     """Templates of this package, everything escaped, an undefined name being an error."""
     try:
-        from jinja2 import Environment, FunctionLoader, StrictUndefined
+        import jinja2  # noqa: F401 - refused here: a cached environment would hide that it is missing
     except ImportError as missing:
         raise MissingExtraError("jinja2", "release") from missing
+    return _compiled()
+
+
+@cache
+def _compiled() -> Environment:
+    """The environment, made once a process: compiling the templates of a page takes as long as drawing it."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
     environment = Environment(
         autoescape=True,
         loader=FunctionLoader(_source),
