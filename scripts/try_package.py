@@ -22,7 +22,7 @@ from package_files import ABOUT, ROOT, about, of_source, of_wheel
 from tried import ACCOUNTED, COMMANDS, PLANNED, WITHOUT_EXTRAS, tables
 
 PYTEST = "pytest>=8.2", "pytest-benchmark>=5", "pytest-timeout>=2.3"
-SUITE = *PYTEST, "hypothesis>=6.100", "mpmath>=1.3", "polars>=1", "mypy>=1.14"
+SUITE = *PYTEST, "hypothesis>=6.100", "mpmath>=1.3", "polars>=1"
 READ_BY_TESTS = "tests", "docs", "examples", "scripts", "benchmarks", "pyproject.toml", "README.md"
 EXTRAS = "all", "demo"
 SHOWN = "numpy", "scipy", "typer", "msgspec", "pandas", "pyarrow", "duckdb", "ibis-framework", "sqlalchemy", "numba"
@@ -99,7 +99,7 @@ def isolated(here: Environment, wheel: Path) -> None:
 
 def whole(here: Environment, wheel: Path) -> None:
     """With all extras: the README's example, a plan released and verified, a user's types."""
-    here.pip(f"{wheel}[{','.join(EXTRAS)}]", "mypy", "pytest", "pytest-benchmark", "hypothesis")
+    here.pip(f"{wheel}[{','.join(EXTRAS)}]", "mypy", "hypothesis", *PYTEST)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     example = re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)[0]
     script(here, f"{example}\nassert 0 < float(answers.certificate['epsilon']) <= 1\n")

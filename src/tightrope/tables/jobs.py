@@ -128,7 +128,7 @@ def written_in_order(
     keep: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> int:
-    """``write_columns``, and the rows of the file sorted by all its columns, so that it tells which rows there are, but not
+    """``write_columns``, and the rows of the file sorted by all its columns, so that it shows which rows there are, not
     their order.
 
     A table is often sorted by the very thing that a job hides, and batches come in its order. On Spark the parts are
