@@ -22,7 +22,7 @@ from tightrope.ledger.state import State, after
 def test_ten_charges_of_a_tenth_exhaust_one_exactly(account):
     for number in range(10):
         account.charge(claim(f"release {number}"))
-    assert account.state().balance("total").left == 0
+    assert account.state().balance("total").fraction_left == 0
     with pytest.raises(BudgetRefused, match=r"share of 0\.1 .* and 0 is left.*nothing was spent"):
         account.charge(claim("one more"))
     assert account.state().balance("total").spent == 1
@@ -55,7 +55,7 @@ def test_a_refusal_is_an_entry_and_spends_nothing(account):
             way(claim("b", "0.4"))
     kinds = [entry.kind for entry in account.book.entries()]
     assert kinds == ["dataset", "charged", "refused", "refused"]
-    assert account.book.entries()[-1].said["key"] == "b"
+    assert account.book.entries()[-1].body_data["key"] == "b"
     account.charge(claim("b", "0.3"))
 
 

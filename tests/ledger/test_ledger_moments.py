@@ -115,7 +115,7 @@ def test_many_small_releases_fit_where_their_shares_would_not_add_up(account):
         account.charge(claim(f"release {number}"))
     state = account.state()
     assert state.balance(ADDED + "total").spent == 2
-    assert 0 < state.balance("total").left < 1
+    assert 0 < state.balance("total").fraction_left < 1
     assert check(account_ledger(account)).problems == ()
 
 
@@ -127,7 +127,7 @@ def account_ledger(account):
 
 def test_what_was_charged_is_exact_and_the_last_is_refused(account):
     entry = account.charge(claim("first"))
-    cost = Fraction(entry.said["costs"]["total"])
+    cost = Fraction(entry.body_data["costs"]["total"])
     fit = int(1 / cost)
     for number in range(1, fit):
         account.charge(claim(f"release {number}"))
@@ -159,7 +159,7 @@ def test_a_rule_is_not_added_to_a_ledger_that_has_charges(opened):
 
 def test_of_two_that_declare_different_rules_at_once_the_second_is_told(opened, monkeypatch):
     one, other = opened(), opened()
-    seen, read = iter([None]), other.book.read
+    seen, read = iter([None]), other.book.read_transaction
     monkeypatch.setattr(
         other.book, "read_transaction", lambda work: next(seen, read(work))
     )  # it looked before the first one wrote
@@ -255,7 +255,7 @@ def test_a_series_inside_is_reserved_at_once_and_its_dates_cost_nothing_more(acc
 def test_check_finds_a_charge_that_is_too_small(account):
     """An honest chain around a dishonest number: the sums are right, the noise is not what was paid."""
     entry = account.charge(claim("a", 0.1))
-    said = {**entry.said, "costs": {"total": "1/1000000"}}
+    said = {**entry.body_data, "costs": {"total": "1/1000000"}}
     state = after(State(), account.limits, "charged", "b", said)
     state = after(account.state(), account.limits, "charged", "b", said)
 
@@ -270,7 +270,7 @@ def test_check_finds_a_charge_that_is_too_small(account):
 @pytest.mark.parametrize("said", [{"costs": {}}, {"recipe": ""}])
 def test_check_finds_a_charge_that_says_no_moments_or_no_noise(account, said):
     entry = account.charge(claim("a", 0.1))
-    body = {**entry.said, **said}
+    body = {**entry.body_data, **said}
 
     def work(connection):
         return (made := chain.append(connection, "visits", "charged", "b", entry.time, (body, entry.after))), made
@@ -332,7 +332,7 @@ def test_no_sequence_of_charges_overspends(blocks):
 
 def test_the_moments_of_what_is_charged_keep_the_promise_by_the_accountant(account):
     """What fits, planned in advance, is within the promise by the exact accountant: the filter's bound is above it."""
-    cost = Fraction(account.charge(claim("a")).said["costs"]["total"])
+    cost = Fraction(account.charge(claim("a")).body_data["costs"]["total"])
     fit = int(1 / cost)
     together = Recipe.from_text(recipe()).releases(fit)
     assert together.delta(1.0) <= 1e-6

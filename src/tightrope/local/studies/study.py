@@ -48,7 +48,7 @@ class Study:
     study.
 
     >>> study = Study("distribution", 1.0, categories=("tea", "coffee", "water"))
-    >>> study.settled.choice, study.guarantee.epsilon <= 1.0
+    >>> study.with_mechanism_name.choice, study.guarantee.epsilon <= 1.0
     ('k_randomized_response', True)
     """
 
