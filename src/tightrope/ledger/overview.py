@@ -142,7 +142,8 @@ def _limit(limit: Limit, state: State) -> dict[str, Any]:
 
 
 def _balance(balance: Balance) -> dict[str, str]:
-    return {name: share_text(getattr(balance, name)) for name in ("spent", "reserved", "left")}
+    parts = {"spent": balance.spent, "reserved": balance.reserved, "left": balance.fraction_left}
+    return {name: share_text(part) for name, part in parts.items()}
 
 
 def _points(limit: Limit, share: Fraction) -> list[list[str]]:

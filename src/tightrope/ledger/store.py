@@ -220,17 +220,7 @@ def file(path: Path) -> None:
     part = path.with_name(part_name(path))
     try:
         part.touch(exist_ok=False)
-        # Make the tables; the store is closed and gone before the file gets its name.
-        # A log ahead of the file, which the file remembers: one wait for the disk an entry, and readers never wait.
-        with closing(sqlite3.connect(part, isolation_level=None)) as connection:
-            connection.execute("PRAGMA journal_mode=WAL")
-        store = Store(part)
-        try:
-            with store.writing() as made:
-                METADATA.create_all(made)
-                chain.begun(made)
-        finally:
-            store.close()
+        _fill_file(part)
         with suppress(FileExistsError):
             os.link(part, path)
         _sync_folder(path.parent)
@@ -242,6 +232,20 @@ def file(path: Path) -> None:
     finally:
         for name in (part.name, f"{part.name}-wal", f"{part.name}-shm", f"{part.name}-journal"):
             part.with_name(name).unlink(missing_ok=True)
+
+
+def _fill_file(part: Path) -> None:
+    """Make the tables. A function of its own: its store must be gone, not just closed, before the file gets its name."""
+    # A log ahead of the file, which the file remembers: one wait for the disk an entry, and readers never wait.
+    with closing(sqlite3.connect(part, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    store = Store(part)
+    try:
+        with store.writing() as made:
+            METADATA.create_all(made)
+            chain.begun(made)
+    finally:
+        store.close()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -14,8 +14,11 @@ from tests.queries.derived.kinds import KINDS, accuracy_of, columns, draws_of, e
 pytestmark = pytest.mark.usefixtures("planned_once")
 
 FALSE_ALARM = 1e-6
-WIDEST = {30: None, 3_000: 1.45, 30_000: 1.3}
-"""By the number of people, the half-width over the 95 % quantile of the error that it may have at most."""
+WIDEST = {30: None, 3_000: 1.45, 30_000: 1.5}
+"""By the number of people, the half-width over the 95 % quantile of the error that it may have at most.
+
+The error of a share moves in steps, so that its quantile over 600 runs may fall a whole step lower.
+"""
 
 
 @pytest.mark.slow

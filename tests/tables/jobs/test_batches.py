@@ -269,14 +269,14 @@ MEASURED = """
 import sys
 from pathlib import Path
 import numpy as np, pyarrow as pa
-from tightrope.tables import folded, open_source, written
+from tightrope.tables import folded, open_source, write_columns
 
 schema = pa.schema([("twice", pa.int64())])
 table = open_source(sys.argv[1])
 peak = lambda: int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) >> 10  # not the parent's
 work = lambda batch: pa.record_batch([pa.array(2 * batch.column(0).to_numpy())], schema=schema)
 folded(table, ["id"], lambda batch: np.array([len(batch)]), 1, rows=1 << 12)
-rows = written(table, ["id"], work, schema, sys.argv[2], rows=1 << 17)
+rows = write_columns(table, ["id"], work, schema, sys.argv[2], rows=1 << 17)
 print(rows, folded(open_source(sys.argv[2]), ["twice"], lambda batch: np.array([len(batch)]), 1)[0], peak())
 """
 
