@@ -235,7 +235,7 @@ def file(path: Path) -> None:
 
 
 def _fill_file(part: Path) -> None:
-    """Make the tables. A function of its own: its store must be gone, not just closed, before the file gets its name."""
+    """Make the tables. Its own function: the store must be gone, not just closed, before the file gets its name."""
     # A log ahead of the file, which the file remembers: one wait for the disk an entry, and readers never wait.
     with closing(sqlite3.connect(part, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
