@@ -70,7 +70,7 @@ constraints:  ## resolve pyproject.toml anew and pin what comes out
 	@mv constraints.new constraints.txt && rm -rf .venv-constraints
 
 clean:  ## everything that make and the tools wrote
-	@rm -rf .venv .venv-constraints .peers site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	@rm -rf .venv .venv-constraints .peers site dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 	@rm -f examples/*/*.parquet examples/*/report.html examples/*/certificate.json examples/*/result.json examples/*/results.csv examples/*/tightrope.ledger* examples/local/education.* examples/local/experience.*
 	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
