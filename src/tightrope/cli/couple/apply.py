@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -19,9 +19,6 @@ from tightrope.cli.output import new_parquet, print_json, say, working
 from tightrope.errors import InputError
 from tightrope.transport.on_tables.collection import apply_cells, apply_table
 from tightrope.transport.on_tables.supports import Categories, Cells
-
-if TYPE_CHECKING:
-    pass
 
 APPLY_EXAMPLE = """\b
 Example:

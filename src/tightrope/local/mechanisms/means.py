@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +17,6 @@ from tightrope.local.parts.values import categories, reals
 from tightrope.numerics.arrays import Floats
 from tightrope.numerics.checks import finite
 from tightrope.randomness.bits import Source, Words
-
-if TYPE_CHECKING:
-    pass
 
 
 class MeanOracle(Declared):
